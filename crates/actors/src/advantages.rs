@@ -1,4 +1,4 @@
-//! What the samples of a step are worth: from verdicts to advantages. Pure.
+//! Computes advantages of a step's samples from their verdicts. Pure.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::settings::Settings;
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Credited {
-    /// What was sampled.
+    /// The sampled tokens.
     pub rollout: Rollout,
-    /// What it was worth.
+    /// Its advantage.
     pub advantage: f64,
 }
 
@@ -26,10 +26,10 @@ pub struct Credited {
 pub struct StageBests(BTreeMap<u32, f64>);
 
 impl StageBests {
-    /// The key under which [`StageBests::saved`] looks.
+    /// The key that [`StageBests::saved`] reads.
     pub const KEY: &str = "stage_best_gflops";
 
-    /// What the description of a checkpoint says; nothing where it was saved before bests were kept.
+    /// The bests in a checkpoint's description; empty if the checkpoint was saved before bests were kept.
     pub fn saved(meta: &serde_json::Value) -> Result<Self, serde_json::Error> {
         match meta.get(Self::KEY) {
             Some(bests) => Self::deserialize(bests),
@@ -60,10 +60,11 @@ impl StageBests {
 }
 
 /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
-/// those without tokens; both are counted as dropped.
+/// samples without tokens; both are counted as dropped.
 ///
-/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are those before this step, and
-/// afterwards those with it. Best answers that the step falls short of come on top, without log-probabilities.
+/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are passed as they
+/// were before this step, and are updated with it. Best answers that the step falls short of are added, without
+/// log-probabilities.
 pub fn credit(
     groups: Groups,
     settings: &Settings,
@@ -72,7 +73,7 @@ pub fn credit(
     best_answers: &mut BestAnswers,
 ) -> (Vec<Credited>, StepMetrics) {
     let mut metrics = StepMetrics::default();
-    // Those of the first round say how many there were then.
+    // The samples of the first round carry the number of tasks in that round.
     let first = groups.iter().flatten();
     let first = first.map(|s| s.outcome.candidate.tasks_in_step).min();
     let again = groups.len().saturating_sub(first.unwrap_or(0) as usize);
@@ -132,7 +133,8 @@ pub fn credit(
     if settings.advantage.leaves_out_flat_groups() {
         let mut own = of_groups.iter().copied();
         for (rewards, _) in &mut rewards {
-            // By what each is worth alone: that an equal one stands in another group makes no difference within this one.
+            // Judged by the reward of each program alone: an equal program in another group makes no difference within
+            // this group.
             let own: Vec<Option<f64>> = own.by_ref().take(rewards.len()).collect();
             if is_flat(&own) {
                 rewards.fill(None);
@@ -178,8 +180,9 @@ pub fn credit(
     (credited, metrics)
 }
 
-/// Are samples without an advantage no part of the batch? Dapo (Yu et al., 2025) fills its batches with groups that have one.
-/// The other losses divide by all sequences or tokens, and terms for divergence and entropy push every token.
+/// True if samples without an advantage are left out of the batch. Dapo (Yu et al., 2025) fills its batches with groups
+/// that have one. The other losses divide by all sequences or tokens, and terms for divergence and entropy push every
+/// token.
 fn flat_samples_are_left_out(settings: &Settings) -> bool {
     let of = |key: &str| settings.learner.0.get(key);
     let pushes = |key: &str| of(key).and_then(serde_json::Value::as_f64).unwrap_or(0.0) != 0.0;
@@ -187,16 +190,16 @@ fn flat_samples_are_left_out(settings: &Settings) -> bool {
     dapo && !pushes("kl_beta") && !pushes("entropy_bonus")
 }
 
-/// Standard deviations above the mean that an imitated answer counts at most.
+/// An imitated answer counts at most this many standard deviations above the mean.
 const FARTHEST: f64 = 3.0;
 
 /// A prompt of a step.
 struct Asked {
     permitted: TechniqueSet,
     groups: f64,
-    /// What its own answers are worth.
+    /// The rewards of its own answers.
     rewards: Vec<f64>,
-    /// Its tokens, where an answer has them.
+    /// Its tokens, if an answer has them.
     tokens: Option<Vec<u32>>,
 }
 
@@ -211,8 +214,8 @@ impl Asked {
     }
 }
 
-/// Best answers to prompts of this step that its own answers fall short of. Each is worth `strength` times what it
-/// would be worth in one of the prompt's groups, times the number of these groups.
+/// Best answers to prompts of this step that the step's own answers fall short of. The advantage of each is `strength`
+/// times the one it would have in one of the prompt's groups, times the number of these groups.
 fn imitated(
     groups: &Groups,
     raw: &[Option<f64>],
@@ -235,7 +238,7 @@ fn imitated(
         prompt.rewards.extend(rewards.filter_map(|reward| *reward));
         let tokens = group.iter().filter_map(|s| s.rollout.as_ref());
         for Rollout { prompt_tokens, .. } in tokens {
-            // The shortest one shows no program.
+            // The shortest prompt shows no program.
             let shorter = |old: &Vec<u32>| prompt_tokens.len() < old.len();
             if prompt.tokens.as_ref().is_none_or(shorter) {
                 prompt.tokens = Some(prompt_tokens.clone());
@@ -258,7 +261,7 @@ fn imitated(
         let mean = rewards.iter().sum::<f64>() / n;
         let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
         let above = ((worth - mean) / (deviation + 1e-6)).clamp(0.0, FARTHEST);
-        // It may have been an answer to a prompt that permits less.
+        // The answer may belong to a prompt that permits less.
         let elsewhere = rollout.candidate.permitted != permitted;
         let prompt_tokens = match tokens {
             Some(tokens) if elsewhere => tokens,

@@ -1,4 +1,4 @@
-//! What a generator asks of a source of programs.
+//! The interface of a generator to a source of programs.
 
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
@@ -6,7 +6,7 @@ use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
 
 use crate::error::Error;
 
-/// What was sampled, token by token.
+/// A sample, token by token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
     /// Prompt token ids.
@@ -15,7 +15,7 @@ pub struct Sampled {
     pub tokens: Vec<u32>,
     /// Their log-probabilities under the sampling distribution.
     pub logprobs: Vec<f32>,
-    /// Did the sample end by itself?
+    /// True if the sample ended by itself.
     pub finished: bool,
 }
 
@@ -39,7 +39,7 @@ pub trait Source: Send + Sync + 'static {
     /// Takes new weights.
     async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error>;
 
-    /// Says how many cores answers may take from now on.
+    /// Sets how many cores answers may take from now on.
     fn set_cores(&mut self, _cores: u32) {}
 
     /// `group_size` answers to each task, in the order of the tasks.
@@ -49,7 +49,7 @@ pub trait Source: Send + Sync + 'static {
         tasks: &[Task],
     ) -> Result<Vec<Vec<Answer>>, Error>;
 
-    /// Hears how a program of the run did; sources that search learn from it. After a restart every outcome of the run is
-    /// told again before the first task.
+    /// Takes the speed of a program of the run; sources that search learn from it. After a restart the generator
+    /// reports every outcome of the run again before the first task.
     fn heard(&mut self, _source: &str, _gflops: Option<f64>) {}
 }

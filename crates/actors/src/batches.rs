@@ -13,27 +13,28 @@ use crate::error::Error;
 use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
 
-/// A rollout is published before its candidate, so when an outcome is there the rollout is as well: what does not come
-/// for so long never will. Short, so that a learner that fails at it again and again is given up with these words.
+/// Longest wait for a missing rollout. A rollout is published before its candidate, so the rollout is stored when the
+/// outcome is; a rollout that does not arrive for this long never will. The limit is short, so that the supervisor soon
+/// gives up a learner that fails at it again and again, and reports this error.
 pub const SILENCE: Duration = Duration::from_secs(5);
 
-/// Everything there is of a training step.
+/// All data of a training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The step.
     pub step: u64,
     /// Its samples.
     pub groups: Groups,
-    /// Where each of its outcomes was decided, for the links of the step's span.
+    /// Trace contexts of its outcomes, for the links of the step's span.
     pub traces: Vec<TraceContext>,
 }
 
 /// Reads both logs.
 pub struct Batches {
     context: Arc<Context>,
-    /// The best speeds of the stages before the step that is next.
+    /// The best speeds of the stages before the next step.
     bests: StageBests,
-    /// Known once a timer has said it.
+    /// Known once a timer has published it.
     peak_gflops: Option<f64>,
     ledger: Ledger,
     traces: BTreeMap<u64, Vec<TraceContext>>,
@@ -43,8 +44,8 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The steps of the context's run from `first` on. `silence` is how long the next rollout may take to be read when one
-    /// is missed, usually [`SILENCE`].
+    /// The steps of the context's run from `first` on. `silence` is the longest wait for a missing rollout, usually
+    /// [`SILENCE`].
     pub async fn open(
         context: &Arc<Context>,
         first: u64,
@@ -72,13 +73,13 @@ impl Batches {
         })
     }
 
-    /// The same where steps were trained before, whose best speeds these are.
+    /// The same reader after earlier training; `bests` are the best speeds of the trained steps.
     #[must_use]
     pub fn behind(self, bests: StageBests) -> Self {
         Self { bests, ..self }
     }
 
-    /// The first step of which every outcome is here, where none is drawn in the place of another any more.
+    /// The first step whose outcomes are all here, and for which no group is drawn again any more.
     async fn complete(&mut self) -> Result<Option<u64>, Error> {
         let settings = &self.context.settings;
         let step = self.ledger.complete();
@@ -98,10 +99,11 @@ impl Batches {
         Ok(asked.settled.then_some(step))
     }
 
-    /// The next step, once every outcome of it and every rollout that belongs to one has been read. Cancelling it loses nothing.
+    /// The next step, once all its outcomes and all rollouts that belong to them have been read. Cancelling the call
+    /// loses nothing.
     ///
     /// # Errors
-    /// [`Error::Learner`] when rollouts that must be there do not come.
+    /// [`Error::Learner`] if a rollout that must exist does not arrive.
     pub async fn next(&mut self) -> Result<Batch, Error> {
         loop {
             let Some(step) = self.complete().await? else {

@@ -1,26 +1,29 @@
-//! Self-imitation, our own variant, after Oh et al., "Self-Imitation Learning" (2018): what was found once and lost again is
-//! shown to the policy once more. Pure.
+//! Self-imitation, our own variant, after Oh et al., "Self-Imitation Learning" (2018): the policy is trained again on
+//! good answers that it found once and lost. Pure.
 //!
-//! A policy comes upon a much faster program by a slip that it makes once in some thousand samples. One update makes such a
-//! program a little likelier, which is not enough to meet it again. So the best answer to each prompt is kept with its
-//! tokens, and as long as a step's own answers fall short of it, it is one more sample of that step. The policy did not draw it just now, so there is
-//! no ratio to clip: its tokens are made likelier in proportion to what it is better by.
+//! A policy finds a much faster program by a slip that it makes once in some thousand samples. One update makes such a
+//! program a little likelier, which is not enough to sample it again. Therefore the best answer to each prompt is kept
+//! with its tokens. As long as a step's own answers fall short of the kept answer, the kept answer is one more sample
+//! of that step. The current policy did not draw the kept answer, so there is no ratio to clip: its tokens are made
+//! likelier in proportion to its lead over the step's own answers.
 //!
-//! An answer to one prompt is one to every prompt that permits what it does. What was found where little is permitted, by an
-//! explorer mostly, is so shown where more is: without that a policy can miss a combination for a hundred steps that it has
-//! long met under a prompt it hardly ever gets.
+//! An answer to one prompt is an answer to every prompt that permits its techniques. So an answer that was found under
+//! a prompt that permits little, mostly by an explorer, is also used under prompts that permit more. Without this, a
+//! policy can miss a combination for a hundred steps although the policy has long found it under a prompt that it
+//! rarely gets.
 //!
-//! Theirs makes past decisions likelier by the positive part of return minus value, (R − V)₊. What differs here:
-//! - they replay many past episodes out of a buffer, drawn by that difference; here each prompt has one answer, and it takes part
-//!   only while a step's own answers fall short of it;
-//! - there is no critic and so no loss of its own: in the place of V stands the mean reward of the step's own answers to the prompt, and the
-//!   difference is divided by their deviation and cut ([`crate::credit`]), so that it counts as much as a sample of the step;
-//! - rewards are measured, so an answer is kept by what it is worth at least, two standard errors below its reward.
+//! The original makes past decisions likelier by the positive part of return minus value, (R − V)₊. The differences:
+//! - the original replays many past episodes out of a buffer, drawn by that difference; here each prompt has one
+//!   answer, and it takes part only while a step's own answers fall short of it;
+//! - there is no critic and so no separate loss: the mean reward of the step's own answers to the prompt stands in the
+//!   place of V, and the difference is divided by their standard deviation and cut ([`crate::advantages::credit`]), so that it
+//!   counts as much as a sample of the step;
+//! - rewards are measured, so an answer is kept by its lower bound, two standard errors below its reward.
 
 use flopsmith_protocol::{Rollout, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
-/// A step's best answer this share below the kept one is as good.
+/// If a step's best answer is at most this share below the kept one, it counts as equally good.
 const AS_GOOD: f64 = 0.05;
 
 /// The best answers so far, by what their prompts permit. Part of the learner's state.
@@ -41,11 +44,11 @@ struct Kept {
 }
 
 impl BestAnswers {
-    /// The file of a checkpoint that holds it.
+    /// The checkpoint file that holds the best answers.
     pub const FILE: &str = "best_answers.msgpack";
 
-    /// Notes a verified program of these techniques that is worth `reward`, give or take `error`; it is kept if it is worth more than
-    /// the one before for certain.
+    /// Notes a verified program of these techniques, whose reward is `reward` with the standard error `error`. The
+    /// program replaces the kept one if it is better by more than two standard errors.
     pub fn note(
         &mut self,
         permitted: TechniqueSet,
@@ -71,8 +74,8 @@ impl BestAnswers {
         }
     }
 
-    /// The best kept answer that does nothing which is not permitted, and its worth, where answers of `best` at most fall short of
-    /// it. It may be one to another prompt.
+    /// The best kept answer that uses only permitted techniques, and its reward. None if `best`, the best reward of the
+    /// step's own answers, does not fall short of it. The answer may belong to another prompt.
     pub fn missed(&self, permitted: TechniqueSet, best: f64) -> Option<(&Rollout, f64)> {
         let fits = |k: &&Kept| {
             k.permitted == permitted || k.techniques.is_some_and(|t| t.is_subset(permitted))

@@ -1,9 +1,11 @@
-//! Whether a node is to be trusted with work: one that fails at program after program takes none for a while. Pure.
+//! Decides whether a node is trusted with work: a node that fails at program after program takes no work for a while.
+//! Pure.
 //!
-//! A farm has nodes without a compiler, with a full disk, a clock that is wrong or a jail that no longer begins. Such a node fails
-//! fast, so it takes more work than all others and gives it back; and where it decided that a program cannot be worked off, it would decide
-//! for all nodes. So it rests, longer each time, and tries again by itself: one program that goes well and it is as good as any. And
-//! its failures say something of a program only where others went well here meanwhile.
+//! A cluster may have nodes without a compiler, with a full disk, with a wrong clock or with a jail that no longer
+//! starts. Such a node fails fast, so it takes more work than the others and gives it back. If such a node decided that
+//! a program cannot be processed, it would decide for all nodes. Therefore the node rests, longer each time, and then
+//! tries again by itself; one program that goes well restores full trust. A failure on the node counts against a
+//! program only if other programs went well on the node meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,32 +13,32 @@ use std::time::Duration;
 
 use flopsmith_protocol::CandidateId;
 
-/// So many programs in a row fail at a stage before it rests.
+/// This many programs in a row fail at a stage before the stage rests.
 const FAILURES: usize = 3;
-/// How long it rests the first time; each further time twice as long.
+/// Length of the first rest; each further rest is twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
-/// It never rests for longer.
+/// No rest is longer than this.
 const LONGEST_REST: Duration = Duration::from_secs(300);
-/// Programs that failed here are remembered up to this number.
+/// Number of failed programs that are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// How the stages of a node stand. Cheap to clone.
+/// The state of the stages of a node. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct CircuitBreaker(Arc<Mutex<HashMap<&'static str, Stage>>>);
 
 #[derive(Debug, Default)]
 struct Stage {
-    /// How often something went well.
+    /// Number of successes.
     successes: u64,
-    /// Programs that failed, and how often something had gone well when each did so first.
+    /// Failed programs, each with the number of successes at its first failure.
     failed: BTreeMap<CandidateId, u64>,
-    /// Those that failed since something went well, or since it last rested.
+    /// Programs that failed since the last success or the last rest.
     in_a_row: BTreeSet<CandidateId>,
-    /// How often it has rested since something went well.
+    /// Number of rests since the last success.
     rests: u32,
-    /// Is it to rest now, for how long?
+    /// The rest that is due now, if one is.
     due: Option<Duration>,
-    /// Does it wait until its machine is as it was?
+    /// True while the stage waits for its machine to be as before.
     waits: bool,
 }
 
@@ -46,7 +48,7 @@ impl CircuitBreaker {
         change(stages.entry(stage).or_default())
     }
 
-    /// A stage did its work, whatever it found of the program.
+    /// Notes that a stage did its work, whether the program passed or not.
     pub fn worked(&self, stage: &'static str) {
         self.with(stage, |stage| {
             stage.successes += 1;
@@ -56,7 +58,7 @@ impl CircuitBreaker {
         });
     }
 
-    /// A stage failed at a program through no fault of that.
+    /// Notes that a stage failed at a program through no fault of the program.
     pub fn failed(&self, stage: &'static str, candidate: &CandidateId) {
         self.with(stage, |stage| {
             if stage.failed.len() >= REMEMBERED {
@@ -64,12 +66,12 @@ impl CircuitBreaker {
             }
             let successes = stage.successes;
             stage.failed.entry(candidate.clone()).or_insert(successes);
-            // The same one again may be its own doing.
+            // A repeated failure of the same program may be that program's own doing.
             let another = stage.in_a_row.insert(candidate.clone());
             if !another && stage.rests == 0 {
                 return;
             }
-            // Who has rested has to show one that goes well.
+            // After a rest the stage has to succeed first: a single failure leads to the next rest.
             let enough = if stage.rests > 0 { 1 } else { FAILURES };
             if stage.in_a_row.len() >= enough && stage.due.is_none() {
                 let doubled = FIRST_REST.saturating_mul(1 << stage.rests.min(16));
@@ -80,7 +82,8 @@ impl CircuitBreaker {
         });
     }
 
-    /// Do the failures of this stage say something of a program? They do where others went well here since it first failed.
+    /// True if a failure of this stage says something of a program: other programs went well here since that program
+    /// first failed.
     pub fn vouches(&self, stage: &'static str, candidate: &CandidateId) -> bool {
         self.with(stage, |stage| {
             let first = stage.failed.get(candidate);
@@ -88,17 +91,17 @@ impl CircuitBreaker {
         })
     }
 
-    /// Is the stage to take no more work, and for how long? Said once.
+    /// How long the stage is to take no more work, if a rest is due. Returned once.
     pub fn rest(&self, stage: &'static str) -> Option<Duration> {
         self.with(stage, |stage| stage.due.take())
     }
 
-    /// A stage waits until its machine is as it was, or no longer does.
+    /// Notes whether a stage waits for its machine to be as before.
     pub fn waits(&self, stage: &'static str, waits: bool) {
         self.with(stage, |stage| stage.waits = waits);
     }
 
-    /// The stages, and whether each has rested and not yet shown that it can work, or waits.
+    /// The stages. The value is true for a stage that waits, or that has rested and has had no success since.
     pub fn doubtful(&self) -> Vec<(&'static str, bool)> {
         let stages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let doubtful = stages
@@ -163,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it was like before, a stage of which every third program at least goes well never rests.
+        /// A stage at which at least every third program goes well never rests, whatever happened before.
         #[test]
         fn now_and_then_a_failure_is_nothing(failures in proptest::collection::vec(0u32..3, 0..60)) {
             let standing = CircuitBreaker::default();

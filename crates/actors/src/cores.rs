@@ -1,9 +1,8 @@
 //! The node's processor cores, leased to its roles.
 //!
-//! Timing needs the machine to itself (a kernel's core and the supervisor's
-//! core), so a timer takes every core; a compile job takes one. Leases are
-//! granted in the order they were asked for. The ledger knows at any moment
-//! which role had the cores for how long, and how long nobody had any.
+//! Timing needs the machine to itself (a kernel's core and the supervisor's core), so a timer takes every core; a
+//! compile job takes one. Leases are granted in the order of the requests. The ledger records how long each role has
+//! held cores, and how long no role has held any.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,7 +30,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Books the time since the last change to whoever held cores in it.
+    /// Books the time since the last change on the roles that held cores during it.
     fn settle(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.since).as_secs_f64();
         self.since = now;
@@ -57,7 +56,7 @@ pub struct Shares {
     pub seconds: f64,
 }
 
-/// Some cores, given back when dropped.
+/// Leased cores; dropping the lease gives them back.
 pub struct Lease {
     cores: Cores,
     role: &'static str,
@@ -96,7 +95,7 @@ impl Cores {
         self.take(role, 1).await
     }
 
-    /// So many cores for `role`: at least one, and no more than there are.
+    /// `count` cores for `role`: at least one, and no more than the node has.
     pub async fn some(&self, role: &'static str, count: u32) -> Lease {
         self.take(role, count.clamp(1, self.total)).await
     }
@@ -130,7 +129,7 @@ impl Cores {
         }
     }
 
-    /// Where the time went so far.
+    /// The shares of the wall time so far.
     pub fn shares(&self) -> Shares {
         let mut ledger = self.ledger();
         let now = Instant::now();
@@ -147,7 +146,7 @@ impl Cores {
         }
     }
 
-    /// How long a role has held cores so far; where another one did at the same time, its part of that.
+    /// Time for which a role has held cores so far. Time in which several roles held cores is divided between them.
     pub fn spent(&self, role: &str) -> Duration {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
@@ -155,7 +154,7 @@ impl Cores {
         Duration::from_secs_f64(seconds)
     }
 
-    /// How long nobody has held any core, all such times together.
+    /// Total time in which no role held any core.
     pub fn idle(&self) -> Duration {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
@@ -187,7 +186,7 @@ impl Cores {
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // The ledger holds only numbers: a panic elsewhere leaves them usable.
+        // The ledger holds only numbers: a panic in another thread leaves them usable.
         self.ledger
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

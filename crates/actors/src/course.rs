@@ -31,19 +31,19 @@ pub struct Course {
     fruitless: u64,
 }
 
-/// What limits a run.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
     /// Seconds in all.
     pub seconds: f64,
     /// Training (or search) steps at most; 0 is no limit.
     pub steps: u64,
-    /// Steps in a row without a correct program, after which no other one is tried; 0 is no limit.
+    /// Steps in a row without a correct program after which no further step begins; 0 is no limit.
     pub fruitless: u64,
 }
 
 impl Budget {
-    /// The share that is spent after so many seconds and steps, 0 to 1: of the time or of the steps, whichever is more.
+    /// The share that is spent after `seconds` and `steps`, 0 to 1: the larger one of the shares of time and of steps.
     pub fn spent(&self, seconds: f64, steps: u64) -> f64 {
         let of_time = seconds / self.seconds.max(f64::MIN_POSITIVE);
         let of_steps = match self.steps {
@@ -54,7 +54,7 @@ impl Budget {
     }
 }
 
-/// Whether another step fits is judged by the median of this many steps before it.
+/// The duration of another step is estimated by the median of this many steps before it.
 const MEMORY: usize = 8;
 
 impl Course {
@@ -72,7 +72,8 @@ impl Course {
         }
     }
 
-    /// So many programs of the current step were judged, and so many of them correct. Said once, before the course goes on.
+    /// Notes how many programs of the current step were judged, and how many of these were correct. Called once, before
+    /// the course goes on.
     pub fn judged(&mut self, judged: u64, correct: u64) {
         let counts = matches!(self.current, Some((_, Purpose::Train | Purpose::Search)));
         if counts && judged > 0 {
@@ -80,7 +81,7 @@ impl Course {
         }
     }
 
-    /// The step that is under way.
+    /// The current step.
     pub fn current(&self) -> Option<(u64, Purpose)> {
         self.current
     }
@@ -90,12 +91,13 @@ impl Course {
         self.trained
     }
 
-    /// Is the run over?
+    /// True if the run is over.
     pub fn finished(&self) -> bool {
         self.finished
     }
 
-    /// The current step took `seconds`; what comes next, `elapsed` seconds into the run?
+    /// Ends the current step, which took `seconds`, and returns the next one, `elapsed` seconds into the run; none
+    /// after the last.
     pub fn advance(
         &mut self,
         elapsed: f64,
@@ -139,15 +141,15 @@ impl Course {
         if reached(budget.steps, self.trained) || reached(budget.fruitless, self.fruitless) {
             return false;
         }
-        // The median of the latest steps: one that was held up (a busy disk, a sleeping laptop) must not end the run.
+        // The median of the latest steps: one delayed step (a busy disk, a sleeping laptop) must not end the run.
         let mut sorted = self.durations.clone();
         sorted.sort_by(f64::total_cmp);
         let usual = sorted
             .get(sorted.len() / 2)
             .copied()
             .unwrap_or(self.evaluation);
-        // Training makes programs correct, and correct programs take longer to evaluate: the last
-        // evaluation is reckoned like a step.
+        // Training makes programs correct, and correct programs take longer to evaluate: the last evaluation is
+        // estimated like a step.
         let after = if self.job == Job::Train { usual } else { 0.0 };
         elapsed + usual + after <= budget.seconds
     }
@@ -232,7 +234,7 @@ mod tests {
             [EvaluateStart, Train, Train, Train, EvaluateEnd]
         );
         assert_eq!(judged(Job::Search, 2, &nothing), [Search, Search]);
-        // One that is correct makes the row begin anew, and where nothing was judged nobody is to blame.
+        // A correct program begins the count anew; a step without judged programs does not count.
         let some = [(8, 0), (8, 1), (8, 0), (0, 0), (8, 0), (8, 0)];
         assert_eq!(judged(Job::Search, 2, &some).len(), 5);
         // Without a limit it goes on: ten are begun, and nine are judged.

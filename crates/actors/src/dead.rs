@@ -1,4 +1,4 @@
-//! What a dead letter was about: the samples that get no outcome from anybody else. Pure.
+//! The contents of a dead letter: the samples that will get no other outcome. Pure.
 
 use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
@@ -8,7 +8,7 @@ use flopsmith_protocol::{
 
 use crate::role::generator::candidate_ref;
 
-/// Work of a run that nobody will do any more.
+/// Work of a run that no node will do any more.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Work {
     Task(Task),
@@ -17,7 +17,7 @@ pub(crate) enum Work {
     Verified(Verified),
 }
 
-/// A sample and what was known of it when its work was given up.
+/// A sample and the data that were known of it when its work was given up.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lost {
     pub candidate: CandidateRef,
@@ -25,12 +25,12 @@ pub(crate) struct Lost {
     pub techniques: Option<TechniqueSet>,
     pub vector_bits: Option<u32>,
     pub stage_seconds: [f32; 3],
-    /// Under which equal programs wait for its outcome, where that is known.
+    /// The key under which identical programs wait for its outcome, if it is known.
     pub key: Option<Digest>,
 }
 
 impl Work {
-    /// None where the letter cannot be read, as one of a later version, or is no work of ours.
+    /// None if the letter cannot be read, for example because a later version wrote it, or if it is no work of ours.
     pub fn of(letter: &DeadLetter) -> Option<Self> {
         letter
             .decode()
@@ -41,7 +41,7 @@ impl Work {
             .ok()
     }
 
-    /// Whose it is. The dead letters of a bus are those of all its runs.
+    /// The run of the work. The dead letters of a bus are those of all its runs.
     pub fn run(&self) -> &RunId {
         match self {
             Work::Task(task) => &task.run,
@@ -51,7 +51,7 @@ impl Work {
         }
     }
 
-    /// The task or the candidate, for people.
+    /// The id of the task or the candidate, for people.
     pub fn id(&self) -> &str {
         match self {
             Work::Task(task) => task.id.as_str(),
@@ -61,7 +61,8 @@ impl Work {
         }
     }
 
-    /// What failed: the programs of a task that nobody could work off were never written; all others were lost on their way.
+    /// The cause of the failure: the programs of a task that no generator could work off were never written; all other
+    /// work was lost on its way.
     pub fn cause(&self) -> InfrastructureCause {
         match self {
             Work::Task(_) => InfrastructureCause::Generator,
@@ -69,7 +70,7 @@ impl Work {
         }
     }
 
-    /// The samples that go without an outcome for it: of a task all.
+    /// The samples that have no outcome because of this letter; for a task, all its samples.
     pub fn samples(self) -> Vec<Lost> {
         match self {
             Work::Task(task) => (0..task.group_size)
@@ -82,8 +83,8 @@ impl Work {
     }
 }
 
-/// The samples of the `tasks` of a run that go without an outcome for a letter that cannot be read, as one that another version wrote:
-/// whose it is says its queue or log, and what it was about its id.
+/// The samples of the `tasks` of a run that have no outcome because of a letter that cannot be read, for example one
+/// that another version wrote. The letter's queue or log tells the run, and its id tells the task or candidate.
 pub(crate) fn unreadable(letter: &DeadLetter, run: &RunId, tasks: &[Task]) -> Vec<Lost> {
     let name = letter.id.as_deref().and_then(|id| id.split_once('/'));
     let ours =

@@ -1,10 +1,11 @@
-//! Dynamic sampling (Yu et al., 2025): groups whose rewards are all equal teach nothing, so others are drawn in their place, to other
-//! prompts, until enough have a spread or it was tried often enough. Pure.
+//! Dynamic sampling (Yu et al., 2025): groups whose rewards are all equal teach nothing. Other groups, with other
+//! prompts, are drawn in their place, until every group of a round has a spread or the limit of rounds is reached.
+//! Pure.
 //!
-//! Who gives out tasks and who trains decide by themselves which tasks a step has, and have to agree: so it follows from nothing but
-//! the outcomes of the step, in whatever order they are read, and from the best speeds before it. Tasks are numbered round
-//! by round; a round is decided once every outcome of it is there, and has as many tasks as the one before had groups without a
-//! spread.
+//! The archive gives out tasks and the learner trains on them. Both decide by themselves which tasks a step has, and
+//! have to agree. Therefore the decision depends only on the outcomes of the step, read in any order, and on the best
+//! speeds before the step. Tasks are numbered round by round. A round is decided once all its outcomes are there; the
+//! next round has as many tasks as this one had groups without a spread.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +16,19 @@ use flopsmith_reward::advantage::is_flat;
 use crate::advantages::StageBests;
 use crate::settings::Settings;
 
-/// How many tasks a step has, by what is known of it.
+/// The number of tasks of a step, as far as the step's known outcomes decide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// Tasks in all, those of the rounds so far.
+    /// Tasks of all rounds so far.
     pub tasks: u32,
-    /// The round they end with; the first is 0.
+    /// The last of these rounds; the first is 0.
     pub round: u32,
-    /// Is every outcome of them there, and nothing drawn in the place of any more?
+    /// True if every outcome of these tasks is there and no group is drawn again.
     pub settled: bool,
 }
 
-/// The tasks of a step that began with so many, where at most `rounds` follow. `flat` says of a task's group whether its rewards are all
-/// equal; none where not all of its outcomes are there.
+/// The tasks of a step that began with `first` tasks and has at most `rounds` further rounds. `flat` returns whether
+/// the rewards of a task's group are all equal; none if outcomes of the group are missing.
 pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Asked {
     let mut from = 0;
     let mut asked = Asked {
@@ -49,7 +50,7 @@ pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Ask
     }
 }
 
-/// What decides of the steps of a run.
+/// The inputs of the decision.
 #[derive(Debug, Clone)]
 pub struct Refill<'a> {
     /// The run's settings.
@@ -61,14 +62,15 @@ pub struct Refill<'a> {
 }
 
 impl Refill<'_> {
-    /// The tasks of the step that these outcomes are of. Only training draws again: an evaluation measures the policy as it is.
+    /// The tasks of the step to which these outcomes belong. Only training draws again: an evaluation measures the
+    /// policy as it is.
     pub fn asked<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Asked {
         let mut groups: BTreeMap<u32, Vec<&Outcome>> = BTreeMap::new();
         let (mut first, mut trains) = (u32::MAX, false);
         for outcome in outcomes {
             let candidate = &outcome.candidate;
             trains |= candidate.purpose == Purpose::Train;
-            // Those of the first round say how many there were then.
+            // The outcomes of the first round carry the number of tasks in that round.
             first = first.min(candidate.tasks_in_step);
             if let Some(group) = candidate.task.group() {
                 groups.entry(group).or_default().push(outcome);
@@ -85,8 +87,9 @@ impl Refill<'_> {
         })
     }
 
-    /// Are the rewards of a group all equal, or is there none? By what each program is worth alone, as whether others found it, too, is
-    /// not known before all of the step are there. Explorers are of no group.
+    /// True if the rewards of a group are all equal, or if there are none. Each program is judged by its own reward,
+    /// because duplicates in other groups are not known before all outcomes of the step are there. Explorers belong to
+    /// no group.
     fn is_flat(&self, group: &[&Outcome]) -> bool {
         let of_group = group.iter().filter(|outcome| !outcome.candidate.explorer);
         let rewards: Vec<Option<f64>> = of_group
@@ -205,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever of a step is known at a moment, who knows more comes to the same tasks and perhaps to further ones.
+        /// A reader of a part of a step's outcomes comes to the same tasks as a reader of all outcomes, or to fewer.
         #[test]
         fn what_is_asked_for_only_grows(
             first in 1u32..6, rounds in 0u32..4, flats in proptest::collection::vec(any::<bool>(), 40),

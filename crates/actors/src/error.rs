@@ -1,4 +1,4 @@
-//! What stops a role.
+//! Errors that stop a role.
 
 use flopsmith_protocol::InfrastructureCause;
 
@@ -14,9 +14,9 @@ pub enum Error {
     /// A stage cannot work on this node.
     #[error("{cause} failed: {detail}")]
     Stage {
-        /// What failed.
+        /// The part that failed.
         cause: InfrastructureCause,
-        /// What to try.
+        /// The failure in words, and what to try.
         detail: String,
     },
     /// The generator failed.
@@ -25,18 +25,19 @@ pub enum Error {
     /// The learner failed.
     #[error("the learner failed: {0}")]
     Learner(String),
-    /// There was no memory for what had to be computed. Trying it again would take as much.
+    /// There was no memory for a computation. Another try would need as much.
     #[error("the {role} is out of memory: {detail}")]
     Memory {
-        /// Whose work it was.
+        /// The role that needed it.
         role: &'static str,
-        /// What was computed, and what to lower.
+        /// The computation, and the setting to lower.
         detail: String,
     },
-    /// Update after update was left out, or the settings do not go with the model: the policy cannot be trained as it is.
+    /// Updates were left out again and again, or the settings do not fit the model: the policy cannot be trained as it
+    /// is.
     #[error("{0}")]
     Hopeless(String),
-    /// A run that repeats another one came to something else.
+    /// A run that repeats another one had a different result.
     #[error("the run has diverged from the recorded one: {0}")]
     Diverged(String),
     /// A file of the run's folder failed.
@@ -48,18 +49,18 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The run's settings have no meaning. Whoever starts a run checks them before.
+    /// The run's settings have no meaning. The process that starts a run checks them before.
     #[error("the run's settings cannot be used: {0}")]
     Settings(String),
-    /// Of this role a run has one only, and somebody else has taken over.
+    /// A run has only one holder of this role, and another process has taken over.
     #[error("somebody else has taken over, or may have")]
     Replaced,
-    /// Of this role a run has one only, and the bus stores no sign any more that it is here.
+    /// A run has only one holder of this role, and the bus no longer stores this process's signs of life.
     #[error(
         "the bus stores nothing of this process any more, so that another one may take over: {0}"
     )]
     Unheard(String),
-    /// A checkpoint that somebody else has put in the place of the one that was saved.
+    /// Another writer has replaced the saved checkpoint.
     #[error(
         "the checkpoint {place} is not the one that was saved there: who else may write to the store?"
     )]
@@ -73,9 +74,9 @@ pub enum Error {
     /// State that was saved cannot be read.
     #[error("the saved state of the {role} is damaged: {detail}")]
     Saved {
-        /// Whose state.
+        /// The role whose state it is.
         role: &'static str,
-        /// What is wrong.
+        /// The defect.
         detail: String,
     },
     /// A blocking task ended without an answer.
@@ -88,7 +89,7 @@ pub enum Error {
         role: &'static str,
         /// How often.
         times: usize,
-        /// Its last words.
+        /// Its last error.
         last: String,
     },
     /// ractor could not start an actor.
@@ -97,7 +98,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Would whoever is started again meet the same, or take from another what is no more its own?
+    /// True if a restarted role would meet the same failure, or would use state that now belongs to another process.
     pub fn is_final(&self) -> bool {
         matches!(
             self,

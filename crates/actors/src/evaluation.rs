@@ -11,7 +11,7 @@ use flopsmith_protocol::{Failure, MachineClass, MachineFacts, NodeId, RunId};
 use crate::node::Context;
 use crate::role::{compiler, timer, verifier};
 
-/// What a timer says of its machine, and OpenBLAS measured beside it where it was.
+/// A timer's facts about its machine, with the speed of OpenBLAS if it was measured.
 pub fn machine_facts(
     run: &RunId,
     node: &NodeId,
@@ -32,7 +32,7 @@ pub fn machine_facts(
     }
 }
 
-/// What programs of the context's run are compiled with.
+/// The stage context that compiles programs of the context's run.
 pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::StageContext {
     let stage: Arc<flopsmith_compile::Compiler> = Arc::clone(&evaluator.compiler);
     compiler::StageContext {
@@ -41,7 +41,8 @@ pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::Stag
     }
 }
 
-/// What they are verified with, so many at a time. Takes a moment.
+/// The stage context that verifies programs of the context's run, `slots` of them at a time. Building it takes a
+/// moment.
 ///
 /// # Errors
 /// As [`Evaluator::verifier`].
@@ -54,13 +55,13 @@ pub fn verifier(
     let stages: Result<Vec<_>, _> = (0..slots).map(|_| evaluator.verifier(threads)).collect();
     let stage_context = verifier::StageContext::new(Arc::clone(context), stages?);
     Ok(match &evaluator.sanitizers {
-        // One for all stage contexts of a run: what is known of a program stays known.
+        // All stage contexts of a run share these sanitizers, and so their findings on programs.
         Some(sanitizers) => stage_context.with_last_look(Arc::clone(sanitizers) as _),
         None => stage_context,
     })
 }
 
-/// What builds them at several places before they are certified. Takes a moment.
+/// Builds programs with several code layouts before they are certified. Creating it takes a moment.
 ///
 /// # Errors
 /// As [`Evaluator::verifier`].

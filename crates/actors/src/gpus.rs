@@ -1,12 +1,13 @@
-//! How busy the GPUs of a node are, as NVIDIA's own tool says.
+//! The load of a node's GPUs, as NVIDIA's own tool reports it.
 //!
-//! The tool takes a good part of a second, so a thread asks it now and then and whoever wants to know gets what it said last.
+//! The tool takes a good part of a second. Therefore a thread runs the tool at intervals, and callers get the last
+//! report.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// Between two questions.
+/// Pause between two runs of the tool.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// One GPU.
@@ -20,12 +21,12 @@ pub struct Gpu {
     pub memory_bytes: u64,
 }
 
-/// What is known of the GPUs of this machine; nothing where there are none.
+/// The GPUs of this machine; empty if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Gpus(Arc<Mutex<Vec<Gpu>>>);
 
 impl Gpus {
-    /// Asks `tool` (`nvidia-smi`) from now on. Does nothing more where it is not there or does not answer.
+    /// Runs `tool` (`nvidia-smi`) at intervals from now on. Stops when the tool is missing or fails.
     pub fn watch(&self, tool: &str) {
         let (known, tool) = (Arc::downgrade(&self.0), tool.to_owned());
         let spawned = std::thread::Builder::new()
@@ -36,14 +37,14 @@ impl Gpus {
         }
     }
 
-    /// What was said last.
+    /// The last report.
     pub fn now(&self) -> Vec<Gpu> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
 }
 
-/// Asks until there is no answer, or nobody wants one any more.
+/// Runs the tool until it fails, or until no handle is left.
 fn ask(known: &Weak<Mutex<Vec<Gpu>>>, tool: &str) {
     loop {
         let said = Command::new(tool)
@@ -69,7 +70,7 @@ fn ask(known: &Weak<Mutex<Vec<Gpu>>>, tool: &str) {
     }
 }
 
-/// Lines like `0, 37, 1024`: number, per cent, MiB. What a GPU does not tell (`[N/A]`) leaves it out.
+/// Lines like `0, 37, 1024`: number, per cent, MiB. A GPU without one of these values (`[N/A]`) is left out.
 fn parse(said: &str) -> Vec<Gpu> {
     let line = |line: &str| {
         let mut fields = line.split(',').map(str::trim);

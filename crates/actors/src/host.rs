@@ -1,4 +1,4 @@
-//! What the roles of a node have, whatever run they work for.
+//! Parts of a node that its roles share for all runs.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::settings::Settings;
 use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
 
-/// A job of a stage that is held for longer than this hangs: many times what it takes, and what it may wait for cores.
+/// A stage's job that is held for longer than this hangs. The limit is many times what a job takes, waiting for cores
+/// included.
 const HOLD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// A node: its place on the bus, its store and its cores. Cheap to clone.
@@ -38,15 +39,15 @@ pub struct Host {
     pub store: Store,
     /// The processor cores.
     pub cores: Cores,
-    /// What is known of programs that were tried before.
+    /// Cached outcomes of programs that were tried before.
     pub results: Results,
-    /// What is counted.
+    /// The counters of this process.
     pub metrics: Metrics,
-    /// Whether its stages are to be trusted with work.
+    /// Whether its stages can be trusted with work.
     pub standing: CircuitBreaker,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
-    /// Tells this process from all others, also from an earlier one of the same node.
+    /// Identifies this process among all others, including earlier ones of the same node.
     pub instance: String,
 }
 
@@ -64,9 +65,9 @@ pub struct Decided<'a> {
     pub verdict: Verdict,
     /// Seconds of compile, verify, time.
     pub stage_seconds: [f32; 3],
-    /// What it was compiled to, once it was.
+    /// The object it was compiled to, once it was compiled.
     pub object: Option<&'a ArtifactRef>,
-    /// Under which equal programs find the outcome; none where nobody is to find it.
+    /// The key under which identical programs find the outcome; none if they must not find it.
     pub key: Option<&'a Digest>,
 }
 
@@ -93,8 +94,9 @@ impl Host {
         }
     }
 
-    /// Cores that sampling and training each take of a run with these settings: all of them, one after the other, but where they are to go on side by side in
-    /// this process. On a bus that nodes share they are meant to be on nodes of their own.
+    /// Cores that sampling and training each take in a run with these settings. If both go on at the same time in this
+    /// process, each takes half of the cores; otherwise each takes all cores in turn. On a bus that nodes share,
+    /// sampling and training are meant to be on separate nodes.
     pub fn policy_cores(&self, settings: &Settings) -> u32 {
         match settings.generator.steps_ahead > 0 && self.bus.is_private() {
             true => (self.cores.total() / 2).max(1),
@@ -102,14 +104,14 @@ impl Host {
         }
     }
 
-    /// Says whether the bus is away at a moment: whatever fails then is not to blame.
+    /// True while the bus is away. A failure at such a moment is not the role's fault.
     pub fn outage(&self) -> Excuse {
         let bus = self.bus.clone();
         Arc::new(move || !bus.is_connected())
     }
 
-    /// A pull worker with at most `slots` messages in hand. Its queue's consumer has the subject's name: two classes of machines that shared
-    /// one would take each other's work.
+    /// A pull worker with at most `slots` messages in hand. The queue's consumer has the subject's name, because two
+    /// machine classes with one consumer would take each other's work.
     pub async fn worker<M: Message + Send + Sync + 'static>(
         &self,
         subject: &str,
@@ -118,8 +120,8 @@ impl Host {
         self.worker_that(WorkerOptions::new(subject, slots)).await
     }
 
-    /// The same for a stage whose jobs are short: one that is held for longer is given to others, as its holder hangs. `parked` more
-    /// may be held that only wait for another one.
+    /// The same for a stage whose jobs are short. A job that is held for longer than [`HOLD_LIMIT`] is given to another
+    /// worker, because its holder hangs. The worker may hold `parked` more messages that only wait for another one.
     pub(crate) async fn stage_worker<M: Message + Send + Sync + 'static>(
         &self,
         queue: &Queue,
@@ -134,7 +136,7 @@ impl Host {
         self.worker_that(options).await
     }
 
-    /// The same for work of one run, whose queue's consumer ends some time after it.
+    /// The same for work of one run. The server removes the queue's consumer some time after the run.
     pub async fn own_worker<M: Message + Send + Sync + 'static>(
         &self,
         subject: &str,
@@ -158,14 +160,16 @@ impl Host {
         Ok(self.bus.worker(options).await?)
     }
 
-    /// Publishes an outcome, and notes it in the span of the work that led to it.
+    /// Publishes an outcome and notes it in the span of the work that led to it.
     ///
-    /// Equal programs find it afterwards. Where that cannot be noted they are tried themselves, after a while, so it is no failure.
+    /// Identical programs find the outcome afterwards. If the outcome cannot be noted for them, they are evaluated
+    /// themselves after a while, so this is no failure.
     pub async fn publish_outcome(&self, decided: Decided<'_>) -> Result<(), Error> {
         self.publish_outcome_as(decided, None).await
     }
 
-    /// [`Host::publish_outcome`] for what others may have published an outcome of that nobody can read: `instead` tells it apart from that.
+    /// [`Host::publish_outcome`] for a candidate whose outcome another node may have published in an unreadable form.
+    /// `instead` lets the server tell this outcome from the unreadable one.
     pub(crate) async fn publish_outcome_as(
         &self,
         decided: Decided<'_>,
@@ -184,7 +188,8 @@ impl Host {
             verdict: decided.verdict,
             stage_seconds: decided.stage_seconds,
             node: self.node.clone(),
-            // Whoever decided it, it may enter the cells of the machines that were asked for only.
+            // The outcome may enter only the cells of the machine class that the candidate was meant for, whichever
+            // node decided it.
             machine_class: decided.candidate.machine_class.clone(),
             decided_unix_ms: unix_ms(),
         };
@@ -201,8 +206,8 @@ impl Host {
         Ok(())
     }
 
-    /// Has a stage take no work for a while where it failed again and again, so that other nodes have it. A run's own
-    /// broker has no other nodes.
+    /// Stops a stage from taking work for a while after repeated failures, so that other nodes get the work. A private
+    /// broker has no other nodes, so there the stage goes on.
     pub(crate) fn rest_if_due<M>(&self, stage: &'static str, worker: &mut Worker<M>) {
         let Some(rest) = self.standing.rest(stage) else {
             return;
@@ -218,8 +223,8 @@ impl Host {
         }
     }
 
-    /// What becomes of work that met a stage failure: it is tried again, here or elsewhere, or what `decided` makes of the verdict is its
-    /// outcome. `stage` says whose work it is, for people.
+    /// Handles work that met a stage failure: the work is tried again, here or on another node, or `decided` turns the
+    /// verdict into its outcome. `stage` names the stage in logs and metrics.
     pub(crate) async fn give_up_or_retry<'a, M>(
         &self,
         stage: &'static str,

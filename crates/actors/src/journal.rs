@@ -1,4 +1,4 @@
-//! Files of JSON lines that outlive whoever writes them.
+//! Files of JSON lines that survive the process that writes them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// What a file of JSON lines holds.
+/// The contents of a file of JSON lines.
 #[derive(Debug)]
 pub struct Lines<T> {
     /// The lines that can be read, in order.
     pub items: Vec<T>,
-    /// How many whole lines cannot.
+    /// Number of whole lines that cannot be read.
     pub unreadable: u64,
-    /// Where the last whole line ends, bytes. What stands behind it was cut off.
+    /// End of the last whole line, bytes. Bytes after it belong to a line that was cut off.
     pub end: u64,
 }
 
@@ -32,8 +32,8 @@ impl<T> Default for Lines<T> {
 impl<T: for<'a> Deserialize<'a>> Lines<T> {
     /// Reads the file at `path`. A last line that was cut off is left out: its writer was stopped, and writes it again.
     ///
-    /// A whole line that is no `T` is passed over, which is logged: a loss that is no number has no form in JSON, and
-    /// what follows such a line must not go with it.
+    /// A whole line that is no `T` is skipped and logged. JSON cannot represent a loss that is not a number, and the
+    /// lines after such a line must not be lost with it.
     pub fn read(path: &Path, file: impl Read) -> std::io::Result<Self> {
         let mut lines = Self::default();
         let mut reader = BufReader::new(file);
@@ -57,15 +57,15 @@ impl<T: for<'a> Deserialize<'a>> Lines<T> {
     }
 }
 
-/// A file of JSON lines that is written on.
+/// A file of JSON lines to which lines are appended.
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
 }
 
 impl Journal {
-    /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are there.
-    /// Whole lines that cannot be read stay in the file.
+    /// Opens a file of JSON lines for appending; a last line that was cut off is removed. Returns the lines that are
+    /// there. Whole lines that cannot be read stay in the file.
     pub fn open<T: for<'a> Deserialize<'a>>(path: PathBuf) -> Result<(Self, Vec<T>), Error> {
         let fail = |source| Error::File {
             path: path.clone(),
@@ -98,7 +98,7 @@ impl Journal {
     }
 }
 
-/// Writes a JSON file that is never seen half written.
+/// Writes a JSON file atomically, so that no reader sees half of it.
 pub(crate) fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
     let fail = |source| Error::File {
         path: path.to_owned(),

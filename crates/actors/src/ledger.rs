@@ -1,4 +1,4 @@
-//! Which outcomes and rollouts make up a training step, whatever the order in which their logs are read. Pure.
+//! The outcomes and rollouts of a training step, independent of the order in which their logs are read. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::steps::Steps;
 /// A sample of a complete step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The tokens its source was extracted from. None where nothing can be learnt from it (no policy wrote it, or its
-    /// outcome says nothing about it), and where the rollout of its candidate belongs to another source: a generator
+    /// The tokens from which its source was extracted. None if nothing can be learnt from it (no policy wrote it, or
+    /// its outcome says nothing about it). None also if the candidate's rollout belongs to another source: a generator
     /// that dies between rollouts and candidates may answer its task once more with other programs.
     pub rollout: Option<Rollout>,
 }
@@ -20,7 +20,8 @@ pub struct Sample {
 /// The samples of a complete step, group by group.
 pub type Groups = Vec<Vec<Sample>>;
 
-/// What has been read of the steps that are still open. The first outcome and the first rollout of a candidate count.
+/// The outcomes and rollouts of the steps that are still open. The first outcome and the first rollout of a candidate
+/// count.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     steps: Steps,
@@ -37,7 +38,7 @@ impl Ledger {
         }
     }
 
-    /// Notes an outcome. True when it matters: those of training samples of open steps do, each once.
+    /// Notes an outcome. True if it counts: each outcome of a training sample of an open step counts once.
     pub fn outcome(&mut self, outcome: Outcome) -> bool {
         let candidate = &outcome.candidate;
         if candidate.purpose != Purpose::Train || !self.steps.note(candidate) {
@@ -48,7 +49,7 @@ impl Ledger {
         true
     }
 
-    /// Notes a rollout. Only those of training samples of open steps matter.
+    /// Notes a rollout. Only rollouts of training samples of open steps count.
     pub fn rollout(&mut self, rollout: Rollout) {
         let candidate = &rollout.candidate;
         if candidate.purpose != Purpose::Train || self.steps.closed(candidate.step) {
@@ -85,7 +86,8 @@ impl Ledger {
             .filter(move |id| rollouts.is_none_or(|r| !r.contains_key(*id)))
     }
 
-    /// Takes a step out and closes it. It should be [complete](Ledger::complete), with no rollout [awaited](Ledger::awaited).
+    /// Takes a step out and closes it. The step should be [complete](Ledger::complete), with no rollout
+    /// [awaited](Ledger::awaited).
     pub fn take(&mut self, step: u64) -> Groups {
         let outcomes = self.outcomes.remove(&step).unwrap_or_default();
         let mut rollouts = self.rollouts.remove(&step).unwrap_or_default();
@@ -106,7 +108,7 @@ impl Ledger {
     }
 }
 
-/// Did a policy write it, and does the outcome say something about it?
+/// True if a policy wrote the sample and the outcome says something about it.
 fn teaches(outcome: &Outcome) -> bool {
     outcome.candidate.policy.is_some() && outcome.verdict.counts()
 }
@@ -125,8 +127,8 @@ mod tests {
         Rollout(Rollout),
     }
 
-    /// Two groups of three: programs that teach, one that the infrastructure failed, one that was lost before anybody
-    /// wrote it, and one whose rollout is of another source.
+    /// Two groups of three: programs that teach, one that the infrastructure failed, one that was lost before a
+    /// generator wrote it, and one whose rollout is of another source.
     fn everything() -> Vec<Read> {
         let mut all = Vec::new();
         for (group, sample) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {

@@ -1,18 +1,17 @@
 //! The roles of Flopsmith as supervised actors.
 //!
-//! Each role is a thin shell: it decodes a message, calls synchronous code of
-//! another crate, performs the effects and acknowledges. Decisions (what to try
-//! next, when a step is complete, which reward) are made by pure code and are
-//! tested there. Roles find each other only through the bus; two roles in one
-//! process share nothing but the node's processor cores ([`cores::Cores`]).
+//! Each role is a thin shell: it decodes a message, calls synchronous code of another crate, performs the effects and
+//! acknowledges the message. Pure code makes the decisions (what to try next, when a step is complete, which reward)
+//! and is tested by itself. Roles find each other only through the bus; two roles in one process share nothing but the
+//! node's processor cores ([`cores::Cores`]).
 //!
 //! Invariants:
 //! - a result is published and confirmed before the work it came from is acknowledged;
 //! - every effect is idempotent by id, so work that is done twice counts once;
 //! - nothing is timed while another role of this node uses a core;
-//! - what fails for one program is an outcome of it in the end, and no failure of the role;
+//! - a failure at one program becomes an outcome of that program in the end, never a failure of the role;
 //! - drain order: stop pulling → finish or hand back → publish → acknowledge → leave; the recorder leaves after all
-//!   others and writes down first what they published.
+//!   other roles and first writes down what they published.
 
 pub mod advantages;
 pub mod answer;

@@ -1,8 +1,8 @@
-//! What to lower where memory is short: words for people, made of the numbers at hand. Pure.
+//! Advice on what to lower when memory is short: text for users, made of the numbers at hand. Pure.
 
 use crate::settings::Settings;
 
-/// What was to be trained.
+/// A gradient step that ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Samples.
@@ -13,10 +13,10 @@ pub struct Step {
     pub micro_batch_tokens: usize,
 }
 
-/// What `words`, libtorch's own, mean for a gradient step.
+/// Explains `words`, libtorch's own error, for a gradient step.
 ///
-/// Activations are what grows with the settings: they are held for a micro-batch at a time, which has one sample at least. Where
-/// one alone is too much, or the optimizer's moments are, only less of the model can be trained.
+/// Activations grow with the settings: they are held for one micro-batch at a time, and a micro-batch has at least one
+/// sample. If one sample alone or the optimizer's moments need too much, only training less of the model helps.
 pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     let Step {
         samples,
@@ -63,7 +63,8 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
     )
 }
 
-/// The same for a model that is read, with what belongs to its training: gradient, moments and masters, and a reference.
+/// The same for reading a model together with the data of its training: gradient, moments and master weights, and a
+/// reference.
 pub fn loading(words: &str, settings: &Settings) -> String {
     let set = |key: &str| {
         settings
@@ -86,7 +87,7 @@ pub fn loading(words: &str, settings: &Settings) -> String {
     )
 }
 
-/// Answers that were to be sampled side by side.
+/// Answers that were to be sampled at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answers {
     /// Tasks they are answers to.
@@ -99,7 +100,7 @@ pub struct Answers {
     pub max_tokens: usize,
 }
 
-/// The same for answers: what grows are keys and values of all positions of all of them.
+/// The same for sampling: the keys and values of all positions of all answers grow with the settings.
 pub fn sampling(words: &str, batch: Answers) -> String {
     let Answers {
         tasks,
@@ -206,7 +207,7 @@ mod tests {
         assert!(said.contains("second copy"), "{said}");
         assert!(said.contains("learner.lora"), "{said}");
         assert!(said.contains("learner.dtype"), "{said}");
-        // With an adapter there is no second copy, and what is on already is not advised.
+        // With an adapter there is no second copy. A setting that is on already is not advised.
         let all = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 }, "activation_checkpointing": true, "dtype": "bfloat16" });
         settings.learner.0 = all.as_object().expect("a table").clone();
         let said = training("no memory", step, &settings);

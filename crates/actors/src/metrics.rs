@@ -1,6 +1,7 @@
-//! What a node counts, for Prometheus.
+//! The counters of a node, for Prometheus.
 //!
-//! Labels have few values each (a verdict, a role): a series for each program or run would be the end of whoever stores them.
+//! Labels have few values each (a verdict, a role). A series for each program or run would overload the Prometheus
+//! server.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,7 +23,7 @@ use crate::host::Host;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfVerdict {
     verdict: &'static str,
-    /// The fault, or what failed; empty where the program was measured.
+    /// The fault, or the part that failed; empty if the program was measured.
     cause: &'static str,
 }
 
@@ -73,7 +74,7 @@ struct Inner {
     policy: Policy,
 }
 
-/// A metric without labels that is there only once something is known of it: not every node has every role.
+/// A metric without labels that appears only once it has a value, because not every node has every role.
 type Lone<M> = Family<Bare, M>;
 
 /// No labels.
@@ -107,7 +108,7 @@ impl Queues {
     }
 }
 
-/// Of the run whose archive this node has; of the one that came last where it has several.
+/// Of the run whose archive this node has; with several such runs, of the one that reported last.
 #[derive(Default)]
 struct Run {
     step: Lone<Gauge>,
@@ -253,7 +254,7 @@ impl Metrics {
         self.0.outcomes.get_or_create(&of).inc();
         for (stage, seconds) in ["compile", "verify", "time"].into_iter().zip(stages) {
             let seconds = f64::from(seconds);
-            // A clock that was set back counts nothing.
+            // Seconds from a clock that was set back are negative and are not counted.
             if seconds > 0.0 {
                 let of = self.0.stages.get_or_create(&OfStage { stage });
                 of.inc_by(seconds);
@@ -266,10 +267,10 @@ impl Metrics {
         self.0.retries.get_or_create(&OfStage { stage }).inc();
     }
 
-    /// How full the work queues are, at `now_unix_ms`, and how many dead letters there are.
+    /// Sets the fill levels of the work queues at `now_unix_ms`, and the number of dead letters.
     pub fn queues(&self, queues: &[QueueState], dead: u64, now_unix_ms: u64) {
         let known = &self.0.queues;
-        // A class that has gone shall not stay for ever at what it last had.
+        // Otherwise a machine class that has gone would keep its last values for ever.
         known.waiting.clear();
         known.in_hand.clear();
         known.age.clear();
@@ -287,7 +288,7 @@ impl Metrics {
         known.dead.get_or_create(&Bare).set(whole(dead));
     }
 
-    /// A step of a run ended whose archive is here. `correct` of `judged` programs were right.
+    /// A step ended in a run whose archive is on this node. `correct` of `judged` programs were right.
     pub(crate) fn step_ended(&self, step: u64, correct: u64, judged: u64, archive: &Archive) {
         let run = &self.0.run;
         run.step.get_or_create(&Bare).set(whole(step + 1));
@@ -302,18 +303,18 @@ impl Metrics {
         run.cells.get_or_create(&Bare).set(whole(cells));
     }
 
-    /// A policy was updated that is now at `version`, from samples of versions down to `oldest`.
+    /// The policy was updated to `version`, from samples of versions down to `oldest`.
     pub fn trained(&self, version: u64, oldest: u64, mean_reward: f64) {
         let policy = &self.0.policy;
         policy.version.get_or_create(&Bare).set(whole(version));
-        // What was learned from was written before this update.
+        // The samples were written before this update, so this update is subtracted.
         let staleness = version.saturating_sub(oldest + 1);
         policy.staleness.get_or_create(&Bare).set(whole(staleness));
         policy.reward.get_or_create(&Bare).set(mean_reward);
         policy.steps.get_or_create(&Bare).inc();
     }
 
-    /// Has the GPUs of this machine looked at from now on, where it has some.
+    /// Watches the GPUs of this machine from now on, if there are any.
     pub fn watch_gpus(&self) {
         self.0.gpus.watch("nvidia-smi");
     }
@@ -330,10 +331,10 @@ impl Metrics {
     }
 
     fn look_at_process(&self) {
-        // Nothing is said where there is no /proc.
+        // Without /proc these metrics are left out.
         if let Some((cpu_seconds, memory_bytes)) = process() {
             let cpu = self.0.process_cpu.get_or_create(&Bare);
-            // A counter is told what came on top.
+            // A counter takes the increase.
             let more = cpu_seconds - cpu.get();
             if more > 0.0 {
                 cpu.inc_by(more);
@@ -346,7 +347,7 @@ impl Metrics {
         }
     }
 
-    /// Everything in Prometheus' text format, as it stands at `host` now.
+    /// All metrics in Prometheus' text format, with the current state of `host`.
     pub fn text(&self, host: &Host) -> String {
         self.look_at_process();
         self.look_at_gpus();
@@ -378,10 +379,10 @@ fn whole(number: u64) -> i64 {
 
 /// Processor seconds and resident bytes of this process.
 fn process() -> Option<(f64, u64)> {
-    // Linux tells times in hundredths of a second, whatever its clock.
+    // Linux reports these times in hundredths of a second, independent of its clock's frequency.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may hold anything, brackets too.
+    // The process name may contain any character, brackets included.
     let mut rest = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: f64 = rest.next()?.parse().ok()?;
     let system: f64 = rest.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! A node: what its roles share, and how they are started.
+//! A node: the state that its roles share, and how they are started.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::outcome_cache::{ComparabilityKey, key};
 use crate::settings::Settings;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
 
-/// What the roles of one run share on a node. Everything else they learn from the bus.
+/// State that the roles of one run share on a node. All other facts reach the roles over the bus.
 pub struct Context {
     /// The run.
     pub run: RunId,
@@ -34,7 +34,7 @@ pub struct Context {
     disturbed: AtomicU64,
 }
 
-/// What a [`Context`] is made of.
+/// The parts of a [`Context`].
 pub struct Parts {
     /// The run.
     pub run: RunId,
@@ -51,7 +51,7 @@ pub struct Parts {
 }
 
 impl Context {
-    /// Puts the parts together.
+    /// Builds a context from its parts.
     pub fn new(parts: Parts) -> Arc<Self> {
         Arc::new(Self {
             run: parts.run,
@@ -71,8 +71,9 @@ impl Context {
         key(source, candidate, &self.comparability_key)
     }
 
-    /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes said it, which it does before it
-    /// times anything. Later sittings and other nodes measure slightly different ones; rewards go by one for the whole run.
+    /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes published it; a node publishes
+    /// its peak before it times anything. Later sessions and other nodes measure slightly different peaks; rewards use
+    /// one peak for the whole run.
     pub async fn machine_peak(&self) -> Result<Option<f64>, Error> {
         let subject = subjects::machine(&self.run);
         let mut log = self.host.bus.log::<MachineFacts>(&subject, 0).await?;
@@ -100,12 +101,12 @@ impl Context {
         *best = Some(best.map_or(gflops, |b| b.max(gflops)));
     }
 
-    /// Programs that this node timed while others were at work on its cores.
+    /// Programs that this node timed while other processes were at work on its cores.
     pub fn disturbed(&self) -> u64 {
         self.disturbed.load(Ordering::Relaxed)
     }
 
-    /// Notes that so many more are about to be timed so.
+    /// Notes that `programs` more are about to be timed in this way.
     pub fn note_disturbed(&self, programs: usize) {
         let programs = u64::try_from(programs).unwrap_or(u64::MAX);
         self.disturbed.fetch_add(programs, Ordering::Relaxed);
@@ -121,7 +122,7 @@ pub fn unix_ms() -> u64 {
 
 /// A running node.
 pub struct Node {
-    /// What its roles share.
+    /// The shared state of its roles.
     pub context: Arc<Context>,
     supervised: Supervised,
 }

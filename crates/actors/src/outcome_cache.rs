@@ -1,10 +1,9 @@
 //! Outcomes of identical programs are reused within a run.
 //!
-//! The key is everything that decides the outcome: source, machine class and
-//! the [`ComparabilityKey`]. What the key does not hold (the permitted techniques) is
-//! checked again on reuse.
+//! The key holds everything that decides the outcome: source, machine class and the [`ComparabilityKey`]. The permitted
+//! techniques are not in the key; they are checked again on reuse.
 //!
-//! What is known of a program is one [`Entry`], which all nodes share ([`Results`]): of the candidates that are the same program one is
+//! All nodes share one [`Entry`] for each program ([`Results`]). Of the candidates with the same program one is
 //! evaluated, and the others wait for its outcome.
 
 use flopsmith_problem::Problem;
@@ -80,14 +79,14 @@ pub struct BuiltBefore {
     pub vector_bits: Option<u32>,
 }
 
-/// What to do with a candidate.
+/// The next action for a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lookup {
-    /// It is this candidate's turn: evaluate it. A program that is measured once more may have been built before.
+    /// It is this candidate's turn: evaluate it. If the program is measured once more, it may have been built before.
     New(Option<BuiltBefore>),
-    /// A duplicate is on its way: wait for its outcome.
+    /// A duplicate is being evaluated: wait for its outcome.
     UnderWay(CandidateId),
-    /// Its outcome is known.
+    /// The outcome of the program is known.
     Known(Box<Known>),
 }
 
@@ -103,16 +102,17 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What a candidate with this program has to do, and what the entry becomes by that; none where it stays as it is.
+    /// The next action for a candidate with this program, and the changed entry; none if the entry stays as it is.
     ///
-    /// A candidate that waited for a duplicate for too long takes its place, `instead` of it; not that of another one, who has just come.
+    /// A candidate that waited too long for the duplicate `instead` takes that duplicate's place. It does not take the
+    /// place of a third candidate that has replaced the duplicate meanwhile.
     pub fn look_up(
         &self,
         candidate: &CandidateRef,
         instead: Option<&CandidateId>,
     ) -> (Lookup, Option<Self>) {
         let again = candidate.purpose == Purpose::Certify;
-        // A second measurement is made anew, but what broke under sanitizers is broken.
+        // A second measurement ignores the known outcome, unless the program broke under sanitizers.
         if let Some(known) = &self.known
             && (!again || is_broken(&known.verdict))
         {
@@ -135,14 +135,14 @@ impl Entry {
         }
     }
 
-    /// What the entry becomes by an outcome of its program; none where it stays as it is.
+    /// The entry after an outcome of its program; none if the entry stays as it is.
     pub fn decided(&self, outcome: &Outcome, object: Option<&ArtifactRef>) -> Option<Self> {
         let again = outcome.candidate.purpose == Purpose::Certify;
         let mut entry = self.clone();
         if entry.holder.as_ref() == Some(&outcome.candidate.id) {
             entry.holder = None;
         }
-        // What failed by bad luck may have failed because the object is lost.
+        // An outcome that says nothing of the program may mean that the object is lost.
         if outcome.verdict.counts()
             && let (Some(object), Some(techniques)) = (object, outcome.techniques)
         {
@@ -157,7 +157,8 @@ impl Entry {
             vector_bits: outcome.vector_bits,
             verdict: outcome.verdict.clone(),
         };
-        // Only programs that are about to become elites are looked at with sanitizers; the first measurement was none the wiser.
+        // Only programs that are about to become elites are checked with sanitizers. The first measurement had no such
+        // check, so a finding replaces its outcome.
         if is_broken(&outcome.verdict) {
             entry.known = Some(known());
         } else if !again && keeps(&outcome.verdict) {
@@ -166,13 +167,13 @@ impl Entry {
         (entry != *self).then_some(entry)
     }
 
-    /// Does nobody have to wait for it (any longer)?
+    /// True if no candidate has to wait for this program's outcome (any longer).
     pub fn is_settled(&self) -> bool {
         self.known.is_some() || self.holder.is_none()
     }
 
-    /// What `candidate` was compiled to before: a compiler gives the same object again. None where its task forbids a
-    /// technique of it, so that the compile stage says which.
+    /// The object that the program of `candidate` was compiled to before: the compiler would give the same object
+    /// again. None if the task forbids a technique of the program, so that the compile stage reports which one.
     fn built_for(&self, candidate: &CandidateRef) -> Option<BuiltBefore> {
         let built = self.built.clone()?;
         built
@@ -201,7 +202,8 @@ pub fn key(source: &str, candidate: &CandidateRef, comparability_key: &Comparabi
     Digest::of(text.as_bytes())
 }
 
-/// Verdicts that hold for every duplicate. A forbidden technique depends on the task and an infrastructure failure on luck.
+/// Verdicts that hold for every duplicate. A forbidden technique depends on the task, and an infrastructure failure on
+/// chance.
 fn keeps(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Measured { .. } => true,
@@ -210,7 +212,7 @@ fn keeps(verdict: &Verdict) -> bool {
     }
 }
 
-/// Did sanitizers find something? That holds whatever was measured before.
+/// True if sanitizers found a fault in the program. Such a finding overrides every measurement.
 fn is_broken(verdict: &Verdict) -> bool {
     matches!(
         verdict,
@@ -339,7 +341,7 @@ mod tests {
         let found = known(look_up(&mut entry, &duplicate));
         assert_eq!(found.verdict, wrong());
         assert_eq!(found.vector_bits, Some(256), "one program, one object");
-        // What a task forbids is decided anew for each duplicate.
+        // The task's permitted techniques are checked anew for each duplicate.
         let strict = permitting(TechniqueSet::default(), Purpose::Train, 1);
         let found = known(look_up(&mut entry, &strict));
         assert!(matches!(
@@ -384,9 +386,9 @@ mod tests {
         entry = after.expect("it changes hands");
         let waits = Lookup::UnderWay(duplicate.id.clone());
         assert_eq!(look_up(&mut entry, &first), waits);
-        // Another one who waited for the first as long begins to wait for the second.
+        // A third candidate that also waited for the first one begins to wait for the second one.
         assert_eq!(entry.look_up(&third, Some(&first.id)), (waits, None));
-        // Bad luck of the first one says nothing of the one that took its place.
+        // An infrastructure failure of the first candidate says nothing of the candidate that took its place.
         let luck = infrastructure(InfrastructureCause::Jail);
         decide(&mut entry, &outcome(&first, none, luck), None);
         assert!(!entry.is_settled());

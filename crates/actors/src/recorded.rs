@@ -1,8 +1,8 @@
-//! A run that another run repeats: what came of each of its programs, and the weights it had after each step.
+//! A recorded run that another run repeats: the outcome of each of its programs, and its weights after each step.
 //!
-//! Nothing of a run depends on when something happened but what the clock itself says: the outcomes, the progress that step sizes
-//! follow from, and the number of steps. Those are taken from the recorded run; everything else is computed anew and has to be the
-//! same: each program, by its source, and each policy version, by the digest of its weights.
+//! Only three things in a run depend on the clock: the outcomes, the progress that step sizes follow from, and the
+//! number of steps. These are taken from the recorded run. Everything else is computed anew and has to be the same:
+//! each program, by its source, and each policy version, by the digest of its weights.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -17,11 +17,11 @@ use crate::error::Error;
 use crate::journal::Lines;
 use crate::role::recorder::files;
 
-/// What a run's folder says of it.
+/// The contents of a run's folder.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     folder: PathBuf,
-    /// Outcomes by what their candidates' ids have behind the run's name.
+    /// Outcomes by the part of the candidate's id after the run's name.
     outcomes: HashMap<String, Outcome>,
     versions: BTreeMap<PolicyVersion, PolicyPublished>,
     machines: Vec<MachineFacts>,
@@ -64,7 +64,8 @@ impl Recorded {
             .map(|published| (published.version, &published.weights.digest))
     }
 
-    /// The first of its versions that cannot be repeated: an earlier build trained it, which did not note the progress.
+    /// The first policy version that cannot be repeated, because an earlier build trained it and did not note the
+    /// progress.
     pub fn silent(&self) -> Option<PolicyVersion> {
         let trained = self.versions.values().filter(|p| p.version.0 > 0);
         trained
@@ -73,7 +74,8 @@ impl Recorded {
             .next()
     }
 
-    /// The machine that its rewards rest on: the first that was said, as [`crate::node::Context::machine_peak`] has it.
+    /// The machine on which the run's rewards rest: the first one that was published, as in
+    /// [`crate::node::Context::machine_peak`].
     pub fn machine(&self, class: &MachineClass) -> Option<&MachineFacts> {
         let mut of_class = self.machines.iter().filter(|m| m.machine_class == *class);
         of_class.find(|m| m.peak_gflops > 0.0)
@@ -94,7 +96,7 @@ impl Recorded {
         })
     }
 
-    /// Are these the weights that the run had?
+    /// Checks that the recorded run had these weights.
     ///
     /// # Errors
     /// [`Error::Diverged`], which names both.
@@ -117,16 +119,16 @@ impl Recorded {
         )))
     }
 
-    /// Has the same candidate an outcome?
+    /// True if the same candidate has a recorded outcome.
     pub fn knows(&self, candidate: &CandidateRef) -> bool {
         self.outcomes
             .contains_key(behind(&candidate.id, &candidate.run))
     }
 
-    /// What came of the same candidate.
+    /// The recorded outcome of the same candidate.
     ///
     /// # Errors
-    /// [`Error::Diverged`], where there was none, or it was another program.
+    /// [`Error::Diverged`] if there is none, or if the candidate was another program.
     pub fn outcome(&self, candidate: &Candidate) -> Result<&Outcome, Error> {
         let id = &candidate.candidate.id;
         let name = behind(id, &candidate.candidate.run);
@@ -136,7 +138,7 @@ impl Recorded {
                 self.folder.display()
             )));
         };
-        // What was lost before anybody had written it has no source, and no reward either.
+        // A sample that was lost before a generator had written it has no source, and no reward either.
         let lost =
             outcome.source.is_empty() && matches!(outcome.verdict, Verdict::Infrastructure { .. });
         let digest = |source: &str| Digest::of(source.as_bytes());
@@ -152,7 +154,7 @@ impl Recorded {
     }
 }
 
-/// What an id has behind its run's name.
+/// The part of an id after its run's name.
 fn behind<'a>(id: &'a CandidateId, run: &RunId) -> &'a str {
     let id = id.as_str();
     id.strip_prefix(run.as_str()).unwrap_or(id)

@@ -1,4 +1,4 @@
-//! RunRegistry of runs on the bus: how a node learns what a run is when it meets work of it.
+//! Registry of runs on the bus. A node finds the specification of a run here when the node meets work of it.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::error::Error;
 
 /// The bucket of [`RunSpec`]s.
 pub(crate) const RUNS: &str = "fs_runs";
-/// The bucket of what the machines of a class have in common in a run.
+/// The bucket of values that all machines of a class share in a run.
 pub(crate) const CLASSES: &str = "fs_classes";
 
-/// For so long it is tried to withdraw a run, each time after a moment.
+/// Withdrawing a run is tried for this long, with a pause of [`AGAIN`] between tries.
 const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -37,22 +37,22 @@ impl RunRegistry {
         })
     }
 
-    /// Tells all nodes what a run is. A later sitting writes over what an earlier one told.
+    /// Publishes a run's specification to all nodes. A later session overwrites the specification of an earlier one.
     pub async fn announce(&self, spec: &RunSpec) -> Result<(), Error> {
         let bytes = encode(spec).map_err(|e| Error::Settings(e.to_string()))?;
         self.runs.put(&key(&spec.run), bytes).await?;
         Ok(())
     }
 
-    /// Does a run of this name go on on the bus?
+    /// True if a run of this name is on the bus.
     pub async fn is_known(&self, run: &RunId) -> Result<bool, Error> {
         Ok(self.runs.get(&key(run)).await?.is_some())
     }
 
-    /// What a run is; none where nobody has told, or it is over.
+    /// A run's specification; none if it was never published, or if the run is over.
     ///
     /// # Errors
-    /// [`Error::Saved`] where what was told cannot be read, as when another version told it.
+    /// [`Error::Saved`] if the specification cannot be read, for example because another version wrote it.
     pub async fn find(&self, run: &RunId) -> Result<Option<RunSpec>, Error> {
         let Some(found) = self.runs.get(&key(run)).await? else {
             return Ok(None);
@@ -64,15 +64,15 @@ impl RunRegistry {
         Ok(Some(spec))
     }
 
-    /// All runs, and then each that comes, changes or ends.
+    /// All runs, and then each run that begins, changes or ends.
     pub async fn watch(&self) -> Result<RunWatch, Error> {
         Ok(RunWatch(self.runs.watch().await?))
     }
 
-    /// Tells all nodes of a run that begins.
+    /// Publishes the specification of a run that begins.
     ///
     /// # Errors
-    /// [`Error::Settings`] where there is a run of that name on the bus.
+    /// [`Error::Settings`] if there is a run of that name on the bus.
     pub async fn announce_new(&self, spec: &RunSpec) -> Result<(), Error> {
         let bytes = encode(spec).map_err(|e| Error::Settings(e.to_string()))?;
         match self.runs.create(&key(&spec.run), bytes).await {
@@ -85,17 +85,17 @@ impl RunRegistry {
         }
     }
 
-    /// The run is over: nodes forget it, and what is known of its programs goes. Can be done again.
+    /// Ends a run: nodes forget it, and the cached outcomes of its programs are removed. Can be repeated.
     pub async fn withdraw(&self, run: &RunId) -> Result<(), Error> {
         self.runs.delete(&key(run)).await?;
         self.classes.remove_all(&key(run)).await?;
         Ok(self.results.remove_all(&key(run)).await?)
     }
 
-    /// The same where a bus whose disk is full, or that is away for a while, is waited for.
+    /// The same, but waits for a bus whose disk is full or that is away for a while.
     ///
     /// # Errors
-    /// What the bus said last, after a minute; what it refuses, at once.
+    /// The bus's last error, after a minute; a refusal of the bus, at once.
     pub async fn withdraw_patiently(bus: &Bus, run: &RunId) -> Result<(), Error> {
         let began = Instant::now();
         let mut refused = refusals();
@@ -114,13 +114,14 @@ impl RunRegistry {
         }
     }
 
-    /// What all machines of a class go by in a run: what is there, or else `ours`, which is what the others find from now on.
+    /// The value that all machines of a class use in a run: the stored one, or else `ours`, which is then stored for
+    /// the others.
     ///
-    /// Machines of a class measure slightly different speeds of a run's reference. Programs are compared across them, so
-    /// all go by the first one's.
+    /// Machines of a class measure slightly different speeds of a run's reference. Programs are compared across these
+    /// machines, so all machines use the first one's value.
     ///
     /// # Errors
-    /// [`Error::Saved`] where what is there cannot be read.
+    /// [`Error::Saved`] if the stored value cannot be read.
     pub async fn in_common<T: Serialize + DeserializeOwned>(
         &self,
         run: &RunId,
@@ -146,23 +147,24 @@ impl RunRegistry {
     }
 }
 
-/// What becomes of runs.
+/// A change of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunChange {
-    /// It goes on, and this is what it is.
+    /// The run goes on; this is its specification.
     Told(Box<RunSpec>),
     /// The run of this key is over. Keys are names without dots.
     Over(String),
 }
 
-/// Hears of runs as they come, change and end.
+/// Reports runs as they begin, change and end.
 pub struct RunWatch(Watch);
 
 impl RunWatch {
-    /// The next change. What another version told is passed over. Cancelling it loses nothing.
+    /// The next change. A specification that another version wrote may be unreadable and is then skipped. Cancelling
+    /// the call loses nothing.
     ///
     /// # Errors
-    /// After one no more is told; another watch begins anew with all runs that are there.
+    /// After an error no further change is reported; a new watch begins again with all runs that are there.
     pub async fn next(&mut self) -> Result<RunChange, Error> {
         loop {
             match self.0.next().await? {

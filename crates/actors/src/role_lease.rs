@@ -1,10 +1,11 @@
-//! Roles of which a run may have one only.
+//! Leases for roles of which a run may have only one instance.
 //!
-//! Of archive and learner a second one may run on another node: it waits, and takes over when the first is gone. The first
-//! may only seem to be gone; a process can be stopped for minutes and go on as if nothing had been. So what counts is one
-//! record in a bucket of the bus, which names the holder and the state to go on from, and which is only ever written at the
-//! revision that the writer knows. Whoever takes over writes it, and from then on nothing the one before writes is accepted:
-//! its state is no longer anybody's, and what it would publish next rests on that state.
+//! A second archive or learner may run on another node. The second one waits and takes over when the first one is gone.
+//! The first one may only seem to be gone: a process can be stopped for minutes and then continue as if nothing had
+//! happened. Therefore one record in a bucket of the bus decides. The record names the holder and the state to continue
+//! from. A process writes the record only at the revision that the process knows. A new holder writes the record when
+//! it takes over; from then on the bus refuses every write of the previous holder. The previous holder's state is then
+//! void, and so is everything that it would publish on the basis of that state.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -22,21 +23,21 @@ use crate::node::Context;
 
 pub(crate) const BUCKET: &str = "fs_offices";
 
-/// One try of a write. Its answer may be lost with the connection, so it is not waited for long.
+/// Limit of one try of a write. It is short because the answer may be lost with the connection.
 const WRITE_TRY: Duration = Duration::from_secs(1);
-/// All tries of a write together.
+/// Limit of all tries of a write together.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
-/// Between two tries.
+/// Pause between two tries.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
-/// How holders and those who wait reckon with time, each by a clock of its own.
+/// Time limits of the holder and of waiting processes. Each process measures them by its own clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// The holder gives a sign of life this often.
+    /// Interval at which the holder writes a sign of life.
     pub beat: Duration,
-    /// A holder whose signs did not arrive for so long does nothing more.
+    /// A holder whose signs of life did not arrive for this long stops working.
     pub give_up: Duration,
-    /// Who has seen no sign of the holder for so long takes over.
+    /// A waiting process that has seen no sign of life of the holder for this long takes over.
     pub patience: Duration,
 }
 
@@ -69,7 +70,7 @@ impl From<Saved> for Head {
     }
 }
 
-/// States before the last one that are still known, should that be damaged: as many as roles keep.
+/// Number of earlier states that the record keeps in case the last one is damaged: as many as roles keep.
 const EARLIER: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,8 @@ struct Record {
     over: bool,
 }
 
-/// A lease that is held. Dropped without [`RoleLease::leave`], it is somebody else's after a while.
+/// A lease that this process holds. If it is dropped without [`RoleLease::leave`], another process can take the lease
+/// after [`Terms::patience`].
 pub struct RoleLease {
     shared: Arc<Shared>,
     lost: CancellationToken,
@@ -110,9 +112,9 @@ impl Record {
 struct Shared {
     kv: Kv,
     key: String,
-    /// What was written last, and its revision.
+    /// The record that was written last, and its revision.
     written: Mutex<(Record, u64)>,
-    /// What the bus said of the last write, where that failed.
+    /// The bus's error for the last failed write; a successful write clears it.
     refused: std::sync::Mutex<Option<String>>,
 }
 
@@ -128,10 +130,12 @@ impl RoleLease {
         Self::take(&host.bus, run, role, &host.instance, terms, stop).await
     }
 
-    /// The checkpoint to go on from: the one that was made so last, and where it is damaged, or is not what was saved, the one before.
+    /// The checkpoint to continue from: the last one that was committed. If that one is damaged or is not the one that
+    /// was saved, the newest usable one before it is taken.
     ///
     /// # Errors
-    /// What is wrong with the last one, where none of those that were made so can be used.
+    /// The defect of the last committed checkpoint, if no committed one can be used. Any other error of the store is
+    /// returned at once.
     pub async fn latest(
         &self,
         checkpoints: &Checkpoints,
@@ -142,7 +146,8 @@ impl RoleLease {
             (written.0.head.clone(), written.0.earlier.clone())
         };
         let Some(head) = head else {
-            // What lies there was never made the state to go on from; on a server of the run's own it can only be the run's.
+            // The lease names no state, so no checkpoint in the store was committed. On a private server a checkpoint
+            // can only be this run's.
             return match self.private {
                 true => Ok(checkpoints.latest(run).await?),
                 false => Ok(None),
@@ -174,14 +179,15 @@ impl RoleLease {
         }
         match wrong {
             Some(error) if head.manifest.is_some() => Err(error),
-            // It is not known which others are the run's.
+            // An old record has no manifest digest and does not tell which other checkpoints are the run's.
             _ => Ok(checkpoints.latest(run).await?),
         }
     }
 
-    /// Takes the lease of `role` in a run as `holder`, as soon as nobody else has it. None when `stop` comes first.
+    /// Takes the lease of `role` in a run as `holder`, as soon as no other process holds it. None when `stop` comes
+    /// first.
     ///
-    /// On a private server, which has no other nodes, whoever held it is gone.
+    /// A private server has no other nodes, so the previous holder is gone and the lease is free.
     pub async fn take(
         bus: &Bus,
         run: &RunId,
@@ -279,34 +285,35 @@ impl RoleLease {
         }
     }
 
-    /// How often it has changed hands, this time included: a number that no other holder has.
+    /// Number of times the lease has changed hands, this time included. No other holder has the same number.
     pub fn term(&self) -> u64 {
         self.term
     }
 
-    /// Waits until it is known that somebody else has it, or may have. Where the bus said why it took no sign of life, the error does.
+    /// Waits until another process holds the lease or may hold it. If the bus said why it refused the signs of life,
+    /// the error contains that reason.
     pub async fn lost(&self) -> Error {
         self.lost.cancelled().await;
         self.shared.lost()
     }
 
-    /// The state to go on from; none in a run that begins.
+    /// The state to continue from; none in a run that begins.
     pub async fn head(&self) -> Option<Head> {
         self.shared.written.lock().await.0.head.clone()
     }
 
-    /// Makes a state that was saved the one to go on from. What rests on it may be published afterwards, not before.
+    /// Makes a saved state the one to continue from. Messages that rest on this state may be published only afterwards.
     ///
     /// # Errors
-    /// [`Error::Replaced`] when somebody else has taken over: this state is nobody's.
+    /// [`Error::Replaced`] when another process has taken over: this state is void.
     pub async fn commit(&self, head: Head) -> Result<(), Error> {
         self.change(|record| record.goes_on_from(&head)).await
     }
 
-    /// The same for the last state, after which nothing is left to do: see [`RoleLease::is_over`].
+    /// Commits the last state, after which nothing is left to do: see [`RoleLease::is_over`].
     ///
     /// # Errors
-    /// [`Error::Replaced`] when somebody else has taken over.
+    /// [`Error::Replaced`] when another process has taken over.
     pub async fn conclude(&self, head: Head) -> Result<(), Error> {
         let last = |record: &mut Record| {
             record.goes_on_from(&head);
@@ -315,7 +322,7 @@ impl RoleLease {
         self.change(last).await
     }
 
-    /// Is nothing left to do in the lease of `role` in a run?
+    /// True if nothing is left to do in the lease of `role` in a run.
     pub async fn is_over(bus: &Bus, run: &RunId, role: &str) -> Result<bool, Error> {
         let kv = bus.kv(BUCKET).await?;
         Ok(read(&kv, &key(run, role)).await?.0.over)
@@ -332,10 +339,10 @@ impl RoleLease {
         done
     }
 
-    /// Lets somebody else have it at once.
+    /// Releases the lease, so that another process can take it at once.
     pub async fn leave(self) -> Result<(), Error> {
         match self.shared.write(|record| record.holder.clear()).await {
-            // Then it is somebody else's already.
+            // Another process holds the lease already.
             Err(Error::Replaced) => Ok(()),
             other => other,
         }
@@ -343,7 +350,7 @@ impl RoleLease {
 }
 
 impl Shared {
-    /// Why it is held no more.
+    /// Why this process no longer holds the lease.
     fn lost(&self) -> Error {
         let refused = self.refused.lock();
         match refused.unwrap_or_else(PoisonError::into_inner).clone() {
@@ -352,14 +359,15 @@ impl Shared {
         }
     }
 
-    /// Keeps what the bus said of a write.
+    /// Keeps the error of a write; none after a successful write.
     fn note(&self, failure: Option<&Error>) {
         let words = failure.map(|error| crate::supervisor::words(error));
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
-    /// Changes the record. A write whose answer was lost may have arrived, or arrive yet: it is tried again within
-    /// [`WRITE_LIMIT`], and what of ours is found then is no stranger's.
+    /// Changes the record. A write whose answer was lost may have arrived or may still arrive. Therefore the write is
+    /// tried again within [`WRITE_LIMIT`], and a record with this process's own holder and term counts as its own
+    /// write.
     async fn write(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
         let mut written = self.written.lock().await;
         let started = Instant::now();
@@ -373,17 +381,18 @@ impl Shared {
                     *written = (record, revision);
                     return Ok(());
                 }
-                // Not always somebody else: an earlier write of ours may have come late.
+                // Either another process has written, or an earlier write of this process arrived late.
                 Ok(Ok(None)) => {
                     let found = tokio::time::timeout(WRITE_TRY, read(&self.kv, &self.key)).await;
                     match found {
                         Ok(Ok((found, at))) if at > revision => {
-                            // Nobody else has this term, and who has it has had it for one term only.
+                            // Every change of hands increases the term, so only this process writes this holder with
+                            // this term.
                             if found.holder != written.0.holder || found.term != written.0.term {
                                 self.note(None);
                                 return Err(Error::Replaced);
                             }
-                            // What was to stand there does: its answer was lost, or comes too late.
+                            // The new record is stored already: the answer to its write was lost, or comes too late.
                             let done = found == record;
                             *written = (found, at);
                             if done {
@@ -391,7 +400,7 @@ impl Shared {
                             }
                             continue;
                         }
-                        // A copy that lags behind the one that refused.
+                        // The read came from a replica that lags behind the one that refused the write.
                         Ok(Ok(_)) => None,
                         Ok(Err(error)) => Some(error),
                         Err(_) => None,
@@ -400,7 +409,7 @@ impl Shared {
                 Ok(Err(error)) => Some(error),
                 Err(_) => None,
             };
-            // Silence after a word says nothing new.
+            // A timeout after an error of the bus does not replace that error.
             if failure.is_some() {
                 self.note(failure.as_ref());
             }
@@ -412,11 +421,12 @@ impl Shared {
     }
 }
 
-/// Gives signs of life until nobody takes them any more. On a `private` server, where nobody else could take over, that is
-/// never: its broker comes back, or the run ends for that.
+/// Writes signs of life until the bus has accepted none for [`Terms::give_up`], or until another process has taken
+/// over. On a `private` server no other process can take over, so this never gives up: the broker comes back, or the
+/// run ends because it does not.
 async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: CancellationToken) {
     let mut heard = Instant::now();
-    // Taking it was the first sign.
+    // Taking the lease was the first sign of life.
     let mut tick = interval_at(heard + terms.beat, terms.beat);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -425,7 +435,8 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
             true => terms.give_up,
             false => terms.give_up.saturating_sub(heard.elapsed()),
         };
-        // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
+        // A process that stood still for longer than `give_up` may have been replaced, even if its next sign of life is
+        // accepted.
         if left.is_zero() {
             let why = crate::supervisor::words(&shared.lost());
             tracing::warn!(
@@ -444,7 +455,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
                 lost.cancel();
                 return;
             }
-            // A broker that is away comes back, or it does not in time.
+            // The broker is away; it may come back before `give_up` is over.
             Ok(Err(_)) | Err(_) => {}
         }
     }
@@ -477,7 +488,7 @@ async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
     }
 }
 
-/// The revision of what was written; none where somebody else wrote first.
+/// The revision of the written record; none if another process wrote first.
 async fn write(kv: &Kv, key: &str, record: &Record, revision: u64) -> Result<Option<u64>, Error> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::Saved {
         role: "lease",

@@ -1,7 +1,7 @@
 //! The runs that a node works for.
 //!
-//! A benchmark node takes whatever is in the queues of its machine class, of whichever run. What a run's programs are held
-//! against (its problem, compiler and flags) is the run's own, so each role asks for it by the run that a message names.
+//! A benchmark node takes work of every run from the queues of its machine class. Each run has its own problem,
+//! compiler and flags, so each role looks these up by the run that a message names.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use flopsmith_protocol::RunId;
 
 use crate::stage_failure::StageFailure;
 
-/// Finds what a role needs for the programs of a run, of which `D` is the role's own kind.
+/// Finds the stage context that a role needs for the programs of a run; `D` is the role's own type of stage context.
 #[async_trait]
 pub trait Runs<D: Send + Sync + 'static>: Send + Sync + 'static {
-    /// What is needed for `run`. The first time that may take a while: problems are fetched, references measured.
+    /// The stage context for `run`. The first call may take a while: problems are fetched, references measured.
     ///
     /// # Errors
-    /// Where this node cannot work for the run; its programs are tried elsewhere then.
+    /// If this node cannot work for the run; the run's programs are then tried on another node.
     async fn of(&self, run: &RunId) -> Result<Arc<D>, StageFailure>;
 }
 
@@ -27,7 +27,7 @@ pub struct Only<D> {
 }
 
 impl<D> Only<D> {
-    /// A node that has what `run` needs.
+    /// A node that has the stage context of `run`.
     pub fn new(run: RunId, stage_context: D) -> Self {
         Self {
             run,

@@ -1,13 +1,14 @@
-//! Samples that count in their groups and teach nothing themselves: answers that were cut off, and those of a policy too long ago. Pure.
+//! Leaves out samples that count in their groups but are not trained on: answers that were cut off, and answers of a
+//! policy that is too old. Pure.
 
 use flopsmith_protocol::PolicyVersion;
 
 use crate::advantages::Credited;
 use crate::settings::{Advantage, Overlong};
 
-/// The samples that the policy, `now` of this version, is trained on; and how many others there were.
+/// The samples on which the policy of version `now` is trained, and the number of samples that were left out.
 ///
-/// Best answers, which nobody drew for this step, stay.
+/// Best answers stay, because they were not drawn for this step.
 pub fn taught(
     credited: Vec<Credited>,
     settings: &Advantage,

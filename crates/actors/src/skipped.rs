@@ -1,9 +1,9 @@
-//! Batches that gave no finite gradient, kept so that somebody can look at them.
+//! Batches that gave no finite gradient, kept for inspection.
 //!
-//! Each is one MessagePack map with named fields, the fields of [`Skipped`] in their order: floating-point numbers keep every bit
-//! in it, and those that are none (a ratio may overflow) have a form, which JSON has not. It lies in the artifact store under the
-//! digest that the step's metrics name, and in the run's folder as `skipped/step-000012.msgpack`. `flopsmith runs skipped`
-//! shows it; any reader of MessagePack reads it.
+//! Each batch is one MessagePack map with named fields, the fields of [`Skipped`] in their order. MessagePack keeps
+//! every bit of a floating-point number and can represent numbers that are not finite (a ratio may overflow); JSON
+//! cannot. The map lies in the artifact store under the digest that the step's metrics name, and in the run's folder as
+//! `skipped/step-000012.msgpack`. `flopsmith runs skipped` shows it; any reader of MessagePack reads it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,10 @@ use crate::advantages::Credited;
 use crate::error::Error;
 use crate::settings::Settings;
 
-/// The folder in that of a run.
+/// The subfolder of a run's folder.
 pub const FOLDER: &str = "skipped";
-/// So many of a run are kept, and the one it ends with: the first ones tell what happened, and a run may skip for days.
+/// Number of batches of a run that are kept, besides the one with which the run ends. The first ones show the cause,
+/// and a run may skip batches for days.
 pub const KEPT: u32 = 32;
 /// The version of the format.
 pub const FORMAT: u32 = 1;
@@ -65,7 +66,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// What is kept of a sample that is about to be trained on.
+    /// The kept data of a sample that is about to be trained on.
     pub fn of(credited: &Credited, temperature: f32) -> Self {
         let rollout = &credited.rollout;
         Self {
@@ -84,7 +85,7 @@ impl Skipped {
     /// The bytes that are kept.
     ///
     /// # Errors
-    /// [`Error::Saved`], for what cannot be written as MessagePack.
+    /// [`Error::Saved`] if the batch cannot be written as MessagePack.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         rmp_serde::to_vec_named(self).map_err(|e| damaged(&e))
     }
@@ -92,7 +93,7 @@ impl Skipped {
     /// Reads what [`Skipped::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Error::Saved`], for what is damaged or of a later format.
+    /// [`Error::Saved`] if the bytes are damaged or of a later format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let read: Self = rmp_serde::from_slice(bytes).map_err(|e| damaged(&e))?;
         if read.format > FORMAT {
@@ -119,12 +120,12 @@ fn damaged(error: &dyn std::error::Error) -> Error {
 
 /// Digest of a run's settings.
 pub fn digest(settings: &Settings) -> Digest {
-    // A map without order of its own is sorted by key, so equal settings have equal bytes.
+    // A JSON map without its own order is sorted by key, so equal settings have equal bytes.
     let value = serde_json::to_value(settings).unwrap_or_default();
     Digest::of(value.to_string().as_bytes())
 }
 
-/// Where a step's batch is, seen from a run's folder.
+/// Path of a step's batch, relative to the run's folder.
 pub fn name(step: u64) -> String {
     format!("{FOLDER}/step-{step:06}.msgpack")
 }
@@ -134,7 +135,7 @@ pub fn file(folder: &Path, step: u64) -> PathBuf {
     folder.join(name(step))
 }
 
-/// Writes a batch into the run's folder, never half of it; what is there already stays.
+/// Writes a batch into the run's folder atomically; a batch that is there already stays.
 pub fn write(folder: &Path, step: u64, bytes: &[u8]) -> Result<(), Error> {
     let path = file(folder, step);
     if path.exists() {

@@ -1,9 +1,8 @@
-//! Work that gave no result: what is tried again, and what is an outcome in the end. Pure.
+//! Failures of a stage at one program: which are tried again, and which become an outcome. Pure.
 //!
-//! A program that a stage cannot digest must not take the role with it: a role
-//! that fails hands back everything it holds, and one that fails often ends the
-//! run. So only what concerns the role itself (the bus, its settings) is an
-//! [`crate::Error`] of it; what concerns one program is a [`StageFailure`].
+//! A program that a stage cannot process must not stop the role: a role that fails hands back everything it holds, and
+//! a role that fails often ends the run. Therefore only a failure of the role itself (the bus, its settings) is a
+//! [`crate::Error`]; a failure at one program is a [`StageFailure`].
 
 use flopsmith_bus::ErrorClass;
 use flopsmith_protocol::{Failure, InfrastructureCause, UnknownCause, Verdict, ran_out};
@@ -11,22 +10,23 @@ use tokio::task::JoinError;
 
 use crate::supervisor::words;
 
-/// Why there is no result.
+/// Why a stage has no result for a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageFailure {
-    /// What is said of the program if it stays so.
+    /// The program's verdict if the failure is final.
     pub verdict: Verdict,
-    /// May it go better another time?
+    /// True if another try may succeed.
     pub passing: bool,
     /// How soon another try makes sense.
     pub class: ErrorClass,
-    /// Is it this node's way to the store, or the store as a whole? Then it says nothing of the program, whatever else goes well here:
-    /// much needs no store.
+    /// True if the failure concerns this node's access to the store, or the store as a whole. Such a failure says
+    /// nothing of the program, even if other programs go well here: much work needs no store.
     pub blames_node: bool,
 }
 
 impl StageFailure {
-    /// This node cannot do it, whatever it is; another one may. That says nothing of the program, however often it happens.
+    /// This node cannot do the work, for any reason; another node may. Such a failure says nothing of the program,
+    /// however often it happens.
     pub fn elsewhere(detail: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Infrastructure {
@@ -39,22 +39,23 @@ impl StageFailure {
         }
     }
 
-    /// Is it worth another try after this `attempt` of at most `attempts`?
+    /// True if another try makes sense after this `attempt` of at most `attempts`.
     pub fn try_again(&self, attempt: u32, attempts: u32) -> bool {
         self.passing && (attempt < attempts || !self.class.counts())
     }
 }
 
 impl StageFailure {
-    /// May a node say what becomes of the program, once it was tried often enough? `alone` is one that has its broker for itself: nobody else
-    /// could. `vouched` says whether programs went well at the stage since this one failed first.
+    /// True if a node may decide the program's outcome after its last try. `alone` is true if the node has its broker
+    /// for itself, so that no other node could decide. `vouched` is true if programs went well at the stage since this
+    /// one failed first.
     pub fn decides(&self, alone: bool, vouched: bool) -> bool {
-        // What fails here may fail nowhere else: one bad node must not decide for all.
+        // A failure on this node may occur on no other node: one bad node must not decide for all.
         !self.concerns_the_stage() || alone || (vouched && !self.blames_node)
     }
 
-    /// Is the stage to blame, or may it be? A program that cannot be looked at where the problem's reference can is nobody's fault,
-    /// and the stage did what it could: so would any other node.
+    /// True if the stage is at fault or may be. If a program cannot be checked although the problem's reference can,
+    /// neither the program nor the stage is at fault: every other node would find the same.
     pub fn concerns_the_stage(&self) -> bool {
         match &self.verdict {
             Verdict::Unknown { cause, .. } => *cause != Some(UnknownCause::Unchecked),
@@ -89,7 +90,7 @@ impl From<Failure> for StageFailure {
 impl From<flopsmith_store::Error> for StageFailure {
     fn from(error: flopsmith_store::Error) -> Self {
         let class = match &error {
-            // Whoever named it has stored it, in a place that may show it a moment later.
+            // The sender of the message has stored the artifact; the store may show it a moment later.
             flopsmith_store::Error::Missing { .. } => ErrorClass::NotReady,
             flopsmith_store::Error::Full { .. } => ErrorClass::Resources,
             other if ran_out(other) => ErrorClass::Resources,
@@ -118,8 +119,8 @@ impl From<flopsmith_store::Error> for StageFailure {
     }
 }
 
-/// A stage that panicked, so that it cannot be told whether the program or the stage is to blame; or one that never began,
-/// because the node stops.
+/// A stage that panicked, so that either the program or the stage may be at fault; or a stage that never began, because
+/// the node stops.
 impl From<JoinError> for StageFailure {
     fn from(error: JoinError) -> Self {
         let (class, verdict) = match error.try_into_panic() {

@@ -1,4 +1,4 @@
-//! Which step is complete: counts outcomes by id, each once. Pure.
+//! Decides which step is complete: counts each outcome once, by id. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use flopsmith_protocol::{CandidateId, CandidateRef, Purpose};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Steps {
     open: BTreeMap<u64, Step>,
-    /// Steps below this are done; what comes late for them is ignored.
+    /// Steps below this are done; late outcomes of these steps are ignored.
     first: u64,
 }
 
@@ -33,13 +33,13 @@ impl Steps {
             return false;
         }
         let step = self.open.entry(candidate.step).or_default();
-        // Tasks that were drawn later say how many there are with them.
+        // Tasks that were drawn later carry the larger number, which includes them.
         let expected = u64::from(candidate.tasks_in_step) * u64::from(candidate.group_size);
         step.expected = step.expected.max(expected);
         step.seen.insert(candidate.id.clone())
     }
 
-    /// Has `candidate` been noted already (or its step been closed)?
+    /// True if `candidate` has been noted already (or its step is closed).
     pub fn knows(&self, candidate: &CandidateRef) -> bool {
         candidate.step < self.first
             || self
@@ -48,12 +48,12 @@ impl Steps {
                 .is_some_and(|s| s.seen.contains(&candidate.id))
     }
 
-    /// Is `step` done, so that nothing more of it counts?
+    /// True if `step` is done, so that no further outcome of it counts.
     pub fn closed(&self, step: u64) -> bool {
         step < self.first
     }
 
-    /// Are all outcomes of `step` here?
+    /// True if all outcomes of `step` are here.
     pub fn complete(&self, step: u64) -> bool {
         step < self.first
             || self
@@ -90,7 +90,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order and however often each arrives, a step is complete exactly when every id was seen.
+        /// A step is complete exactly when every id was seen, in any order and with any number of repetitions.
         #[test]
         fn duplicates_and_order_do_not_matter(
             arrivals in proptest::collection::vec((0u32..3, 0u32..4), 0..60)

@@ -1,13 +1,11 @@
 //! Starts roles as ractor actors and starts them again when they fail.
 //!
-//! A role that fails is made anew after a delay that doubles with each failure
-//! in the window; one that fails too often ends the node with its last words,
-//! and so does one whose failure a restart would repeat ([`Error::is_final`]).
-//! Roles hold no state that a restart would lose: what they know is on the bus
-//! and in the store.
+//! A failed role is made anew after a delay that doubles with each failure in the window. A role that fails too often
+//! ends the node, and the node reports the role's last error. So does a role whose failure a restart would repeat
+//! ([`Error::is_final`]). Roles hold no state that a restart would lose: their state is on the bus and in the store.
 //!
-//! Drain order: every role is told to stop at once, but those that leave last
-//! ([`Role::leaves_last`]) only when no other role is left.
+//! Drain order: all roles are told to stop at once, except those that leave last ([`Role::leaves_last`]). These are
+//! told to stop when no other role is left.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,7 +40,7 @@ pub struct Limits {
     pub window: Duration,
     /// Delay before the first restart; doubles with each further failure in the window.
     pub backoff: Duration,
-    /// Delay before a restart while what all roles need is away.
+    /// Delay before a restart during an outage of a service that all roles need.
     pub outage: Duration,
 }
 
@@ -58,7 +56,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What to do after a failure at `now`: the delay before a restart, or none when it is over. Pure.
+    /// The delay before the restart after a failure at `now`, or none when the role has failed too often. Pure.
     fn decide(&self, failures: &mut VecDeque<Instant>, now: Instant) -> Option<Duration> {
         failures.push_back(now);
         while failures
@@ -77,7 +75,7 @@ impl Limits {
     }
 }
 
-/// How the roles stand.
+/// The state of all supervised roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// At least one role runs.
@@ -107,7 +105,7 @@ impl Supervised {
         found.map(|s| s.clone()).unwrap_or(Standing::Drained)
     }
 
-    /// Stops waiting for a role that does not drain within `grace`.
+    /// Tells every role to drain, and waits for that at most `grace`.
     pub async fn close(mut self, grace: Duration) -> Standing {
         self.stop();
         let standing = tokio::time::timeout(grace, self.wait()).await;
@@ -117,11 +115,11 @@ impl Supervised {
     }
 }
 
-/// Is there a reason outside of the node why its roles fail, such as a broker that is away?
+/// True while a cause outside of the node makes its roles fail, such as a broker that is away.
 pub type Excuse = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Starts `specs` under one supervisor. What fails while there is an `excuse` counts as no failure: it is started again, at a slow pace, for
-/// as long as that lasts.
+/// Starts `specs` under one supervisor. A failure while there is an `excuse` is not counted: the role is started again,
+/// at a slow pace, for as long as the excuse lasts.
 pub async fn supervise(
     specs: Vec<Spec>,
     limits: Limits,
@@ -155,7 +153,7 @@ struct Arguments {
     excuse: Excuse,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
-    /// How many roles are left that do not leave last.
+    /// Number of roles that are left and do not leave last.
     others: watch::Sender<usize>,
 }
 
@@ -165,7 +163,7 @@ struct State {
     excuse: Excuse,
     stop: CancellationToken,
     standing: watch::Sender<Standing>,
-    /// How many roles are left that do not leave last.
+    /// Number of roles that are left and do not leave last.
     others: watch::Sender<usize>,
 }
 
@@ -174,11 +172,11 @@ struct Supervisee {
     actor: Option<ractor::ActorId>,
     failures: VecDeque<Instant>,
     drained: bool,
-    /// Known once it was made.
+    /// True if the role leaves last; known once the role was made.
     last: bool,
 }
 
-/// What the supervisor is told.
+/// A message to the supervisor.
 #[derive(Debug)]
 pub enum Message {
     /// Start the role with this index.
@@ -224,7 +222,7 @@ impl Actor for Supervisor {
         Message::Start(index): Message,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // Who leaves last has something to do even now.
+        // A role that leaves last has work to do even after the stop.
         if state.stop.is_cancelled() && !state.roles[index].last {
             state.roles[index].drained = true;
             state.settle();
@@ -330,7 +328,7 @@ impl State {
         }
     }
 
-    /// The node ends with a role that cannot go on.
+    /// Ends the node, because a role cannot go on.
     fn over(&mut self, index: usize, why: String) {
         self.roles[index].drained = true;
         self.stop.cancel();
@@ -338,7 +336,7 @@ impl State {
         self.settle();
     }
 
-    /// Says how many are left.
+    /// Publishes how many roles are left.
     fn settle(&mut self) {
         let others = self.roles.iter().filter(|r| !r.drained && !r.last).count();
         self.others.send_replace(others);
@@ -354,14 +352,14 @@ impl State {
     }
 }
 
-/// How a role ended that did not drain.
+/// The end of a role that did not drain.
 #[derive(Debug, thiserror::Error)]
 #[error("{words}")]
 struct Ended {
     words: String,
-    /// Somebody else does its work now: starting it again would only have it wait for that one's end.
+    /// Another process does the role's work now: a restarted role would only wait for that process to end.
     replaced: bool,
-    /// Starting it again would lead to the same end.
+    /// A restarted role would end in the same way.
     last: bool,
 }
 
@@ -370,7 +368,7 @@ struct RoleActor;
 #[derive(Debug)]
 struct Run;
 
-/// A role and what tells it to stop.
+/// A role and its stop signals.
 struct Employed {
     role: Box<dyn Role>,
     stop: CancellationToken,
@@ -444,7 +442,7 @@ pub fn words(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What an error says without the places in libtorch that it came through, which tell a user nothing.
+/// The text of an error without libtorch's stack trace, which tells a user nothing.
 pub fn untraced(words: &str) -> &str {
     const WAYS: [&str; 2] = ["\nException raised from", "\nframe #0: "];
     let end = WAYS.iter().filter_map(|way| words.find(way)).min();

@@ -2,16 +2,15 @@
 //!
 //! Each is continued from the message it works on, so that a trace begins with
 //! `task` and goes on with `generate`, `compile`, `verify`, `time` and `archive`.
-//! They are macros because a span's name belongs to the place in the source that makes it.
+//! The spans are macros because a span's name belongs to the place in the source that makes the span.
 
-/// A role's work on one candidate. What is not known yet is recorded later:
-/// `verdict` and `techniques` where an outcome is published, `seconds` of work
-/// (waiting for a core is no work) by the role itself.
+/// A role's span for one candidate. Fields that are not known yet are recorded later: `verdict` and `techniques` where
+/// an outcome is published, `seconds` of work (waiting for a core is no work) by the role itself.
 macro_rules! candidate_span {
     ($name:literal, $candidate:expr $(, $field:ident = $value:expr)*) => {{
         let candidate: &flopsmith_protocol::CandidateRef = $candidate;
         tracing::info_span!(
-            // The parent comes with the message, whatever else this process does.
+            // The parent comes from the message, not from this process's current span.
             parent: None,
             $name,
             $($field = $value,)*

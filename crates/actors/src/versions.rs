@@ -1,4 +1,5 @@
-//! Policy versions: weights into the store, word of them to the bus, and what nobody needs any more out of the store.
+//! Policy versions: puts weights into the store, announces them on the bus, and removes superseded weights from the
+//! store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::node::Context;
 
-/// The weights of so many of the newest versions stay in the store: a generator that has just heard of a version may still
-/// fetch it, and the learner may fall back to an older checkpoint. Checkpoints hold weights of their own.
+/// The weights of this many newest versions stay in the store. A generator that has just received the announcement of a
+/// version may still fetch its weights, and the learner may fall back to an older checkpoint. Checkpoints hold weights
+/// of their own.
 pub const KEPT: usize = 3;
 
 /// What the step of a checkpoint looked like, as the checkpoint's description keeps it: whoever is killed between the
@@ -20,11 +22,11 @@ pub const KEPT: usize = 3;
 pub struct Told(pub Option<StepMetrics>);
 
 impl Told {
-    /// The key under which [`Told::saved`] looks.
+    /// The key that [`Told::saved`] reads.
     pub const KEY: &str = "metrics";
 
-    /// What the description of a checkpoint says; nothing where it was saved before metrics were kept. They are no state
-    /// of the learner: ones that cannot be read (JSON has no infinity) keep nobody from going on.
+    /// The metrics in a checkpoint's description; none if the checkpoint was saved before metrics were kept. Metrics
+    /// are no state of the learner: if they cannot be read (JSON has no infinity), the learner goes on without them.
     pub fn saved(meta: &serde_json::Value) -> Self {
         let Some(metrics) = meta.get(Self::KEY) else {
             return Self::default();
@@ -36,7 +38,7 @@ impl Told {
     }
 }
 
-/// Which weights the store holds for which version. Pure.
+/// The weights that the store holds for each version. Pure.
 #[derive(Debug, Clone, Default)]
 pub struct Shelf {
     versions: BTreeMap<PolicyVersion, Vec<ArtifactRef>>,
@@ -51,10 +53,12 @@ impl Shelf {
         }
     }
 
-    /// Takes down all versions but the newest [`KEPT`] and the first, and gives the weights that no other version has as well.
+    /// Removes all versions but the newest [`KEPT`] and the first, and returns the weights that no remaining version
+    /// has as well.
     ///
     /// Version 0 is the model's own weights. Every run that begins with that model puts the same artifact into a store
-    /// that runs share, so it stays. Later versions are equal to those of another run only if nothing was trained in either.
+    /// that runs share, so it stays. Later versions are equal to those of another run only if nothing was trained in
+    /// either.
     pub fn superseded(&mut self) -> Vec<ArtifactRef> {
         let newest: Vec<PolicyVersion> = self.versions.keys().rev().take(KEPT).copied().collect();
         let (kept, old): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.versions)
@@ -79,7 +83,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The versions of the context's run, those of earlier sittings included.
+    /// The versions of the context's run, those of earlier sessions included.
     pub async fn open(context: &Arc<Context>) -> Result<Self, Error> {
         let subject = subjects::policy(&context.run);
         let mut log = context.host.bus.log::<PolicyPublished>(&subject, 0).await?;
@@ -93,7 +97,7 @@ impl Versions {
         })
     }
 
-    /// Stores the weights, says so, and removes what they supersede. Doing it twice changes nothing.
+    /// Stores the weights, announces them, and removes the weights that they supersede. Doing it twice changes nothing.
     pub async fn publish(
         &mut self,
         version: PolicyVersion,
@@ -114,7 +118,7 @@ impl Versions {
         context.host.bus.publish(&subject, &published).await?;
         self.shelf.put(version, weights);
         for old in self.shelf.superseded() {
-            // It only takes up room; a learner that is started again tries it once more.
+            // Superseded weights only take up room; a restarted learner tries to remove them again.
             if let Err(error) = self.context.host.store.remove(&old).await {
                 tracing::warn!(error = %crate::supervisor::words(&error), "superseded weights stay in the store");
             }
@@ -182,8 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever versions have the same weights, and however often one is published: what is newest, what is first and
-        /// what shares its bytes with one of these is never removed, and nothing else stays for ever.
+        /// Versions may share weights, and a version may be published repeatedly. The weights of the newest versions
+        /// and of the first one are never removed, nor are weights equal to these; no other weights stay for ever.
         #[test]
         fn weights_that_may_be_fetched_are_kept(contents in proptest::collection::vec(0u8..6, 1..30), twice: bool) {
             let mut shelf = Shelf::default();

@@ -61,7 +61,7 @@ impl Cell {
         self.elites.first()
     }
 
-    /// Does the cell hold a program?
+    /// True if the cell holds a program.
     pub fn is_filled(&self) -> bool {
         !self.elites.is_empty()
     }
@@ -79,11 +79,10 @@ impl Cell {
         self.counts.get(run).copied().unwrap_or_default()
     }
 
-    /// Puts an elite in its place; true if it stayed.
+    /// Inserts an elite by its rank; true if it stayed.
     ///
-    /// Of two measurements of one source the higher-ranking stays. Together
-    /// with keeping the highest `capacity` sources this makes the cell a
-    /// join-semilattice: in whatever order elites arrive, the same ones are left.
+    /// Of two measurements of one source the higher-ranking stays. Together with keeping the highest `capacity` sources
+    /// this makes the cell a join-semilattice: every order of arrival leaves the same elites.
     fn offer(&mut self, elite: Elite, capacity: usize) -> bool {
         if let Some(at) = self.elites.iter().position(|e| e.digest == elite.digest) {
             if self.elites[at].rank(&elite).is_le() {
@@ -115,7 +114,7 @@ pub enum Inserted {
 }
 
 impl Inserted {
-    /// Is the elite in the archive now?
+    /// True if the elite is in the archive now.
     pub fn stayed(self) -> bool {
         matches!(self, Inserted::New | Inserted::Improved | Inserted::Kept)
     }
@@ -187,7 +186,7 @@ impl Archive {
         &self.problem
     }
 
-    /// The machines whose timings are compared here.
+    /// The machine class whose timings are compared here.
     pub fn machine_class(&self) -> &MachineClass {
         &self.machine_class
     }
@@ -225,12 +224,11 @@ impl Archive {
 
     /// Offers a program to its cell.
     ///
-    /// A program that was measured once changes nothing: the answer says
-    /// whether it is worth a second measurement. It is when the cell has room,
-    /// or when it is clearly faster (by `min_gain`, a share, and beyond noise)
-    /// than the last of the cell; unless it reaches less than the share
-    /// `floor` of the best, since an elite that nobody would build on is not
-    /// worth the time of measuring it again.
+    /// A program that was measured once changes nothing: the answer says whether a second measurement is worth its
+    /// time. It is worth it when the cell has room, or when the program is clearly faster (by `min_gain`, a share, and
+    /// beyond noise) than the last elite of the cell. It is not worth it when the cell holds the same source already,
+    /// or when the program reaches less than the share `floor` of the cell's best: no task would build on such an
+    /// elite.
     pub fn insert(
         &mut self,
         techniques: TechniqueSet,
@@ -271,7 +269,7 @@ impl Archive {
         }
     }
 
-    /// Takes over what `other` knows. Associative, commutative and idempotent.
+    /// Takes over the elites and counts of `other`. Associative, commutative and idempotent.
     pub fn merge(&mut self, other: &Archive) -> Result<(), MergeError> {
         let key = |a: &Archive| {
             (
@@ -335,7 +333,7 @@ impl Archive {
     }
 }
 
-/// Cells keyed by the name of their set: JSON has no other keys than strings.
+/// Cells keyed by the name of their set, because JSON keys are strings.
 mod by_name {
     use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A small seeded generator whose sequence never changes, so that a resumed run draws what the undisturbed one would have drawn.
+//! A small seeded generator whose sequence never changes, so that a resumed run draws the same numbers as an
+//! undisturbed one.
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ impl Draw {
             }
             left -= w.max(0.0);
         }
-        // Rounding may leave a crumb: it belongs to the last that has any weight.
+        // Rounding may leave a remainder: it belongs to the last item that has any weight.
         weights.iter().rposition(|w| *w > 0.0)
     }
 

@@ -1,4 +1,4 @@
-//! One of the best programs of a cell, and the order among them.
+//! The elites of a cell, and the order among them.
 
 use std::cmp::Ordering;
 
@@ -33,7 +33,8 @@ pub struct Elite {
 }
 
 impl Elite {
-    /// The program of a measured outcome, not measured again yet. None for other outcomes and for measurements that are no positive finite numbers.
+    /// The program of a measured outcome, not measured again yet. None for other outcomes and for measurements that are
+    /// not positive finite numbers.
     pub fn from_outcome(outcome: &Outcome) -> Option<Self> {
         let mut elite = Self {
             candidate: outcome.candidate.id.clone(),
@@ -56,12 +57,11 @@ impl Elite {
             .then_some(elite)
     }
 
-    /// The same program as another measurement saw it, which has converged.
+    /// The same program with the speed of another measurement, which has converged.
     ///
-    /// The first measurement made the program an elite *because* it was high,
-    /// so it is too high on average. The second one was not chosen and
-    /// replaces it instead of being averaged with it. None if the
-    /// measurement is no positive finite number.
+    /// The first measurement made the program an elite *because* it was high, so it is too high on average. The second
+    /// measurement was not selected. It replaces the first one instead of being averaged with it. None if the
+    /// measurement is not a positive finite number.
     pub fn measured_again(mut self, measurement: &Measurement) -> Option<Self> {
         self.remeasured += 1;
         self.set_speed(measurement).then_some(self)
@@ -71,7 +71,7 @@ impl Elite {
         let usable = |x: f64| x.is_finite() && x > 0.0;
         self.gflops = m.gflops;
         self.ratio = m.ratio;
-        // Whoever timed it: an interval holds its own estimate.
+        // An interval must contain its own estimate, independent of the timer that measured it.
         self.interval = Interval {
             low: m.interval.low.min(m.ratio),
             high: m.interval.high.max(m.ratio),
@@ -90,23 +90,24 @@ impl Elite {
             && self.interval.confidence.is_finite()
     }
 
-    /// Is this one faster by at least the share `min_gain` and by more than the two standard errors together?
+    /// True if this elite is faster by more than the share `min_gain` and by more than both standard errors together
+    /// (root of the sum of their squares).
     pub fn clearly_faster_than(&self, other: &Elite, min_gain: f64) -> bool {
         let noise = self.log_ratio_se.hypot(other.log_ratio_se);
         (self.ratio / other.ratio).ln() > noise.max(min_gain.ln_1p())
     }
 
-    /// Is this one slower beyond noise: do the intervals not even touch?
+    /// True if this elite is slower beyond noise: its interval lies below the other's, and the two do not touch.
     pub fn slower_beyond_noise_than(&self, other: &Elite) -> bool {
         self.interval.high < other.interval.low
     }
 
     /// The order of elites in a cell, best first.
     ///
-    /// The *lower* end of the interval decides: what is slower beyond noise has
-    /// the lower end further down, so it can never push the faster one out, and
-    /// of two alike the better known one is preferred. The order is total over
-    /// all fields, since merging archives must not depend on who merges whom.
+    /// The *lower* end of the interval decides. An elite that is slower beyond noise has the lower end further down, so
+    /// it can never push the faster one out; of two elites with the same estimate the one with the narrower interval is
+    /// preferred. The order is total over all fields, because the result of merging archives must not depend on the
+    /// order of merging.
     pub fn rank(&self, other: &Elite) -> Ordering {
         let by = |a: f64, b: f64| b.total_cmp(&a);
         by(self.interval.low, other.interval.low)

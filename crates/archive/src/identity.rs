@@ -1,4 +1,4 @@
-//! When two sources are the same program text: comments and layout do not count.
+//! Identity of two sources as program texts: comments and layout do not count.
 
 use flopsmith_protocol::Digest;
 
@@ -9,9 +9,8 @@ pub fn source_digest(source: &str) -> Digest {
 
 /// A C source without comments and without white space that separates nothing.
 ///
-/// Sources that differ in layout only have the same normal form. Names and
-/// the order of statements stay, so a program that was merely renamed is
-/// another one.
+/// Sources that differ only in layout have the same normal form. Names and the order of statements stay, so a program
+/// with renamed identifiers is another one.
 pub fn normalise(source: &str) -> String {
     let bare = strip_comments(&source.replace("\r\n", "\n").replace("\\\n", ""));
     let mut out = String::with_capacity(bare.len());
@@ -103,7 +102,7 @@ fn collapse(line: &str, out: &mut String) {
     }
 }
 
-/// White space goes where the tokens beside it stay apart without it.
+/// Removes white space between characters that stay separate tokens without it.
 fn squeeze(line: &str, out: &mut String) {
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -133,7 +132,7 @@ fn join(separator: char, out: &mut String) {
     }
 }
 
-/// Could two characters become one token when nothing stands between them?
+/// True if two characters could become one token when nothing stands between them.
 fn would_merge(a: char, b: char) -> bool {
     // A dot belongs to numbers, and a quote to a prefix such as `L`.
     let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '"' | '\'');

@@ -1,4 +1,5 @@
-//! Staged Quality-Diversity: which techniques to train on next, and the best programs found for every set of techniques.
+//! Staged Quality-Diversity: chooses the techniques to train on next, and keeps the best programs for every set of
+//! techniques.
 //!
 //! The published work names Staged Quality-Diversity and says that it varies
 //! the permitted techniques problem by problem; stages, cells and rules as
@@ -11,9 +12,8 @@
 //! - [`Config`]: the rules, checked once;
 //! - [`identity`]: when two sources are the same program text.
 //!
-//! This crate does no IO, knows no clock, and draws random numbers only from
-//! seeds it is given. It neither measures nor rewards; it asks its caller to
-//! measure again with [`Effect::Remeasure`].
+//! This crate does no IO, reads no clock, and draws random numbers only from seeds it is given. It neither measures nor
+//! rewards; it asks its caller to measure again with [`Effect::Remeasure`].
 //!
 //! Invariants, each with a property test:
 //! - an elite is never replaced by one that is slower beyond noise, and none

@@ -40,7 +40,7 @@ pub(crate) fn plan(
         0 => 0,
         _ => draw.round(config.replay_share * tasks as f64),
     };
-    // Later stages hold more cells and are nearer to what is trained now.
+    // Later stages hold more cells and are closer to the current stage.
     let weights: Vec<f64> = (1..=current).map(f64::from).collect();
     let mut stages: Vec<u32> = (0..tasks)
         .map(|i| match draw.weighted(&weights) {
@@ -59,7 +59,7 @@ pub(crate) fn plan(
                 .iter()
                 .map(|set| {
                     let base = if guided { thinness(archive, *set) } else { 1.0 };
-                    // One step should look at many cells; a second visit is possible and unlikely.
+                    // One step should visit many cells; a second visit is possible and unlikely.
                     let visits = taken.iter().filter(|t| *t == set).count();
                     base * 0.1_f64.powi(visits.min(100) as i32)
                 })
@@ -84,7 +84,7 @@ pub(crate) fn plan(
         .collect()
 }
 
-/// Tasks that permit the whole pool and show nothing. They bear the number of the last stage.
+/// Tasks that permit the whole pool and show no elite. They carry the number of the last stage.
 pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
     let last = config.stages().len().saturating_sub(1);
     let plan = Plan {
@@ -97,10 +97,10 @@ pub(crate) fn evaluation(config: &Config, tasks: usize) -> Vec<Plan> {
     vec![plan; tasks]
 }
 
-/// How much a cell deserves a visit: few correct programs so far, but not hopeless.
+/// Weight of a cell for a guided task: large for few correct programs so far, unless nearly all attempts failed.
 ///
-/// The square root of the (smoothed) success rate keeps a cell that was tried
-/// a hundred times in vain from taking every guided task for ever.
+/// Without the square root of the (smoothed) success rate, a cell that was tried a hundred times in vain would keep
+/// taking guided tasks.
 fn thinness(archive: &Archive, set: TechniqueSet) -> f64 {
     let (counts, elites) = archive
         .cell(set)
@@ -110,7 +110,8 @@ fn thinness(archive: &Archive, set: TechniqueSet) -> f64 {
     success.sqrt() / (1 + counts.correct + elites as u64) as f64
 }
 
-/// An elite of a strict subset of what is permitted: the fewer techniques are missing and the faster it is, the likelier.
+/// An elite of a strict subset of `permitted`. Its probability is proportional to its ratio and falls by a factor of 4
+/// with each missing technique.
 fn hint(archive: &Archive, permitted: TechniqueSet, draw: &mut Draw) -> Option<EliteHint> {
     let elites: Vec<(TechniqueSet, &Elite)> = archive
         .cells()

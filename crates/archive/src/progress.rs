@@ -1,4 +1,4 @@
-//! Where a problem stands in its stages, and when it moves.
+//! The current stage of a problem, and the rules that change it.
 
 use std::collections::VecDeque;
 
@@ -55,12 +55,12 @@ impl Progress {
         self.correct = true;
     }
 
-    /// So large a share of the run's budget is spent.
+    /// Notes the share of the run's budget that is spent.
     pub(crate) fn on_spent(&mut self, share: f64) {
         self.spent = self.spent.max(share);
     }
 
-    /// A candidate of the current stage was decided; `ratio` is there if it was correct.
+    /// A candidate of the current stage was decided; `ratio` is given if it was correct.
     pub(crate) fn on_candidate(&mut self, config: &Config, ratio: Option<f64>) {
         let advance = match &config.advance {
             Advance::SuccessRate { window, .. } => *window,
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// A step ended. Moves the stage if a rule says so: back before on, one stage at a time.
+    /// A step ended. Changes the stage if a rule says so; the rule for demotion is applied before the one for advance.
     pub(crate) fn on_step_end(&mut self, config: &Config) -> Option<Move> {
         self.steps += 1;
         if let Advance::Plateau { min_gain, .. } = &config.advance {
@@ -113,7 +113,7 @@ impl Progress {
         })
     }
 
-    /// Nobody who writes no correct program is given a harder stage.
+    /// Advances the stage. Without a correct program since the stage was entered, the policy gets no harder one.
     fn on(&self, config: &Config) -> Option<Move> {
         let next = self.stage + 1;
         if next as usize >= config.stages.len() || !self.correct {
@@ -130,7 +130,7 @@ impl Progress {
                 })
             }
             Advance::BudgetShare { shares } => {
-                // Stages whose share passed within one step are left out.
+                // A stage whose share passed within the same step is skipped.
                 let passed = shares.iter().take_while(|share| **share <= self.spent);
                 let to = u32::try_from(passed.count()).unwrap_or(u32::MAX);
                 return (to > self.stage).then(|| Move {
@@ -162,7 +162,7 @@ impl Progress {
         reason.map(|reason| Move { to: next, reason })
     }
 
-    /// Share of correct ones among the latest `window` candidates, once there are so many.
+    /// Share of correct candidates among the latest `window`; none before there are that many.
     fn rate(&self, window: usize) -> Option<f64> {
         let from = self.latest.len().checked_sub(window)?;
         let correct = self.latest.iter().skip(from).filter(|c| **c).count();

@@ -14,20 +14,20 @@ use crate::elite::Elite;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 
-/// A program that could not be measured again so often is forgotten.
+/// A program that could not be measured again in this many repetitions is dropped.
 const REPETITIONS: u32 = 3;
-/// A second measurement that did not arrive within so many steps is lost; its place in the cell is given free.
+/// A second measurement that did not arrive within this many steps is lost; its place in the cell is freed.
 const PATIENCE_STEPS: u64 = 5;
 
-/// What the caller has to do or to report.
+/// An action for the caller, or a report to it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Compile, verify and time this candidate's source afresh, as
     /// `candidate.remeasured(repetition)` with [`Purpose::Certify`], and hand in the outcome.
     Remeasure {
-        /// The candidate that wrote it: the one of this outcome, or the one that this outcome had measured again.
+        /// The candidate that wrote the program: this outcome's own one, or the one that this outcome measured again.
         candidate: CandidateId,
-        /// Counts from 1; above 1 the measurement before failed or did not converge, through nobody's fault.
+        /// Counts from 1; above 1 the repetition before failed without the program's fault or did not converge.
         repetition: u32,
     },
     /// A program is in the archive now.
@@ -47,7 +47,7 @@ pub enum Effect {
         from: u32,
         /// Stage after.
         to: u32,
-        /// The rule's words.
+        /// The rule's reason.
         reason: String,
     },
 }
@@ -167,11 +167,10 @@ impl Sqd {
 
     /// A candidate was decided, for the first time or ([`Purpose::Certify`]) once more.
     ///
-    /// Outcomes of other runs, problems or machine classes, outcomes that say
-    /// nothing about the candidate, and outcomes that have counted already
-    /// change nothing. Evaluation samples may enter the archive, since a
-    /// verified program is a program, but no stage moves because of them. So may what explorers wrote, which says little
-    /// about the policy.
+    /// Outcomes of other runs, problems or machine classes, outcomes that say nothing about the candidate, and outcomes
+    /// that have counted already change nothing. Evaluation samples may enter the archive, since a verified program is
+    /// a program, but no stage moves because of them. Explorers' programs may enter it as well; they move no stage and
+    /// are not counted, since they say little about the policy.
     pub fn on_outcome(&mut self, outcome: &Outcome) -> Vec<Effect> {
         let candidate = &outcome.candidate;
         let ours = candidate.run == self.run
@@ -208,10 +207,11 @@ impl Sqd {
         }
     }
 
-    /// A program was measured again. Candidates that wait for nothing change nothing.
+    /// A program was measured again. A candidate that waits for no second measurement changes nothing.
     ///
-    /// A measurement that was only looked up is none, and one that did not converge confirms nothing; the program is
-    /// forgotten. [`Sqd::on_outcome`] has the latter measured once more first.
+    /// A reused measurement is not a second one, and a measurement that did not converge confirms nothing; in both
+    /// cases the program is dropped. Before that, [`Sqd::on_outcome`] asks for another repetition of a measurement that
+    /// did not converge.
     pub fn confirm(&mut self, candidate: &CandidateId, measurement: &Measurement) -> Vec<Effect> {
         let Some(pending) = self.pending.remove(candidate) else {
             return Vec::new();
@@ -238,7 +238,7 @@ impl Sqd {
         }]
     }
 
-    /// A program could not be measured again; it is forgotten. Another candidate with the same source may try anew.
+    /// A program could not be measured again and is dropped. Another candidate with the same source may be tried anew.
     pub fn refuse(&mut self, candidate: &CandidateId) {
         self.pending.remove(candidate);
     }
@@ -248,7 +248,7 @@ impl Sqd {
             return Vec::new();
         };
         match &outcome.verdict {
-            // The machine's doing, and perhaps over the next time.
+            // The machine disturbed the measurement, and perhaps will not the next time.
             Verdict::Measured { measurement } if !measurement.converged() => {
                 self.repeat(outcome, original)
             }
@@ -263,7 +263,8 @@ impl Sqd {
         }
     }
 
-    /// A repetition failed or confirmed nothing through nobody's fault: once more, if it was the one that is waited for.
+    /// A repetition did not converge, or failed without the program's fault: asks for one more, if it was the awaited
+    /// one.
     fn repeat(&mut self, outcome: &Outcome, original: &CandidateId) -> Vec<Effect> {
         let Some(pending) = self
             .pending
@@ -283,12 +284,13 @@ impl Sqd {
         }]
     }
 
-    /// So large a share of the run's budget is spent, 0 to 1: what [`crate::Advance::BudgetShare`] goes by. Said before a step ends.
+    /// Notes the share of the run's budget that is spent, 0 to 1, for [`crate::Advance::BudgetShare`]. The caller
+    /// reports it before a step ends.
     pub fn on_spent(&mut self, share: f64) {
         self.progress.on_spent(share);
     }
 
-    /// A step ended: every outcome of it that will ever come has been given to [`Sqd::on_outcome`]. A step ends once.
+    /// A step ended: [`Sqd::on_outcome`] has received every outcome of the step that will ever come. A step ends once.
     pub fn on_step_end(&mut self, step: u64) -> Vec<Effect> {
         if !self.close_step(step) {
             return Vec::new();
@@ -311,7 +313,7 @@ impl Sqd {
         self.close_step(step);
     }
 
-    /// Begins the books of the next step; false if this one was ended before.
+    /// Resets the counts for the next step; false if this step was ended before.
     fn close_step(&mut self, step: u64) -> bool {
         if self.last_step_ended.is_some_and(|last| step <= last) {
             return false;
@@ -365,8 +367,8 @@ impl Sqd {
         if self.insert(techniques, elite.clone()) != Inserted::NeedsRemeasure {
             return Vec::new();
         }
-        // Programs that wait count as if they were in the cell already. Otherwise
-        // all the programs of the step that opens a cell would be measured twice.
+        // Waiting programs count as if they were in the cell already. Otherwise all the programs of the step that opens
+        // a cell would be measured twice.
         let waiting = self.pending.values().filter(|p| p.techniques == techniques);
         let cell = self.archive.cell(techniques);
         let mut rivals: Vec<&Elite> = cell

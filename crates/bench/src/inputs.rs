@@ -1,4 +1,4 @@
-//! Which programs were named, and what they say.
+//! Finds and reads the programs that a command line names.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,17 +16,18 @@ use crate::pattern;
 /// A program that is to be measured.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Where it lies, as it was named.
+    /// The file, as it was named.
     pub file: PathBuf,
-    /// The same for people.
+    /// The file's name for messages.
     pub name: String,
-    /// What files made of it are called; no two programs share it.
+    /// Base name of files that are made from the program; unique among the programs.
     pub stem: String,
-    /// Its language, where its name tells; that of the problem's candidates where not.
+    /// The language that the file's name gives; `None` if the name gives none, which stands for the language of the
+    /// problem's candidates.
     pub language: Option<Language>,
     /// Its source.
     pub source: String,
-    /// What its file looked like before it was read.
+    /// Time and size of the file before it was read.
     pub stamp: Option<Stamp>,
 }
 
@@ -39,7 +40,7 @@ impl Program {
         if std::fs::metadata(file).is_ok_and(|m| m.file_type().is_fifo()) {
             say(&format!("reading the pipe {}…", shown(file)));
         }
-        // No program is so long, and some files have no end.
+        // No program is that long, and some files have no end.
         File::open(file)
             .and_then(|open| open.take(LONGEST).read_to_end(&mut bytes))
             .map_err(|e| usage(format!("cannot read {}: {e}", shown(file))))?;
@@ -54,8 +55,8 @@ impl Program {
     }
 }
 
-/// What a file's name says of its language: nothing where it has no ending, as with pipes. Another ending than a program's
-/// is refused: read as the problem's language, such a file would only come to errors of the compiler.
+/// The language that a file's name gives; `None` for names without an ending, as of pipes. The ending of no known
+/// language is refused: read as the problem's language, such a file would only produce compiler errors.
 fn language(file: &Path) -> Result<Option<Language>> {
     let language = Language::of_file(file);
     let Some(ending) = file.extension().filter(|_| language.is_none()) else {
@@ -73,19 +74,20 @@ fn language(file: &Path) -> Result<Option<Language>> {
     )))
 }
 
-/// When a file was saved, and how long it is.
+/// Modification time and length of a file.
 pub type Stamp = (SystemTime, u64);
 
-/// What a file looks like from outside; none where there is none.
+/// Time and size of a file; `None` if there is no file.
 pub fn stamp(file: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(file).ok()?;
     Some((found.modified().ok()?, found.len()))
 }
 
-/// What is longer is cut off, bytes: a hundred times what any problem permits.
+/// Longest source that is read, bytes; the rest is cut off. It is a hundred times the limit of any problem.
 const LONGEST: u64 = 8 << 20;
 
-/// A file's name for people: what would move a terminal's cursor or change its colours is written out.
+/// A file's name for messages. Control characters, which could move a terminal's cursor or change its colours, are
+/// escaped.
 fn shown(file: &Path) -> String {
     let name = file.display().to_string();
     let plain = |c: char| match c.is_control() {
@@ -95,21 +97,23 @@ fn shown(file: &Path) -> String {
     name.chars().map(plain).collect()
 }
 
-/// With which some editors begin files in UTF-8.
+/// The byte-order mark with which some editors begin files in UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// So much of a file that is no text is passed on, bytes.
+/// Number of bytes of an invalid text that are passed on.
 const LOOKED_AT: usize = 256;
 
-/// What is no text is the program's fault, and the compile stage says so: it knows a NUL at the end for that.
+/// Decodes a source. Invalid UTF-8 is the program's fault, and the compile stage reports it: a NUL at the end marks
+/// such a text.
 ///
-/// A byte-order mark is no part of it: it says that a file is in UTF-8, and not every compiler passes over it.
+/// A byte-order mark is removed: it only states that a file is in UTF-8, and some compilers do not accept it.
 fn text(mut bytes: Vec<u8>) -> String {
     if bytes.starts_with(MARK) {
         bytes.drain(..MARK.len());
     }
     String::from_utf8(bytes).unwrap_or_else(|e| {
-        // Its replaced bytes are longer than what was read, and its length is not what is wrong with it.
+        // Only the beginning is kept: the replacement characters are longer than the bytes read, and the error must not
+        // be about the length.
         let begin = e.as_bytes().get(..LOOKED_AT).unwrap_or(e.as_bytes());
         let mut text = String::from_utf8_lossy(begin).into_owned();
         text.push(char::REPLACEMENT_CHARACTER);
@@ -121,13 +125,13 @@ fn text(mut bytes: Vec<u8>) -> String {
 /// The programs of a command line.
 #[derive(Debug)]
 pub struct Inputs {
-    /// Each once, in the order they were named, those of a folder or pattern sorted.
+    /// The programs without duplicates, in the order they were named; those of a folder or a pattern are sorted.
     pub programs: Vec<Program>,
-    /// Was it one file by its name?
+    /// True if the command line named a single file by its name.
     pub plain: bool,
 }
 
-/// Finds and reads everything that was named, before anything is measured.
+/// Finds and reads all programs before anything is measured.
 pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
     let mut files = Vec::new();
     let mut plain = named.len() == 1;
@@ -146,7 +150,7 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
         }
     }
     let mut seen = BTreeSet::new();
-    // What has no name of its own, such as a pipe, is what it was called.
+    // A pipe, for example, has no canonical path: its given name is compared.
     files.retain(|f| seen.insert(f.canonicalize().unwrap_or_else(|_| f.clone())));
     let programs = files
         .iter()
@@ -156,7 +160,7 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
     Ok(Inputs { programs, plain })
 }
 
-/// What a folder or a pattern means; none for a file.
+/// The files of a folder or a pattern; `None` for a file.
 fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     if name.is_dir() {
         let mut found = Vec::new();
@@ -172,7 +176,7 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
         return Ok(Some(found));
     }
     let text = name.to_string_lossy();
-    // A file may be called like a pattern.
+    // A file's name may look like a pattern.
     if name.exists() || !pattern::is_pattern(&text) {
         return Ok(None);
     }
@@ -188,12 +192,12 @@ fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let path = entry.path();
-        // Links may lead back to where they lie.
+        // Links to folders are not followed: they may lead back to a parent folder.
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             beneath(&path, found)?;
         } else if Language::of_file(&path).is_some()
             && path.is_file()
-            // The program of a problem that tells how large the terms of a result are solves nothing.
+            // `magnitude.c` of a problem computes the size of a result's terms, and solves no problem.
             && !(entry.file_name() == "magnitude.c" && folder.join("problem.toml").is_file())
         {
             found.push(path);
@@ -202,7 +206,7 @@ fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// How names of programs may end, for people.
+/// The endings of program files, for messages.
 fn endings() -> String {
     let all = Language::ALL.into_iter().flat_map(Language::endings);
     all.map(|end| format!(".{end}"))
@@ -210,7 +214,8 @@ fn endings() -> String {
         .join(" ")
 }
 
-/// A name for what is made of each file: its own without the ending, or its whole path where several have that.
+/// A base name for the files made from each program: the file's name without its ending, or the whole path if several
+/// files share that name.
 fn stems(files: &[PathBuf]) -> Vec<String> {
     let short: Vec<String> = files.iter().map(|f| short(f)).collect();
     let mut used = BTreeSet::new();
@@ -345,7 +350,7 @@ mod tests {
         assert_eq!(text(b"\xef\xbb\xbfint x;".to_vec()), "int x;");
         assert!(text(b"\xff\xfei\0n\0t\0".to_vec()).ends_with('\0'));
         assert!(text(vec![b'a', 0xff]).ends_with('\0'));
-        // However long it is, its length is not what is said of it.
+        // However long the text is, its error is not about its length.
         let long = text(vec![0xff; 1 << 20]);
         assert!(
             long.len() < 1000 && long.ends_with("\u{fffd}\0"),

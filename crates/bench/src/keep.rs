@@ -1,4 +1,4 @@
-//! What the compiler made of each program, left for people to look at.
+//! Keeps the compiled object of each program and its disassembly for the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,26 +11,26 @@ use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 use flopsmith_run::console::say;
 use flopsmith_run::output;
 
-/// The object's name in the jail.
+/// The object's path in the jail.
 const INSIDE: &str = "/kernel.so";
-/// A disassembly is some ten times as long as its object.
+/// Longest disassembly, bytes; a disassembly is about ten times as long as its object.
 const LONGEST: usize = 256 << 20;
 
-/// A folder that takes shared objects and their disassembly.
+/// A folder for shared objects and their disassemblies.
 pub struct Keep {
     folder: PathBuf,
     disassembler: Option<PathBuf>,
-    /// What the files of each program are called, by its stem.
+    /// Base names of the files, by the stem of the program.
     names: BTreeMap<String, String>,
 }
 
 impl Keep {
-    /// Makes the folder if need be, and says so where there will be no disassembly. What lies there already is left as it
-    /// is: programs of the same name get a number, for as long as this command measures.
+    /// Makes the folder if it is missing, and tells the user if there is no disassembler. Existing files stay: a
+    /// program of the same name gets a number, which it keeps as long as this command measures.
     pub fn new<'a>(folder: &Path, stems: impl Iterator<Item = &'a str>) -> Result<Self> {
         output::folder(folder)?;
         let names = names(stems, |name| {
-            // A link that leads nowhere is there, too.
+            // A dangling link counts as an existing file.
             let taken = |file: String| folder.join(file).symlink_metadata().is_ok();
             taken(format!("{name}.so")) || taken(format!("{name}.s"))
         });
@@ -53,7 +53,8 @@ impl Keep {
         })
     }
 
-    /// Leaves an object as a `.so` and what is in it as a `.s`, in the place of what this command left of the program before.
+    /// Writes an object as `.so` and its disassembly as `.s`, in place of the files that this command wrote for the
+    /// program before.
     pub fn save(&self, stem: &str, object: &[u8], sandbox: &Sandbox) -> Result<()> {
         let name = self.names.get(stem).map_or(stem, String::as_str);
         let path = self.folder.join(format!("{name}.so"));
@@ -67,7 +68,8 @@ impl Keep {
     }
 }
 
-/// A name for each stem that is not `taken` and belongs to no other stem: its own where it can be, else with a number.
+/// A name for each stem that is neither `taken` nor the name of another stem: the stem itself if possible, else the
+/// stem with a number.
 fn names<'a>(
     stems: impl Iterator<Item = &'a str>,
     taken: impl Fn(&str) -> bool,
@@ -77,7 +79,7 @@ fn names<'a>(
     for &stem in &stems {
         let mut name = stem.to_owned();
         let mut number = 1;
-        // Two stems may come to the same number: `a` by its second, `a-2` by its own.
+        // Two stems may lead to one name: `a-2` is a stem, and also `a` with a number.
         while taken(&name)
             || (name != stem && stems.contains(name.as_str()))
             || names.values().any(|other| *other == name)
@@ -94,7 +96,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// A disassembler where the compiler's jail sees it.
+/// A disassembler at a path that the compiler's jail shows.
 fn find() -> Option<PathBuf> {
     ["/usr/bin/objdump", "/bin/objdump"]
         .map(PathBuf::from)
@@ -102,7 +104,7 @@ fn find() -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Reads an object in the jail of the compiler: it may be made to mislead those who take it apart.
+/// Disassembles an object in the compiler's jail: a malicious object may attack the disassembler.
 fn disassemble(disassembler: &Path, object: &Path, sandbox: &Sandbox) -> Result<Vec<u8>> {
     let program = [
         disassembler.as_os_str(),

@@ -1,4 +1,4 @@
-//! What stands beneath a table: the yardsticks its numbers are told in, and what its marks mean.
+//! The text below a table: the references of its numbers, and the meaning of its marks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use flopsmith_run::digits::{counted, four, time};
 use crate::rows::Row;
 use crate::table::{certificate, cold};
 
-/// The lines beneath these rows. `against` is the program that all are compared with, if there is one.
+/// The lines below these rows. `against` is the program that all are compared with, if there is one.
 pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
     let mut lines = yardsticks(rows);
     let unsure_when_cold = |row: &Row| {
@@ -65,7 +65,7 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// What ratios and shares are told to, for each number of threads: whoever wants to can follow the numbers.
+/// The speeds that ratios and shares refer to, for each number of threads, so that a reader can check the numbers.
 fn yardsticks(rows: &[Row]) -> Vec<String> {
     let mut of: BTreeMap<u32, &Row> = BTreeMap::new();
     for row in rows {

@@ -1,8 +1,7 @@
-//! Programs of files beside each other: an order in, rows with ranks out.
+//! Compares the programs of several files: takes an order, and prints ranked rows.
 //!
-//! What `flopsmith bench` does once its arguments are read: it finds programs,
-//! has them evaluated with one verifier and one timer for each number of
-//! threads, ranks them and tells the results.
+//! `flopsmith bench` calls this library once its arguments are read. The library finds programs, evaluates them with
+//! one verifier and one timer for each number of threads, ranks them and prints the results.
 
 pub mod inputs;
 pub mod keep;
@@ -46,13 +45,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// Does a program read it that takes JSON?
+    /// True if the results are JSON.
     pub fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::Jsonl)
     }
 }
 
-/// What was asked for, with everything read that can be read before something is measured.
+/// The request of a user. Everything that can be read before a measurement is read already.
 pub struct Order<'a> {
     /// The problem as it was named.
     pub problem_name: &'a str,
@@ -60,17 +59,17 @@ pub struct Order<'a> {
     pub problem: Arc<Problem>,
     /// The compiler, by name or path.
     pub compiler: &'a str,
-    /// Are programs run even where the jail gives less than its full protection?
+    /// True if programs run even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
-    /// How good the numbers have to be.
+    /// The standard of the measurements.
     pub purpose: Purpose,
-    /// How long neighbours are measured again that cannot be told apart.
+    /// Time for measuring programs again that are adjacent in the ranking and cannot be told apart.
     pub resolve: Duration,
-    /// How long it may wait in all until the machine is quiet.
+    /// Longest time, in all, to wait until the machine is quiet.
     pub wait: Duration,
-    /// Are the programs looked at with sanitizers?
+    /// True if sanitizers check the programs.
     pub sanitize: bool,
-    /// How the results are printed.
+    /// Output format of the results.
     pub format: Format,
     /// Numbers of threads, at least one.
     pub threads: Vec<u32>,
@@ -82,14 +81,15 @@ pub struct Order<'a> {
     pub keep: Option<Keep>,
     /// Where the raw samples go.
     pub raw: Option<Output>,
-    /// Are files measured again whenever they are saved?
+    /// True if files are measured again whenever they are saved.
     pub watch: bool,
-    /// Was one file named by its name, and is it timed with one number of threads?
+    /// True if the user named one file by its name, to be timed with one number of threads.
     pub alone: bool,
 }
 
 impl Order<'_> {
-    /// How often it may be looked at which programs can be told apart, each time with more measurements of them.
+    /// Number of times that the ranking is computed, each time with more measurements. The chance of an error is
+    /// divided by it.
     fn looks(&self) -> usize {
         if self.purpose == Purpose::Rank && !self.resolve.is_zero() {
             resolve::MOST
@@ -99,10 +99,10 @@ impl Order<'_> {
     }
 }
 
-/// Evaluates what was named and prints what became of it; the exit code.
+/// Evaluates the programs and prints the results; returns the exit code.
 ///
 /// # Errors
-/// Wrong usage, and what keeps this machine from evaluating programs.
+/// Wrong usage, and failures that keep this machine from evaluating programs.
 pub fn run(order: Order<'_>) -> Result<u8> {
     let alone = order.alone && order.against.is_none() && !order.watch;
     if alone {

@@ -1,10 +1,10 @@
-//! Results for programs that read them: JSON objects and CSV rows.
+//! Results for other programs: JSON objects and CSV rows.
 
 use serde_json::{Value, json};
 
 use crate::rows::Row;
 
-/// A program as one object, but for the attestation of its machine.
+/// A program as one object, without the attestation of its machine.
 pub fn object(problem: &str, row: &Row) -> Value {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
@@ -45,7 +45,8 @@ pub fn object(problem: &str, row: &Row) -> Value {
     })
 }
 
-/// One of several: with what only several have. `against` says whether there is a program that all are compared with.
+/// Like [`object`], with the fields that only a comparison of several programs has. `against` says whether there is a
+/// program that all are compared with.
 pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
     let mut object = object(problem, row);
     object["threads"] = json!(row.threads);
@@ -59,7 +60,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
     object
 }
 
-/// The columns of a row. A program that has nothing to say in one leaves it empty.
+/// The columns of a row. A column without a value stays empty.
 const COLUMNS: [&str; 43] = [
     "file",
     "problem",
@@ -177,7 +178,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
     cells.join(",")
 }
 
-/// A cell as RFC 4180 wants it.
+/// A cell, quoted as RFC 4180 requires.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

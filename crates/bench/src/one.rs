@@ -1,4 +1,4 @@
-//! One program: a few lines about it, one object, or one row.
+//! Output for one program: a few lines of text, one object, or one row.
 
 use std::io::IsTerminal;
 
@@ -27,13 +27,13 @@ pub fn run(order: Order) -> Result<u8> {
     let stopped = listening.asked();
     let interrupted = Ok(exit::INTERRUPTED);
     let mut stages = match Stages::new(&order, stopped.clone()) {
-        // The signal reaches what is being measured as well: its failure then means nothing.
+        // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         Err(_) if stopped.is_cancelled() => return interrupted,
         stages => stages?.aloud(),
     };
     let program = order.programs.first().context("no program was named")?;
     let measured = stages.measure(program);
-    // What was cut short is no result.
+    // An interrupted measurement is no result.
     if stopped.is_cancelled() {
         return interrupted;
     }
@@ -49,7 +49,7 @@ pub fn run(order: Order) -> Result<u8> {
     }
     let stream = Stream::new(&order);
     if let Some(raw) = order.raw {
-        // The result is there all the same, and it is printed.
+        // The result exists in any case, and is printed.
         if let Err(error) = write_raw(raw, &program.source, row) {
             say(&format!("error: {error:#}"));
             code = exit::INFRASTRUCTURE;
@@ -100,7 +100,7 @@ fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
     }
 }
 
-/// What there is to say about a program, for people.
+/// The lines about a program, for people.
 fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     let mut lines = Vec::new();
     match row.done.verdict.measurement() {
@@ -206,7 +206,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     lines
 }
 
-/// Why a measurement ended, and how good it was then.
+/// The reason why a measurement ended, and its precision at that moment.
 fn ended(measurement: &Measurement, purpose: Purpose) -> String {
     let sure = give_or_take(measurement.ratio, &measurement.interval);
     match measurement.stop {
@@ -221,7 +221,7 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
     }
 }
 
-/// What a measurement that nothing ends before has taken.
+/// The time of a measurement that used all of its budget, in words.
 fn time(purpose: Purpose) -> String {
     if purpose == Purpose::Certify {
         return "its time at each place".into();
@@ -229,7 +229,7 @@ fn time(purpose: Purpose) -> String {
     format!("{} s, its time", purpose.limits().max.as_secs_f64())
 }
 
-/// How far calls and rounds lay apart.
+/// The scatter of calls and rounds.
 fn scatter(measurement: &Measurement) -> String {
     let spread = format!("spread of the calls {}", percent(measurement.mdape));
     match (measurement.outlying, measurement.rounds) {

@@ -1,14 +1,16 @@
-//! File names by pattern, for shells that do not expand them: `*`, `?`, `[a-z]`, `[!a-z]`, and `**` for any folders.
+//! File names by pattern, for shells that do not expand them: `*`, `?`, `[a-z]`, `[!a-z]`, and `**` for any number of
+//! folders.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-/// Does a text ask to be expanded?
+/// True if a text contains a pattern.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The files a pattern means, sorted. As in shells, names that begin with a point have to be asked for.
+/// The files that match a pattern, sorted. As in shells, a name that begins with a dot only matches a pattern that
+/// begins with a dot.
 pub fn files(pattern: &str) -> Vec<PathBuf> {
     let start = if pattern.starts_with('/') { "/" } else { "" };
     let steps: Vec<&str> = pattern.split('/').filter(|s| !s.is_empty()).collect();
@@ -23,14 +25,14 @@ fn walk(at: &Path, steps: &[&str], found: &mut Vec<PathBuf>) {
     match steps {
         [] if at.is_file() => found.push(at.to_owned()),
         [] => {}
-        // Two in a row mean no more than one, and would be looked through again and again.
+        // Two in a row match the same as one, but would search each folder many times.
         ["**", "**", ..] => walk(at, &steps[1..], found),
-        // In the last place it means what lies beneath, however deep.
+        // At the end, `**` matches all files below, at any depth.
         ["**"] => walk(at, &["**", "*"], found),
         ["**", rest @ ..] => {
             walk(at, rest, found);
             for (name, entry) in entries(at) {
-                // Links may lead back to where they lie.
+                // Links to folders are not followed: they may lead back to a parent folder.
                 if !name.starts_with('.') && entry.file_type().is_ok_and(|t| t.is_dir()) {
                     walk(&at.join(entry.file_name()), steps, found);
                 }
@@ -50,7 +52,7 @@ fn walk(at: &Path, steps: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What lies in a folder. One that cannot be read holds nothing that fits.
+/// The entries of a folder; none if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<(String, DirEntry)> {
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
@@ -110,7 +112,7 @@ fn parts(pattern: &str) -> Vec<Part> {
                     at += length;
                     part
                 }
-                // What is not closed is a bracket like any other letter.
+                // A bracket that is not closed stands for itself.
                 None => Part::Letter('['),
             },
             other => Part::Letter(other),
@@ -119,11 +121,11 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Reads what follows on an opening bracket; how many letters that are, the closing one among them.
+/// Reads the part after an opening bracket. Also returns the number of letters read, including the closing bracket.
 fn among(letters: &[char]) -> Option<(Part, usize)> {
     let not = matches!(letters.first(), Some('!' | '^'));
     let begin = usize::from(not);
-    // A closing bracket in the first place is one of the letters that are meant.
+    // A closing bracket in the first place is one of the set's letters.
     let length = letters.iter().skip(begin + 1).position(|&l| l == ']')?;
     let end = begin + 1 + length;
     let mut ranges = Vec::new();
@@ -143,7 +145,8 @@ fn among(letters: &[char]) -> Option<(Part, usize)> {
     Some((Part::Among { ranges, not }, end + 1))
 }
 
-/// Does a name fit? After a failure the last `*` takes one letter more, which is all that ever has to be tried again.
+/// True if a name matches. After a mismatch the last `*` takes one letter more; earlier ones never have to be tried
+/// again.
 fn fits(parts: &[Part], name: &[char]) -> bool {
     let (mut part, mut letter) = (0, 0);
     let mut again = None;
@@ -238,7 +241,7 @@ mod tests {
         assert!(found("*.rs").is_empty() && found("no/*/such").is_empty());
     }
 
-    /// The definition, without a thought for the time it takes.
+    /// The definition of a match, without regard to running time.
     fn slowly(parts: &[Part], name: &[char]) -> bool {
         match (parts.split_first(), name.split_first()) {
             (None, rest) => rest.is_none(),

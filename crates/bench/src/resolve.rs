@@ -1,7 +1,7 @@
-//! A ranking resolves its order: neighbours that cannot be told apart are measured again.
+//! Resolves the order of a ranking: programs that are adjacent and cannot be told apart are measured again.
 //!
-//! One measurement of a fixed length puts programs in an order that noise makes where they are close. How long it takes to
-//! tell them apart depends on how close they are, so the time goes where it decides something.
+//! If two programs are close, one measurement of a fixed length orders them by noise. The time that it takes to tell
+//! them apart depends on their distance, so the measuring time is spent where it decides an order.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,43 +16,43 @@ use tokio_util::sync::CancellationToken;
 use crate::rows::Row;
 use crate::several::Several;
 
-/// Measurements of one program in all, and looks at what they say.
+/// Greatest number of measurements of one program, and of evaluations of the ranking.
 pub const MOST: usize = 8;
-/// Programs known as well as this are as far apart as they will ever be.
+/// Standard error of ln(ratio) below which further measurements of a program are useless: the systematic error remains.
 const EXHAUSTED: f64 = 1.05 * SYSTEMATIC_LOG_SE;
 
 /// A program at one number of threads.
 type Key = (String, u32);
 
-/// Measures neighbours again until they can be told apart, or the time is over.
+/// Measures adjacent programs again until they can be told apart, or until the budget is spent.
 pub fn run(several: &mut Several, budget: Duration, stopped: &CancellationToken) {
     let began = Instant::now();
     let over = || began.elapsed() >= budget;
     resolve(several, over, || stopped.is_cancelled());
 }
 
-/// What is known of a program.
+/// The measurements of a program.
 #[derive(Default)]
 struct Known {
     /// Its measurements so far.
     measured: Vec<Measurement>,
-    /// What disturbed each of them.
+    /// The disturbance of each measurement, if there was one.
     busy: Vec<Option<String>>,
 }
 
-/// Programs in an order, and what measures them.
+/// A ranking of programs and the means to measure them; a trait so that tests can simulate measurements.
 trait Ranking {
-    /// What is known of each.
+    /// The rows in their order.
     fn ranked(&self) -> &[Row];
-    /// Times a program once more: its verdict, and what disturbed it.
+    /// Times a program once more. Returns its verdict and the disturbance of the measurement.
     fn time(&mut self, at: &Key) -> Option<(Verdict, Option<String>)>;
-    /// Puts all measurements of a program in the place of those before, with what there is to say of those that were disturbed.
+    /// Replaces the result of a program by the mean of all its measurements; `busy` describes the disturbed ones.
     fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>);
-    /// A program that passed before is refused now.
+    /// Marks a program as refused that passed before.
     fn dismiss(&mut self, at: &Key, refused: Verdict);
-    /// Sees anew which programs can be told apart.
+    /// Computes anew which programs can be told apart.
     fn look(&mut self);
-    /// Says how it goes on.
+    /// Prints a line about the progress.
     fn tell(&self, line: &str);
 }
 
@@ -84,7 +84,8 @@ impl Ranking for Several<'_> {
     }
 }
 
-/// There are [`MOST`] looks at all programs together, the one before this included: so many share the chance to be wrong.
+/// Evaluates the ranking at most [`MOST`] times, including the evaluation before this call; the ranking divides the
+/// chance of an error by that number.
 fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn() -> bool) {
     let mut known: BTreeMap<Key, Known> = BTreeMap::new();
     for row in ranking.ranked().iter().filter(|row| !row.against) {
@@ -110,7 +111,7 @@ fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn
                 break;
             }
             let done = ranking.time(&key);
-            // What was cut short is no result.
+            // An interrupted measurement is no result.
             if stopped() {
                 return;
             }
@@ -122,7 +123,7 @@ fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn
                     ranking.put(&key, &all.measured, disturbed(&all.busy));
                 }
                 Some((refused @ Verdict::Rejected { .. }, _)) => ranking.dismiss(&key, refused),
-                // The machine's doing: what is known stays.
+                // A failure of the machine: the earlier measurements stay.
                 Some((Verdict::Infrastructure { .. } | Verdict::Unknown { .. }, _)) | None => {}
             }
         }
@@ -134,8 +135,9 @@ fn key(row: &Row) -> Key {
     (row.file.clone(), row.threads)
 }
 
-/// Programs worth another measurement, each once, in their order: neighbours that share a letter, and what did not converge. The
-/// program all are compared with is measured once only, and what clock and hand-shake hide no further measurement shows.
+/// Programs that deserve another measurement, in their order and without duplicates: adjacent ones that share a letter,
+/// and those that did not converge. The program that all others are compared with is measured only once. A program is
+/// left out as well if the clock and the hand-shake hide its calls, since no further measurement helps.
 fn close(rows: &[Row]) -> Vec<Key> {
     let known = |row: &Row| {
         let exhausted = EXHAUSTED.max(1.05 * row.hidden_log_se);
@@ -157,7 +159,8 @@ fn close(rows: &[Row]) -> Vec<Key> {
     rows.iter().enumerate().filter_map(worth).collect()
 }
 
-/// What there is to say of disturbed measurements: the last disturbance, and how many had one if not all did.
+/// A description of the disturbed measurements: the last disturbance, and the number of disturbed measurements unless
+/// all were.
 fn disturbed(busy: &[Option<String>]) -> Option<String> {
     let (all, found) = (busy.len(), busy.iter().flatten().count());
     let last = busy.iter().flatten().next_back()?;
@@ -168,8 +171,8 @@ fn disturbed(busy: &[Option<String>]) -> Option<String> {
     })
 }
 
-/// Several measurements of one program by one timer as one: nothing of them is lost but that each had its own samples. `limits` say
-/// how sure it has to be.
+/// Combines several measurements of one program by one timer into one. Only the assignment of samples to single
+/// measurements is lost. `limits` give the precision that is required.
 pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measurement> {
     let ratios: Vec<LogRatio> = all.iter().map(|m| LogRatio::of(m, chain)).collect();
     let own = LogRatio::mean(&ratios)?;
@@ -238,7 +241,7 @@ mod tests {
             fast("c.c", 1, 40.0),
             fast("d.c", 1, 39.95),
             fast("e.c", 1, 20.0),
-            // Another timer, and no program at all.
+            // A row of another timer, and one of a refused program.
             fast("a.c", 2, 20.0),
             row("w.c", 1, wrong()),
         ];
@@ -246,7 +249,7 @@ mod tests {
         let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
         assert_eq!(files, ["b.c", "c.c", "d.c"]);
         assert!(close(&rows[..1]).is_empty() && close(&[]).is_empty());
-        // What all are compared with is not measured again.
+        // The program that all others are compared with is not measured again.
         rows[2].against = true;
         let files: Vec<String> = close(&rows).into_iter().map(|key| key.0).collect();
         assert_eq!(files, ["b.c", "d.c"]);
@@ -279,18 +282,18 @@ mod tests {
         assert_eq!(close(&rows).len(), 2);
     }
 
-    /// Programs whose speeds are known, on a machine whose errors are.
+    /// Programs of known speeds on a machine with known errors.
     struct Simulated {
         rows: Vec<Row>,
         /// ln of the ratio of each.
         truths: BTreeMap<String, f64>,
-        /// Shares of the chance to be wrong.
+        /// Number by which the chance of an error is divided.
         looks: usize,
-        /// Could any be told apart at any look?
+        /// True if any programs could be told apart in any evaluation.
         apart: bool,
-        /// What disturbs the next measurements of each.
+        /// The disturbances of the next measurements of each program.
         bursts: BTreeMap<String, VecDeque<Option<&'static str>>>,
-        /// Of the random numbers.
+        /// State of the random numbers.
         state: u64,
     }
 
@@ -304,7 +307,7 @@ mod tests {
     };
 
     impl Simulated {
-        /// All measured once, and looked at.
+        /// Measures each program once and evaluates the ranking.
         fn new(truths: &[f64], looks: usize, seed: u64) -> Self {
             let names = ('a'..='z').map(|name| format!("{name}.c"));
             let mut simulated = Self {
@@ -383,7 +386,7 @@ mod tests {
         fn tell(&self, _: &str) {}
     }
 
-    /// In which share of all rankings any programs are told apart at any look.
+    /// The share of rankings in which any programs are told apart in any evaluation.
     fn told_apart(truths: &[f64], looks: usize, rankings: u32) -> f64 {
         let apart = (0..rankings).filter(|&seed| {
             let mut simulated = Simulated::new(truths, looks, u64::from(seed));
@@ -396,13 +399,13 @@ mod tests {
     #[test]
     fn equal_programs_are_hardly_ever_told_apart_however_often_they_are_looked_at() {
         let rankings = 2000;
-        // Of so many the count is off by more in one of two hundred tries.
+        // With so many rankings, the share exceeds this limit by chance in one of two hundred tests.
         let most = 0.05 + 2.6 * (0.05 * 0.95 / f64::from(rankings)).sqrt();
         for programs in [2, 4] {
             let equal = vec![0.0; programs];
             let share = told_apart(&equal, MOST, rankings);
             assert!(share <= most, "{programs} equal programs: {share}");
-            // Without sharing the chance they would be.
+            // Without dividing the chance of an error the share is larger.
             let share = told_apart(&equal, 1, rankings);
             assert!(share > most, "{programs} at the full chance: {share}");
         }
@@ -410,7 +413,7 @@ mod tests {
 
     #[test]
     fn different_programs_are_told_apart_in_the_end() {
-        // At the first look they are 1.8 standard errors apart, after eight measurements 5.
+        // In the first evaluation they are 1.8 standard errors apart, after eight measurements 5.
         let share = told_apart(&[0.0, 0.01], MOST, 500);
         assert!(share >= 0.95, "{share}");
         let share = told_apart(&[0.0, 0.03], MOST, 500);
@@ -419,9 +422,9 @@ mod tests {
 
     #[test]
     fn measurements_that_were_disturbed_are_counted_whichever_they_were() {
-        // With so small a share of the chance equal programs are not told apart.
+        // With so small a chance of an error, equal programs are not told apart.
         let mut simulated = Simulated::new(&[0.0, 0.0], 1_000_000, 1);
-        // Each was measured once. One meets a burst then, the other one is beside somebody who stays.
+        // Each was measured once. Then a short burst disturbs one program, and the other one is disturbed all the time.
         for row in &mut simulated.rows {
             row.done.busy = (row.file == "b.c").then(|| "others".to_owned());
         }
@@ -432,7 +435,7 @@ mod tests {
         simulated.bursts = bursts
             .map(|(file, bursts)| (file.to_owned(), VecDeque::from(bursts)))
             .into();
-        // Asked before each round and each of two measurements in it.
+        // The closure is called before each round and before each of the two measurements in it.
         let asked = std::cell::Cell::new(0);
         let over = || asked.replace(asked.get() + 1) >= 6;
         resolve(&mut simulated, over, || false);
@@ -475,7 +478,7 @@ mod tests {
         assert_eq!(found.stop, StopReason::Precise);
         let half = (found.interval.high / found.interval.low).ln() / 2.0;
         assert!((half - 1.96 * 0.002f64.hypot(0.03)).abs() < 1e-9);
-        // They disagree by more than they say.
+        // They differ by more than their standard errors explain.
         let other = Measured::at(50.0).se(0.004).measurement();
         let apart = mean(&[one, other], &chain, &limits).unwrap();
         assert_eq!(apart.stop, StopReason::Unconverged);

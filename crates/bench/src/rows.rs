@@ -1,4 +1,4 @@
-//! What is known of a program at one number of threads.
+//! The result of a program at one number of threads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use flopsmith_run::exit;
 pub struct Row {
     /// The program's file.
     pub file: String,
-    /// Is it the program of `--against`?
+    /// True for the program of `--against`.
     pub against: bool,
-    /// How many threads it was timed with.
+    /// The number of threads it was timed with.
     pub threads: u32,
-    /// What became of it.
+    /// Its evaluation.
     pub done: Evaluated,
-    /// Its speed beside the baseline, if it was measured.
+    /// Its speed relative to the baseline, if it was measured.
     pub own: Option<LogRatio>,
-    /// Its speed beside the program of `--against`.
+    /// Its speed relative to the program of `--against`.
     pub to_against: Option<Compared>,
-    /// Its place among those of its number of threads; none where it was not measured, or did not converge.
+    /// Its rank among the programs of its number of threads; `None` if it was not measured or did not converge.
     pub rank: Option<u32>,
-    /// The letters it shares with those it cannot be told from, where it has a place.
+    /// The letters that it shares with the programs it cannot be told apart from, if it has a rank.
     pub group: Option<String>,
     /// The measured floating-point peak at this number of threads, 10⁹ operations a second.
     pub peak_gflops: f64,
-    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second: the ratio is to it, and GFLOPS
-    /// are the ratio times this.
+    /// The plain reference at the timed size and this number of threads, 10⁹ operations a second. The ratio refers to
+    /// it; GFLOPS are the ratio times this speed.
     pub reference_gflops: f64,
-    /// Bytes that a call must move at least for each operation, where the problem says so.
+    /// Bytes that a call must move at least for each operation, if the problem defines them.
     pub bytes_per_operation: Option<f64>,
-    /// What clock and hand-shake hide of a call.
+    /// The part of a call that the clock and the hand-shake hide.
     pub resolution: Resolution,
-    /// The standard error of ln(ratio) that is only this: no further measurement makes it smaller.
+    /// The part of the standard error of ln(ratio) that `resolution` causes; no further measurement reduces it.
     pub hidden_log_se: f64,
-    /// OpenBLAS with its fastest core type here, 10⁹ operations a second, where it solves the problem and was measured.
+    /// OpenBLAS with its fastest core type here, 10⁹ operations a second, if it solves the problem and was measured.
     pub openblas_gflops: Option<f64>,
     /// Its place under the roofline, if it was measured.
     pub place: Option<Place>,
-    /// Where it was timed.
+    /// The machine that timed it.
     pub machine: Arc<Machine>,
 }
 
@@ -59,7 +59,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// By its attestation.
+    /// Makes a machine from its attestation.
     pub fn new(json: String) -> serde_json::Result<Self> {
         Ok(Self {
             attestation: serde_json::from_str(&json)?,
@@ -73,7 +73,7 @@ impl Row {
     /// Outcome, reason and exit code of its verdict.
     pub fn said(&self) -> (&'static str, Option<&'static str>, u8) {
         match &self.done.verdict {
-            // It says what it says, with an interval: nobody's fault, and no failure.
+            // An unconverged measurement states its result with an interval; it is neither a fault nor a failure.
             Verdict::Measured { measurement } if !measurement.converged() => {
                 ("unconverged", None, exit::OK)
             }
@@ -89,7 +89,7 @@ impl Row {
         }
     }
 
-    /// What there is to say beside that: diagnostics of a failure, or the compiler's warnings.
+    /// Further text about the result: diagnostics of a failure, or the compiler's warnings.
     pub fn detail(&self) -> &str {
         match &self.done.verdict {
             Verdict::Rejected { detail, .. }
@@ -99,7 +99,8 @@ impl Row {
         }
     }
 
-    /// The same for people: compilers speak of a file in the jail, and who reads it knows the program by its own name.
+    /// Like [`Row::detail`], for people: compilers name a file in the jail, which is replaced by the program's own
+    /// name.
     pub fn detail_for_people(&self) -> String {
         let mut detail = self.detail().trim().to_owned();
         for end in Language::ALL.into_iter().flat_map(Language::endings) {
@@ -108,16 +109,16 @@ impl Row {
         detail
     }
 
-    /// Bytes that it moves a second at least, 10⁹.
+    /// Bytes that the program moves each second at least, 10⁹.
     pub fn gb_per_second(&self) -> Option<f64> {
         let gflops = self.done.verdict.measurement()?.gflops;
         Some(gflops * self.bytes_per_operation?)
     }
 
-    /// Is a call mostly hand-shake? Then its number says next to nothing about the program.
+    /// True if a call consists mostly of the hand-shake. Its number then says next to nothing about the program.
     pub fn is_hidden(&self) -> bool {
         let measurement = self.done.verdict.measurement();
-        // What disturbs calls makes their median longer, and hides nothing.
+        // Disturbances lengthen the median of the calls but hide nothing, so the shorter time counts.
         let call = measurement.map(|m| {
             let median = m.median_seconds.unwrap_or(f64::INFINITY);
             median.min(m.seconds_per_call)
@@ -125,8 +126,8 @@ impl Row {
         call.is_some_and(|seconds| self.resolution.hides(seconds))
     }
 
-    /// Tells its speed in other measurements of reference and peak, 10⁹ operations a second: the ratio stays, and what is made of
-    /// it follows.
+    /// Restates the speed in other measurements of reference and peak, 10⁹ operations a second. The ratio stays, and
+    /// all numbers that are computed from it are updated.
     pub fn tell_in(&mut self, reference_gflops: f64, peak_gflops: f64) {
         self.reference_gflops = reference_gflops;
         self.peak_gflops = peak_gflops;
@@ -136,7 +137,7 @@ impl Row {
         }
     }
 
-    /// Why it was not measured, if it was not.
+    /// The reason why the program was not measured, if it was not.
     pub fn refusal(&self) -> Option<String> {
         let (outcome, reason, code) = self.said();
         let whose = match code {
@@ -162,10 +163,10 @@ fn tell_in(measurement: &mut Measurement, reference_gflops: f64) {
     }
 }
 
-/// Puts the rows in order, by threads and then by what is known of their speeds, and gives places and letters to those of each
-/// number of threads ([`ranking::rank`]): programs of different timers have no error in common that could be taken out. What
-/// did not converge follows without a place, and then what was not measured. `looks` is how often that may be done in all
-/// with more measurements each time.
+/// Sorts the rows by threads and then by speed, and gives ranks and letters to the rows of each number of threads
+/// ([`ranking::rank`]). Each number of threads is ranked on its own: different timers have no common error that could
+/// be cancelled. Programs that did not converge follow without a rank, and then those that were not measured. `looks`
+/// is the number of times that the rows are ranked in all, each time with more measurements.
 pub fn arrange(rows: &mut [Row], looks: usize) {
     let counts: BTreeSet<u32> = rows.iter().map(|r| r.threads).collect();
     for count in counts {
@@ -181,7 +182,7 @@ pub fn arrange(rows: &mut [Row], looks: usize) {
     });
 }
 
-/// Gives the rows of one number of threads their places.
+/// Ranks the rows of one number of threads.
 fn place(rows: Vec<&mut Row>, looks: usize) {
     let mut measured = Vec::new();
     let mut entries = Vec::new();
@@ -203,14 +204,14 @@ fn place(rows: Vec<&mut Row>, looks: usize) {
     }
 }
 
-/// Takes up what a program came to, in the place of what it came to before. The program that all are compared with stays,
-/// also where it is among those that are compared.
+/// Replaces the rows of a program by new ones. The rows of the program that all others are compared with stay, even if
+/// that program is also one of those compared.
 pub fn take(rows: &mut Vec<Row>, new: Vec<Row>) {
     rows.retain(|old| old.against || !new.iter().any(|new| new.file == old.file));
     rows.extend(new);
 }
 
-/// The exit code of several programs: what this machine could not do outranks what programs did wrong.
+/// The exit code of several programs: a failure of this machine outranks a fault of a program.
 pub fn code(rows: &[Row]) -> u8 {
     let codes = rows.iter().map(|row| row.said().2);
     codes.max().unwrap_or(exit::OK)
@@ -268,7 +269,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Half of what memory permits it, from a cache.
+    /// A place at half of the memory roof, of data in a cache.
     pub fn by_memory() -> Place {
         Place {
             intensity: Some(0.125),
@@ -298,7 +299,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Lets the cold calls of a certified program be hardly known.
+    /// Gives a certified program cold calls that did not converge.
     pub fn unsure_when_cold(row: &mut Row) {
         if let Verdict::Measured { measurement } = &mut row.done.verdict
             && let Some(certificate) = &mut measurement.certificate
@@ -307,7 +308,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A measured program whose number is hardly one.
+    /// A measured program that did not converge.
     pub fn unsure(file: &str, gflops: f64) -> Row {
         let measured = Measured::at(gflops).se(0.1).unconverged();
         row(file, 1, measured.verdict())
@@ -318,7 +319,7 @@ pub(super) mod tests {
         row(file, threads, Measured::at(gflops).se(0.002).verdict())
     }
 
-    /// A measured program whose calls are mostly hand-shake.
+    /// A measured program whose calls consist mostly of the hand-shake.
     pub fn hidden(file: &str, ratio: f64) -> Row {
         let mut hidden = row(file, 1, Measured::at(ratio).se(0.2).unconverged().verdict());
         if let Verdict::Measured { measurement } = &mut hidden.done.verdict {
@@ -330,7 +331,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_did_not_converge_follows_without_a_place() {
-        // 208 GFLOPS and hardly known, 128 GFLOPS and known.
+        // 208 GFLOPS with a large error, 128 GFLOPS with a small one.
         let mut rows = [
             unsure("wild.c", 208.0),
             fast("good.c", 1, 128.0),
@@ -357,7 +358,7 @@ pub(super) mod tests {
     fn the_numbers_of_a_row_agree_with_each_other_whatever_they_are_told_in() {
         let mut rows = [fast("a.c", 1, 40.0)];
         certify(&mut rows[0], Some(12.5));
-        // The reference was measured in a bad moment.
+        // The reference was measured while the machine was slow.
         rows[0].tell_in(3.7, 50.0);
         let m = rows[0].done.verdict.measurement().expect("measured");
         assert!((m.gflops - m.ratio * rows[0].reference_gflops).abs() < 1e-9);
@@ -378,7 +379,7 @@ pub(super) mod tests {
     #[test]
     fn calls_that_are_mostly_hand_shake_are_known_by_their_median() {
         assert!(hidden("t.c", 1.1).is_hidden());
-        // Others used the core: half of the calls took longer.
+        // Other processes used the core: half of the calls took longer.
         let mut disturbed = hidden("t.c", 1.1);
         if let Verdict::Measured { measurement } = &mut disturbed.done.verdict {
             measurement.seconds_per_call = 4.3e-7;

@@ -1,4 +1,4 @@
-//! Several programs, or one of which there is more to say: a table, objects, or rows.
+//! Output for several programs, or for one with several results: a table, objects, or rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
@@ -20,12 +20,12 @@ use crate::stages::Stages;
 use crate::stream::{End, Stream};
 use crate::{Format, Order, lines, resolve, table, watch};
 
-/// Evaluates all programs, prints what became of them, and stays if that was asked for.
+/// Evaluates all programs, prints the results, and goes on watching the files with `--watch`.
 pub fn run(order: Order) -> Result<u8> {
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
     let mut several = match Several::new(&order, stopped) {
-        // The signal reaches what is being measured as well: its failure then means nothing.
+        // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         Err(_) if stopped.is_cancelled() => return Ok(exit::INTERRUPTED),
         several => several?,
     };
@@ -39,7 +39,7 @@ pub fn run(order: Order) -> Result<u8> {
         let Some(rows) = several.measure(program) else {
             break;
         };
-        // What was cut short is no result.
+        // An interrupted measurement is no result.
         if stopped.is_cancelled() {
             break;
         }
@@ -55,7 +55,7 @@ pub fn run(order: Order) -> Result<u8> {
         resolve::run(&mut several, order.resolve, stopped);
         several.arrange();
     }
-    // What is there may have taken an hour.
+    // An interrupted comparison prints its results as well: they may have taken an hour.
     several.print(stopped.is_cancelled());
     if stopped.is_cancelled() {
         return Ok(exit::INTERRUPTED);
@@ -66,17 +66,17 @@ pub fn run(order: Order) -> Result<u8> {
     Ok(several.code())
 }
 
-/// How often a watched program is timed again that did not converge.
+/// Number of further measurements of a watched program that did not converge.
 const SETTLING: usize = 2;
 
-/// All programs and where they are measured.
+/// All programs, and the stages that measure them.
 pub struct Several<'a> {
     order: &'a Order<'a>,
     stages: Stages,
     against: Option<Against>,
-    /// What is known so far.
+    /// The results so far.
     rows: Vec<Row>,
-    /// Something could not be kept.
+    /// True if an object could not be kept.
     trouble: bool,
     stream: Stream,
 }
@@ -105,7 +105,8 @@ impl<'a> Several<'a> {
         })
     }
 
-    /// Measures a program and keeps its object, if that was asked for. None where it was stopped before that.
+    /// Measures a program, and keeps its object if the user wants it. `None` if a stop was requested before the
+    /// measurement.
     pub fn measure(&mut self, program: &Program) -> Option<Vec<Row>> {
         let mut measured = self.stages.measure(program)?;
         if let (Some(keep), Some(object)) = (&self.order.keep, &measured.object)
@@ -120,7 +121,8 @@ impl<'a> Several<'a> {
         Some(measured.rows)
     }
 
-    /// Measures a program that was saved, which is a new request: it waits anew for a quiet machine.
+    /// Measures a program that was saved. This is a new request, so the wait for a quiet machine has its full limit
+    /// again.
     pub fn measure_saved(&mut self, program: &Program) -> Option<Vec<Row>> {
         self.stages.renew_patience();
         self.measure(program)
@@ -131,12 +133,13 @@ impl<'a> Several<'a> {
         self.stages.again(file, threads)
     }
 
-    /// What is known so far.
+    /// The results so far.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Puts another measurement in the place of a program's, made from the way to the plain reference; `busy` is what disturbed it.
+    /// Replaces the measurement of a program by one that `measured` makes from the chain to the plain reference; `busy`
+    /// is its disturbance.
     pub fn replace(
         &mut self,
         file: &str,
@@ -150,7 +153,8 @@ impl<'a> Several<'a> {
         let Some(mut measurement) = measured(&chain) else {
             return;
         };
-        // What each process hides is in all of them.
+        // The part of the error that `resolution` causes is common to all measurements, so their mean does not reduce
+        // it.
         let hidden = self.stages.hidden_log_se(threads, &measurement);
         at_least(&mut measurement, hidden, &chain);
         let (stages, against) = (&self.stages, self.against.as_ref());
@@ -163,7 +167,7 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// Times a program again that did not converge, so that the next change of it can be told.
+    /// Times a program again that did not converge, so that the next change of the program can be measured.
     pub fn settle(&mut self, file: &str, stopped: &CancellationToken) {
         let limits = self.order.purpose.limits();
         let unsure = |row: &&Row| {
@@ -205,7 +209,7 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// A program that passed before is refused now, and that is what it came to.
+    /// Marks a program as refused that passed before.
     pub fn refuse(&mut self, file: &str, threads: u32, refused: Verdict) {
         if let Some(row) = find(&mut self.rows, file, threads) {
             row.done.verdict = refused;
@@ -217,12 +221,13 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// Takes up what a program came to, in the place of what it came to before.
+    /// Replaces the rows of a program by new ones.
     pub fn take(&mut self, rows: Vec<Row>) {
         rows::take(&mut self.rows, rows);
     }
 
-    /// Puts all in order and sees anew which of them can be told apart. All speeds are told in one measurement of the reference.
+    /// Sorts all rows, and computes anew which programs can be told apart. All speeds refer to one measurement of the
+    /// reference.
     pub fn arrange(&mut self) {
         for row in &mut self.rows {
             self.stages.renew(row, None);
@@ -230,19 +235,19 @@ impl<'a> Several<'a> {
         rows::arrange(&mut self.rows, self.order.looks());
     }
 
-    /// What a program came to, by the number of threads.
+    /// The rows of a program, one for each number of threads.
     pub fn of<'b>(&'b self, file: &'b str) -> impl Iterator<Item = &'b Row> {
         self.rows
             .iter()
             .filter(move |row| row.file == file && !row.against)
     }
 
-    /// How results are printed.
+    /// The output format.
     pub fn format(&self) -> Format {
         self.order.format
     }
 
-    /// A row for a program that reads objects.
+    /// A row as a JSON object.
     pub fn object(&self, row: &Row) -> Value {
         let against = self.against.is_some();
         match self.order.format {
@@ -251,12 +256,12 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// A row for a program that reads tables.
+    /// A row as CSV.
     pub fn csv(&self, row: &Row) -> String {
         lines::csv(self.order.problem_name, row)
     }
 
-    /// What is printed before the first program is done.
+    /// Prints the lines that precede the first program.
     fn begin(&self) {
         if self.order.format == Format::Jsonl {
             data(&self.stream.begin(&self.stages.yardsticks()).to_string());
@@ -266,7 +271,7 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// What is printed when a program is done.
+    /// Prints the lines of a program that is done.
     fn finished(&self, file: &str) {
         if self.order.format == Format::Jsonl {
             for row in self.of(file) {
@@ -283,7 +288,7 @@ impl<'a> Several<'a> {
                 for line in table::lines(&self.rows, &size, against) {
                     data(&line);
                 }
-                // On one screen they stand above already, each where it was met.
+                // If stdout and stderr share a terminal, the reasons are above already, next to their programs.
                 let one_screen = io::stdout().is_terminal() && io::stderr().is_terminal();
                 let refusals = table::refusals(&self.rows);
                 if !refusals.is_empty() && !one_screen {
@@ -323,7 +328,7 @@ impl<'a> Several<'a> {
     }
 }
 
-/// Keeps a measurement from claiming to be surer than this standard error of ln(ratio).
+/// Raises a measurement's standard error of ln(ratio) to at least `log_se`.
 fn at_least(measurement: &mut Measurement, log_se: f64, chain: &Chain) {
     if measurement.log_ratio_se >= log_se {
         return;
@@ -334,13 +339,14 @@ fn at_least(measurement: &mut Measurement, log_se: f64, chain: &Chain) {
     measurement.interval.high = measurement.ratio * half.exp();
 }
 
-/// The row of a program. That of the program all are compared with stays as it was measured: every ratio to it rests on that.
+/// The row of a program. Rows of the program that all others are compared with are left out: that measurement stays, as
+/// every ratio depends on it.
 fn find<'b>(rows: &'b mut [Row], file: &str, threads: u32) -> Option<&'b mut Row> {
     rows.iter_mut()
         .find(|row| row.file == file && row.threads == threads && !row.against)
 }
 
-/// Says on stderr why a program was not measured: the table has no room for it.
+/// Prints on stderr why programs were not measured: the table has no room for the reasons.
 pub fn say_why(rows: &[Row]) {
     let reasons: BTreeSet<String> = rows
         .iter()
@@ -360,15 +366,15 @@ fn why(refusal: &str, detail: &str) -> String {
     words
 }
 
-/// The program all others are compared with.
+/// The program that all others are compared with.
 struct Against {
     name: String,
-    /// Its speed beside the baseline, by the number of threads.
+    /// Its speed relative to the baseline, by the number of threads.
     own: BTreeMap<u32, LogRatio>,
 }
 
 impl Against {
-    /// The program, and its rows among those of the others.
+    /// Measures the program, and returns its rows as well.
     fn measure(program: &Program, stages: &mut Stages) -> Result<(Self, Vec<Row>)> {
         let measured = stages.measure(program).context("stopped")?;
         let mut rows = measured.rows;

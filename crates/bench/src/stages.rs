@@ -1,4 +1,4 @@
-//! What every program goes through: one verifier, and one timer for each number of threads, shared by all.
+//! The stages that evaluate every program: one verifier, and one timer for each number of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -25,14 +25,14 @@ pub struct Stages {
     verifier: Verifier,
     clocks: Vec<Clock>,
     purpose: Purpose,
-    /// Programs that may be timed more than once.
+    /// Compiled and verified programs that may be timed again.
     ready: BTreeMap<String, Prepared>,
-    /// Are there any, as in a ranking and while files are watched?
+    /// True if programs may be timed again, as in a ranking and while files are watched.
     again: bool,
-    /// For a quiet machine.
+    /// Time left to wait for a quiet machine.
     patience: Patience,
     stopped: CancellationToken,
-    /// Is somebody told what is done?
+    /// True if the stages print their progress.
     aloud: bool,
 }
 
@@ -40,16 +40,16 @@ pub struct Stages {
 struct Clock {
     threads: u32,
     timer: Timer,
-    /// What disturbed it while it measured its yardstick.
+    /// The disturbance while the timer measured its reference.
     yardstick_busy: Option<String>,
     machine: Arc<Machine>,
-    /// OpenBLAS beside it, where it solves the problem and numbers are certified.
+    /// OpenBLAS, measured next to the timer, if it solves the problem and numbers are certified.
     openblas_gflops: Option<f64>,
-    /// The fastest program so far: a screening need not be sure how much slower another one is.
+    /// The fastest program so far: a screening may stop as soon as another program is certainly slower.
     best_gflops: Option<f64>,
 }
 
-/// A machine at a number of threads, and what speeds are told in there.
+/// A machine at one number of threads, and the speeds that results refer to there.
 pub struct Yardstick {
     pub threads: u32,
     pub machine: Arc<Machine>,
@@ -59,7 +59,7 @@ pub struct Yardstick {
     pub hand_shake_seconds: f64,
 }
 
-/// What a program came to.
+/// The results of a program.
 pub struct Measured {
     /// A row for each number of threads.
     pub rows: Vec<Row>,
@@ -68,8 +68,8 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// Finds compiler and jail, runs the reference, and measures what programs are held against. Whoever is `stopped` waits
-    /// no longer for a quiet machine.
+    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with. Cancelling
+    /// `stopped` ends the wait for a quiet machine.
     pub fn new(order: &Order, stopped: CancellationToken) -> Result<Self> {
         let evaluator = evaluator::open(
             Arc::clone(&order.problem),
@@ -88,12 +88,13 @@ impl Stages {
             .threads
             .iter()
             .map(|&threads| {
-                // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+                // A timer measures peak and reference as soon as it is made, and every ratio is based on them. So the
+                // wait comes first.
                 let cores = cores_to_watch(threads);
                 let mut busy = patience
                     .wait(|| idle_wait::used(&cores), &stopped)
                     .go_on()?;
-                // Before the timer's baseline runs on the same cores.
+                // OpenBLAS is measured before the timer exists, whose baseline runs on the same cores.
                 let openblas = (order.purpose == Purpose::Certify)
                     .then(|| evaluator.openblas(threads))
                     .flatten();
@@ -130,7 +131,8 @@ impl Stages {
         })
     }
 
-    /// Says on a terminal what is done to each program: with several there is a line for each that is done, with one there is none.
+    /// Prints the progress of a program on a terminal. It is used for one program; several programs have a line each
+    /// when they are done.
     pub fn aloud(mut self) -> Self {
         self.aloud = std::io::stderr().is_terminal();
         self
@@ -142,7 +144,8 @@ impl Stages {
         }
     }
 
-    /// Compiles and verifies a program once, and times it at each number of threads. None where it was stopped before that.
+    /// Compiles and verifies a program once, and times it at each number of threads. `None` if a stop was requested
+    /// before the timing.
     pub fn measure(&mut self, program: &Program) -> Option<Measured> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
         self.tell("compiling and verifying…");
@@ -179,7 +182,7 @@ impl Stages {
         Some(Measured { rows, object })
     }
 
-    /// Times a program once more. None where it is unknown, or where it was stopped before that.
+    /// Times a program once more. `None` if the program is unknown, or if a stop was requested before the timing.
     pub fn again(&mut self, file: &str, threads: u32) -> Option<Evaluated> {
         let busy = self.wait().go_on().ok()?;
         let prepared = self.ready.get(file)?;
@@ -187,30 +190,31 @@ impl Stages {
         Some(clock.time(prepared, self.purpose, busy))
     }
 
-    /// Waits as long as at the beginning from now on.
+    /// Restores the full limit of waiting for a quiet machine.
     pub fn renew_patience(&mut self) {
         self.patience.renew();
     }
 
-    /// The way from the baseline to the plain reference at this number of threads.
+    /// The chain from the baseline to the plain reference at this number of threads.
     pub fn chain(&self, threads: u32) -> Option<Chain> {
         self.clock(threads).map(|clock| clock.timer.chain())
     }
 
-    /// Puts a measurement in the place of a row's, or tells the row's own one in what is known of the reference by now.
+    /// Replaces a row's measurement, or restates the row's own one with the present measurement of the reference.
     pub fn renew(&self, row: &mut Row, measurement: Option<Measurement>) {
         if let Some(clock) = self.clock(row.threads) {
             clock.renew(row, measurement);
         }
     }
 
-    /// The standard error of ln(ratio) that no further measurement of this program makes smaller, see [`Row::hidden_log_se`].
+    /// The part of the standard error of ln(ratio) that no further measurement of this program reduces, see
+    /// [`Row::hidden_log_se`].
     pub fn hidden_log_se(&self, threads: u32, measurement: &Measurement) -> f64 {
         let clock = self.clock(threads);
         clock.map_or(0.0, |clock| clock.hidden_log_se(measurement))
     }
 
-    /// Machines and yardsticks, by the number of threads.
+    /// Machines and reference speeds, by the number of threads.
     pub fn yardsticks(&self) -> Vec<Yardstick> {
         let clocks = self.clocks.iter();
         clocks.map(Clock::yardstick).collect()
@@ -220,9 +224,9 @@ impl Stages {
         self.clocks.iter().find(|clock| clock.threads == threads)
     }
 
-    /// Waits until nothing speaks against timing.
+    /// Waits until nothing disturbs a measurement.
     fn wait(&mut self) -> Waited {
-        // The timer of the most threads has the cores of all others, or nearly.
+        // The timer with the most threads covers the cores of all others, or nearly all.
         let Some(most) = self.clocks.iter().max_by_key(|clock| clock.threads) else {
             return Waited::Quiet;
         };
@@ -245,7 +249,7 @@ impl Stages {
     }
 }
 
-/// What would make this machine a better stopwatch, each sentence once.
+/// Advice that would make this machine time more precisely, without duplicates.
 fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     clocks
@@ -268,7 +272,7 @@ impl Clock {
         })
     }
 
-    /// Times a program; `busy` is what speaks against it.
+    /// Times a program; `busy` is the disturbance of the machine, if there is one.
     fn time(&mut self, prepared: &Prepared, purpose: Purpose, busy: Option<String>) -> Evaluated {
         let mut done = prepared.time(&mut self.timer, purpose, self.best_gflops);
         if prepared.can_be_timed() {

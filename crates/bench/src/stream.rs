@@ -1,7 +1,7 @@
-//! Results for programs that read JSON: one object for each program, or lines that come while programs are measured.
+//! Results as JSON: one object for each program, or lines that are printed while programs are measured.
 //!
-//! An attestation is some kilobytes and the same for all programs, so it is told once: in the first line of a stream, or in the
-//! first object of each number of threads. Everything else refers to it by its digest.
+//! An attestation has some kilobytes and is the same for all programs. It is printed once: in the first line of a
+//! stream, or in the first object of each number of threads. All other lines refer to it by its digest.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,30 +14,30 @@ use crate::rows::Row;
 use crate::stages::Yardstick;
 use crate::{Order, lines};
 
-/// Changes when a line loses a field or a field its meaning.
+/// The version of the format. It changes when a line loses a field, or a field changes its meaning.
 const VERSION: u32 = 1;
 
-/// What is told to programs.
+/// The JSON output of one comparison.
 pub struct Stream {
     problem: String,
     size: String,
     purpose: Purpose,
-    /// Digests of the attestations that were told.
+    /// Digests of the attestations that were printed.
     told: RefCell<BTreeSet<String>>,
 }
 
-/// How it ended.
+/// The end of a comparison.
 pub struct End {
     /// Programs that were named, whether or not there was time for all of them.
     pub programs: usize,
-    /// Was it stopped before it was done?
+    /// True if the comparison was stopped before its end.
     pub interrupted: bool,
-    /// The exit code of what was measured.
+    /// The exit code of the measured programs.
     pub code: u8,
 }
 
 impl Stream {
-    /// Nothing was told yet.
+    /// A stream of which nothing is printed yet.
     pub fn new(order: &Order) -> Self {
         Self {
             problem: order.problem_name.to_owned(),
@@ -47,8 +47,8 @@ impl Stream {
         }
     }
 
-    /// A program as one object, with the attestation where it was not told before. `against` says whether there is a program that
-    /// all are compared with, among several.
+    /// A program as one object, with the attestation if it was not printed before. `against` is given for several
+    /// programs, and says whether there is one that all are compared with.
     pub fn object(&self, row: &Row, against: Option<bool>) -> Value {
         let mut object = match against {
             Some(against) => lines::object_of_several(&self.problem, row, against),
@@ -61,7 +61,7 @@ impl Stream {
         object
     }
 
-    /// The first line of a stream: what is measured, where, and what speeds are told in.
+    /// The first line of a stream: the problem, the machines, and the speeds that results refer to.
     pub fn begin(&self, yardsticks: &[Yardstick]) -> Value {
         let machines: Vec<Value> = yardsticks
             .iter()
@@ -89,7 +89,7 @@ impl Stream {
         })
     }
 
-    /// The line of a program that is done. Its place is not known before all others are.
+    /// The line of a program that is done. It has no rank, which is known only at the end.
     pub fn row(&self, row: &Row, against: bool) -> Value {
         let mut line = lines::object_of_several(&self.problem, row, against);
         if let Some(fields) = line.as_object_mut() {
@@ -101,7 +101,7 @@ impl Stream {
         line
     }
 
-    /// The last line: `rows` in their order, with the numbers that all measurements came to.
+    /// The last line: `rows` in their order, with the final numbers of all measurements.
     pub fn end(&self, rows: &[Row], end: &End) -> Value {
         let ranks: Vec<Value> = rows
             .iter()

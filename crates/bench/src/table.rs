@@ -1,4 +1,4 @@
-//! Results for people: one line for each program, fastest first, and what did not converge beneath.
+//! Results for people: one line for each program, the fastest first, and programs that did not converge below.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::rows::Row;
 /// A column: its heading, and whether it holds numbers.
 type Column = (&'static str, bool);
 
-/// A table of rows that are in order. `against` is the program that all are compared with, if there is one.
+/// A table of sorted rows. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
-    // Whoever stops before the first program is done has nothing to read.
+    // A comparison that is stopped before the first program is done prints nothing.
     if rows.is_empty() {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     columns.extend([("group", false), ("techniques", false)]);
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells_of(row, shown)).collect();
     let mut lines = layout(&columns, &cells);
-    // Of numbers that are not there nothing has to be explained.
+    // The legend explains numbers, so it needs at least one.
     if rows
         .iter()
         .any(|row| row.done.verdict.measurement().is_some())
@@ -64,7 +64,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// Columns that not every table has.
+/// The optional columns.
 #[derive(Clone, Copy)]
 struct Shown {
     threads: bool,
@@ -129,20 +129,20 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     cells
 }
 
-/// Stands in the place of a rank that what did not converge has not.
+/// Replaces the rank of a program that did not converge.
 const UNRANKED: &str = "~";
 
-/// Stands before a ratio of calls that are mostly hand-shake.
+/// The mark before a ratio of calls that consist mostly of the hand-shake.
 fn hidden(row: &Row) -> &'static str {
     if row.is_hidden() { "?" } else { "" }
 }
 
-/// Stands before a ratio that is hardly one.
+/// The mark before a ratio that did not converge.
 fn mark(measurement: &Measurement) -> &'static str {
     if measurement.converged() { "" } else { "~" }
 }
 
-/// Stands before a ratio that was measured while others were at work.
+/// The mark before a ratio that was measured while other processes were at work.
 fn busy(row: &Row) -> &'static str {
     if row.done.busy.is_some() { "!" } else { "" }
 }
@@ -151,7 +151,7 @@ pub(super) fn certificate(row: &Row) -> Option<&Certificate> {
     row.done.verdict.measurement()?.certificate.as_ref()
 }
 
-/// The ratio of calls that find nothing in a cache, and its interval.
+/// The ratio of calls with cold caches, and its interval.
 pub(super) fn cold(row: &Row) -> Option<(f64, Interval)> {
     let certificate = certificate(row)?;
     Some((certificate.cold_ratio?, certificate.cold_interval?))
@@ -161,7 +161,8 @@ fn vs(compared: Option<Compared>) -> [String; 2] {
     compared.map_or_else(Default::default, |c| [four(c.ratio), between(&c.interval)])
 }
 
-/// Why programs were refused: a table in a file has none of what was said meanwhile.
+/// The reasons why programs were refused. A table in a file lacks the messages that were printed during the
+/// measurements.
 pub fn refusals(rows: &[Row]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
@@ -179,7 +180,7 @@ pub fn refusals(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-/// Lines in which each column is as wide as its widest cell: numbers to the right, words to the left.
+/// Lays out lines in which each column is as wide as its widest cell: numbers to the right, words to the left.
 fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
     let headings: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     let all: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();

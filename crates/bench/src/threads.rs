@@ -1,4 +1,4 @@
-//! How many threads programs are timed with.
+//! The numbers of threads that programs are timed with.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use flopsmith_machine::pinning;
 use flopsmith_problem::Problem;
 use flopsmith_run::console::usage;
 
-/// How many threads to time with.
+/// A number of threads to time with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadCount {
-    /// So many.
+    /// This number.
     Of(u32),
-    /// As many as can be timed beside the supervisor.
+    /// The greatest number that leaves a core to the supervisor.
     All,
 }
 
@@ -31,10 +31,10 @@ impl FromStr for ThreadCount {
     }
 }
 
-/// The counts that were asked for, each once, the fewest first. An error where this machine cannot time so many.
+/// The requested numbers, without duplicates, the smallest first. An error if this machine cannot time so many threads.
 pub fn counts(asked: &[ThreadCount]) -> Result<Vec<u32>> {
     let cores = pinning::allowed_cores();
-    // Looked up once: to find out how many can be timed asks for each core again and again.
+    // The siblings are read once, since the search for the greatest number asks for each core many times.
     let siblings: BTreeMap<usize, Vec<usize>> = cores
         .iter()
         .map(|&core| (core, pinning::siblings(core)))
@@ -55,7 +55,7 @@ fn counts_on(
     let mut counts = Vec::new();
     for count in asked {
         let count = match count {
-            // Where there is no core for the supervisor it sleeps, and one thread can be timed all the same.
+            // If no core is left to the supervisor, it sleeps, and one thread can be timed all the same.
             ThreadCount::All => u32::try_from(beside.unwrap_or(1))?,
             ThreadCount::Of(count) => *count,
         };
@@ -73,7 +73,7 @@ fn counts_on(
     Ok(counts)
 }
 
-/// What is to be said of counts that the problem does not name; they are timed all the same.
+/// A warning about numbers of threads that the problem does not name; they are timed all the same.
 pub fn warning(counts: &[u32], problem: &Problem) -> Option<String> {
     let words = |counts: Vec<u32>| {
         let words: Vec<String> = counts.iter().map(u32::to_string).collect();
@@ -120,7 +120,7 @@ mod tests {
     fn a_list_has_each_count_once_and_what_is_too_much_is_refused_with_what_is_not() {
         assert_eq!(on(&[Of(1)], 2, 1).unwrap(), [1]);
         assert_eq!(on(&[All, Of(2), Of(1), Of(3)], 4, 1).unwrap(), [1, 2, 3]);
-        // Timed on all cores the supervisor sleeps: less exact, but possible.
+        // If all cores are timed, the supervisor sleeps: less precise, but possible.
         assert_eq!(on(&[Of(4)], 4, 1).unwrap(), [4]);
         let error = on(&[Of(1), Of(5)], 4, 1).unwrap_err();
         assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");

@@ -1,4 +1,4 @@
-//! Stays after the first round and measures a program again when its file was saved.
+//! Watches the files after the first round, and measures a program again when its file was saved.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::inputs::{Program, Stamp, stamp};
 use crate::rows::Row;
 use crate::several::{Several, say_why};
 
-/// How often files are looked at.
+/// Interval between two looks at the files.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Measures what is saved until it is stopped.
+/// Measures saved files until a stop is requested.
 pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationToken) -> u8 {
     let mut watched: Vec<Watched> = programs
         .iter()
@@ -36,14 +36,14 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
             if stopped.is_cancelled() || !one.file.was_saved(now) {
                 continue;
             }
-            // It may be gone again already; then there is nothing to say before the next time it is saved.
+            // The file may be gone again already. Then nothing is printed until it is saved the next time.
             let Ok(program) = Program::read(&one.program.file, one.program.stem.clone()) else {
                 continue;
             };
             let Some(rows) = several.measure_saved(&program) else {
                 break;
             };
-            // What was cut short is no result.
+            // An interrupted measurement is no result.
             if stopped.is_cancelled() {
                 break;
             }
@@ -69,11 +69,11 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
     exit::INTERRUPTED
 }
 
-/// A program, and how fast it was.
+/// A program and its last speeds.
 struct Watched<'a> {
     program: &'a Program,
     file: File,
-    /// The last speed it was measured at, by the number of threads: what is refused meanwhile does not count.
+    /// The last measured speed, by the number of threads; refused versions do not count.
     last: BTreeMap<u32, LogRatio>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// How much faster it is than the time before.
+    /// The speed relative to the measurement before.
     fn change(&mut self, row: &Row) -> Option<Compared> {
         let now = row.own?;
         let before = self.last.insert(row.threads, now)?;
@@ -94,7 +94,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// A file as it was measured, and as it was last seen.
+/// A file's time and size when it was measured, and when it was last seen.
 struct File {
     measured: Option<Stamp>,
     seen: Option<Stamp>,
@@ -108,7 +108,8 @@ impl File {
         }
     }
 
-    /// Is it another one than was measured? Only once it has rested for one look: editors write in several steps.
+    /// True if the file differs from the measured one and has not changed since the last look: editors write in several
+    /// steps.
     fn was_saved(&mut self, now: Option<Stamp>) -> bool {
         let rests = now == self.seen;
         self.seen = now;
@@ -175,12 +176,12 @@ mod tests {
         let mut file = File::new(at(1, 10));
         let looks = [
             (at(1, 10), false),
-            // Cut to nothing, then written, then at rest.
+            // The file is truncated, then written, then unchanged.
             (at(2, 0), false),
             (at(2, 12), false),
             (at(2, 12), true),
             (at(2, 12), false),
-            // Gone for a while, as with editors that rename.
+            // The file is gone for a while, as with editors that rename.
             (None, false),
             (None, false),
             (at(3, 12), false),
@@ -226,7 +227,7 @@ mod tests {
         assert!(said.ends_with("], on a busy machine"), "{said}");
         let same = watched.change(&fast("a.c", 1, 50.0));
         assert!(words(&now, same).ends_with("no difference of more than 0.6 %"));
-        // From 41.6 to 122.5 GFLOPS, the first of which was hardly known.
+        // From 41.6 to 122.5 GFLOPS, the first of which has a large error.
         let vague = row("a.c", 1, Measured::at(41.6).se(0.6).unconverged().verdict());
         watched.change(&vague);
         let gain = watched.change(&fast("a.c", 1, 122.5));
@@ -235,7 +236,7 @@ mod tests {
             said.contains("cannot be told yet, +194 % by the estimate"),
             "{said}"
         );
-        // Another number of threads is another matter.
+        // Another number of threads has a history of its own.
         assert_eq!(watched.change(&fast("a.c", 2, 60.0)), None);
     }
 }

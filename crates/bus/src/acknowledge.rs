@@ -1,15 +1,13 @@
-//! Acknowledgements, many at a time.
+//! Acknowledgements, sent in batches.
 //!
-//! Each has to be known to have arrived: what was worked off and is given out
-//! again is work done twice. But a server reads a connection in order, and a
-//! consumer's acknowledgements are one queue: when the last of several is
-//! confirmed, those that were sent before it have arrived as well. So all that
-//! came while the ones before were under way are sent together, and one answer
-//! does for all of them. Where it fails each one goes on by itself.
+//! The worker must know that each acknowledgement has arrived: if one is lost, the server gives the message out again
+//! and the work is done twice. A server reads a connection in order, and the acknowledgements of one consumer form one
+//! queue. If the server confirms the last of several acknowledgements, all that were sent before it have arrived as
+//! well. The task therefore sends together all acknowledgements that came while the previous batch was under way, and
+//! waits for one answer. If that answer fails, each caller sends its own acknowledgement again.
 //!
-//! A task of its own sends them. Whoever waits for one may be a future that
-//! nobody polls for a while, so nothing of one's acknowledgement may be in the
-//! hands of another who waits.
+//! A separate task sends the acknowledgements. A caller's future may remain unpolled for a while, so no caller's
+//! acknowledgement may depend on the future of another caller.
 
 use async_nats::client::Request;
 use async_nats::subject::Subject;
@@ -25,16 +23,16 @@ const ACK: &[u8] = b"+ACK";
 #[derive(Debug, Clone)]
 pub(crate) struct Acknowledger(mpsc::UnboundedSender<Asked>);
 
-/// One that is to be sent.
+/// An acknowledgement to send.
 #[derive(Debug)]
 struct Asked {
     reply: Subject,
-    /// Told whether it is known to have arrived.
+    /// Receives true if the acknowledgement is known to have arrived.
     told: oneshot::Sender<bool>,
 }
 
 impl Acknowledger {
-    /// Begins to send; ends once nobody is left who could ask.
+    /// Starts the sending task, which ends when no sender is left.
     pub(crate) fn start(bus: &Bus) -> Self {
         let (sender, asked) = mpsc::unbounded_channel();
         #[expect(
@@ -45,7 +43,8 @@ impl Acknowledger {
         Self(sender)
     }
 
-    /// Acknowledges what `reply` answers. True once it is known to have arrived; else it has to be said again.
+    /// Acknowledges the delivery with this `reply` subject. True if the acknowledgement is known to have arrived;
+    /// otherwise the caller must send it again.
     pub(crate) async fn acknowledge(&self, reply: &Subject) -> bool {
         let (told, answer) = oneshot::channel();
         let reply = reply.clone();
@@ -56,20 +55,20 @@ impl Acknowledger {
 async fn run(bus: Bus, mut asked: mpsc::UnboundedReceiver<Asked>) {
     let mut together = Vec::new();
     while asked.recv_many(&mut together, usize::MAX).await > 0 {
-        // Whoever is ready now is sent with it.
+        // Callers that are ready now join this batch.
         tokio::task::yield_now().await;
         while let Ok(more) = asked.try_recv() {
             together.push(more);
         }
         let arrived = send(&bus, &together).await;
         for one in together.drain(..) {
-            // Who does not wait any more has given up.
+            // A caller that dropped its receiver no longer waits.
             let _gone = one.told.send(arrived);
         }
     }
 }
 
-/// Sends them all and waits for the answer to the last one.
+/// Sends all acknowledgements and waits for the answer to the last one.
 async fn send(bus: &Bus, together: &[Asked]) -> bool {
     let Some((last, others)) = together.split_last() else {
         return true;
@@ -91,7 +90,7 @@ async fn send(bus: &Bus, together: &[Asked]) -> bool {
     };
     tokio::select! {
         arrived = all => arrived && !epoch.has_changed().unwrap_or(true),
-        // The answer would come on a connection that is no more.
+        // The answer would come on the lost connection.
         _ = epoch.changed() => false,
     }
 }

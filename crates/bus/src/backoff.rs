@@ -1,25 +1,26 @@
-//! How long to wait before somebody tries again. Pure.
+//! How long a message waits before the next attempt. Pure functions.
 
 use std::time::Duration;
 
 /// Why a delivery is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// This node stops; another one, or the next start, shall take it at once. Never the last attempt.
+    /// This node stops. Another node, or the next start of this node, shall take the work at once. Never the last
+    /// attempt.
     Shutdown,
-    /// This node cannot do it and another one may. Never the last attempt.
+    /// This node cannot do the work, but another node may. Never the last attempt.
     Elsewhere,
-    /// Something it needs is not there yet, such as a newer policy or an artifact.
+    /// Something that the work needs is not there yet, such as a newer policy or an artifact.
     NotReady,
-    /// A jail, a compiler, a store or something else of ours failed.
+    /// A jail, a compiler, a store or another part of the infrastructure failed.
     Infrastructure,
-    /// Disk, memory or handles ran out: trying again soon makes it worse.
+    /// Disk, memory or file handles ran out. An early retry would make the shortage worse.
     Resources,
-    /// The work was dropped without a word, by a panic or a cancelled task.
+    /// A panic or a cancelled task dropped the work without an answer.
     Dropped,
 }
 
-/// First waits per class; each further attempt doubles them up to the limit.
+/// The first wait of each class. Each further attempt doubles the wait, up to the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backoff {
     /// For [`ErrorClass::NotReady`].
@@ -30,7 +31,7 @@ pub struct Backoff {
     pub resources: Duration,
     /// For [`ErrorClass::Dropped`].
     pub dropped: Duration,
-    /// No wait is longer.
+    /// The longest wait.
     pub limit: Duration,
 }
 
@@ -46,25 +47,26 @@ impl Default for Backoff {
     }
 }
 
-/// How long work stays in its queue that was refused by a node that cannot do it.
+/// How long work that a node cannot do waits in its queue before a node gets it again.
 const ELSEWHERE: Duration = Duration::from_secs(2);
-/// So often it stays there no longer than that.
+/// How often a message is given out before [`ELSEWHERE`] begins to double.
 const PATIENT: u32 = 10;
 
 impl ErrorClass {
-    /// Does it count as a failure of the work?
+    /// True if an attempt of this class counts as a failure of the work.
     pub fn counts(self) -> bool {
         !matches!(self, Self::Shutdown | Self::Elsewhere)
     }
 }
 
 impl Backoff {
-    /// How long to wait after `attempt` (counted from 1) failed for `class`.
+    /// How long to wait after `attempt` (counted from 1) failed with `class`.
     pub fn delay(&self, class: ErrorClass, attempt: u32) -> Duration {
         let first = match class {
             ErrorClass::Shutdown => return Duration::ZERO,
-            // Others shall have had the time to take it. Where nobody takes it for long, it must not be given out for
-            // the last time only because one that cannot do it keeps asking.
+            // The wait gives other nodes time to take the work. If no node takes the work for long, the wait grows: a
+            // node that cannot do the work and keeps asking must not use up the number of times the message may be
+            // given out.
             ErrorClass::Elsewhere => {
                 return doubled(ELSEWHERE, attempt.saturating_sub(PATIENT), self.limit);
             }
@@ -84,8 +86,8 @@ pub(crate) fn doubled(first: Duration, times: u32, limit: Duration) -> Duration 
         .min(limit)
 }
 
-/// `delay` spread to between half and three halves of it, so that many clients
-/// that lost the same server do not come back all at once.
+/// `delay` multiplied by a random factor between 0.5 and 1.5, so that clients that lost the same server do not
+/// reconnect all at once.
 pub(crate) fn jittered(delay: Duration) -> Duration {
     use std::hash::{BuildHasher, Hasher};
     // The standard library's hasher keys are the cheapest source of randomness there is.
@@ -131,7 +133,7 @@ mod tests {
         let backoff = Backoff::default();
         assert_eq!(backoff.delay(ErrorClass::Shutdown, 9), Duration::ZERO);
         assert_eq!(backoff.delay(ErrorClass::Resources, 1), backoff.resources);
-        // Refused a hundred times, a message has waited for more than an hour.
+        // A message that was refused a hundred times has waited for more than an hour.
         let refused = |attempt| backoff.delay(ErrorClass::Elsewhere, attempt);
         assert_eq!(refused(1), ELSEWHERE);
         assert!((1..100).map(refused).sum::<Duration>() > Duration::from_secs(3600));

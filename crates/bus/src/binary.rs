@@ -1,4 +1,4 @@
-//! Finding a nats-server that is new enough.
+//! Finds a nats-server that is new enough.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use crate::connect::OLDEST_SERVER;
 use crate::server::Error;
 
-/// Names the server to use.
+/// The environment variable that names the server program.
 const VARIABLE: &str = "FLOPSMITH_NATS_SERVER";
 
-/// Where the project's set-up puts it.
+/// Where `make setup` installs the server.
 const INSTALLED: &str = ".flopsmith/bin/nats-server";
 
 /// How long `--version` may take.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
 
-/// The server's program: the one named, else the environment's, else the one
-/// the set-up installed beside the checkout or the executable, else the PATH's.
+/// The server program: the named one, otherwise the one that the environment names, otherwise the one that `make setup`
+/// installed near the checkout or the executable, otherwise the one on the PATH.
 pub(crate) fn find(explicit: Option<PathBuf>) -> Result<PathBuf, Error> {
     let named = explicit.or_else(|| {
         std::env::var_os(VARIABLE)
@@ -41,7 +41,7 @@ pub(crate) fn find(explicit: Option<PathBuf>) -> Result<PathBuf, Error> {
         .ok_or(Error::Missing)
 }
 
-/// Where to look, best first.
+/// The places to search, the preferred one first.
 fn candidates(executable: Option<&Path>, folder: Option<&Path>, path: &OsStr) -> Vec<PathBuf> {
     let around = |start: Option<&Path>| -> Vec<PathBuf> {
         start
@@ -60,7 +60,7 @@ fn candidates(executable: Option<&Path>, folder: Option<&Path>, path: &OsStr) ->
     all
 }
 
-/// The program's version, once it is known to be new enough.
+/// The program's version. Fails if the version is too old.
 pub(crate) async fn check(path: &Path) -> Result<String, Error> {
     let mut command = tokio::process::Command::new(path);
     command
@@ -92,7 +92,7 @@ pub(crate) async fn check(path: &Path) -> Result<String, Error> {
     Ok(version)
 }
 
-/// `2.15.1` and (2, 15) out of `nats-server: v2.15.1`.
+/// Reads `2.15.1` and (2, 15) from `nats-server: v2.15.1`.
 fn version(text: &str) -> Option<(String, (u32, u32))> {
     text.split_whitespace().find_map(|word| {
         let word = word.strip_prefix('v').unwrap_or(word);

@@ -1,4 +1,4 @@
-//! The connection, and how it ends.
+//! The connection and its orderly end.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,17 @@ use crate::server::Server;
 /// The oldest server with `filter_subjects` and dependable key-value buckets.
 pub(crate) const OLDEST_SERVER: &str = "2.10";
 
-/// A connection that says nothing is tried so often; after two tries without an answer it is given up, so that a cut cable is noticed
-/// within three of them.
+/// The client pings the server at this interval. After two pings without an answer the client gives the connection up,
+/// so that a cut cable is noticed within three intervals.
 const PING: Duration = Duration::from_secs(3);
 
-/// How one request to the server may take before it is tried again or given up.
+/// How long one request to the server may take before the client repeats it or gives it up.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
-/// How to prove who one is.
+/// How a client authenticates.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Auth {
-    /// Not at all.
+    /// Without credentials.
     #[default]
     None,
     /// A token.
@@ -45,7 +45,7 @@ pub enum Auth {
     NKey(PathBuf),
 }
 
-// Secrets do not belong into logs.
+// Debug output must not show secrets.
 impl std::fmt::Debug for Auth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -58,12 +58,13 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// What a connection under TLS rests on (`tls://host:port`).
+/// The certificates of a TLS connection (`tls://host:port`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// A file with the certificates of who vouches for servers; none: those that this machine trusts.
+    /// A file with the certificates of the authorities that sign server certificates. None: the authorities that this
+    /// machine trusts.
     pub roots: Option<PathBuf>,
-    /// Files with a certificate of one's own and its key, where servers ask for one.
+    /// Files with the client's certificate and its key, for servers that ask for a client certificate.
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
@@ -72,27 +73,27 @@ pub struct Tls {
 pub struct Options {
     /// `nats://host:port`, several separated by commas.
     pub url: String,
-    /// How to prove who one is.
+    /// How the client authenticates.
     pub auth: Auth,
-    /// What TLS rests on.
+    /// The certificates for TLS.
     pub tls: Tls,
-    /// What the server calls this connection in its own reports.
+    /// The name of this connection in the server's reports.
     pub name: String,
-    /// How long to look for the server at the start.
+    /// How long the client looks for the server at the start.
     pub connect_limit: Duration,
-    /// How long a message may take to be confirmed, over as many tries as fit.
+    /// How long the confirmation of a message may take, over all tries together.
     pub publish_limit: Duration,
-    /// How long [`Bus::drain`] waits for work in hand.
+    /// How long [`Bus::drain`] waits for messages that are still in work.
     pub drain_limit: Duration,
-    /// How long a request for messages stands before it is made anew.
+    /// How long a request for messages stands before the client makes a new one.
     pub poll_limit: Duration,
-    /// Present for a private server: set until the streams were first ensured after its start.
+    /// Present for a private server. True until the streams were first ensured after the server's start.
     pub(crate) private: Option<Arc<AtomicBool>>,
 }
 
 impl Options {
-    /// The defaults for a server at `url`. What stands before an `@` proves who one is: `nats://token@host:port` or
-    /// `nats://user:password@host:port`, taken as it stands.
+    /// The defaults for a server at `url`. The part before an `@` holds the credentials, without escapes:
+    /// `nats://token@host:port` or `nats://user:password@host:port`.
     pub fn new(url: impl Into<String>) -> Self {
         let (url, auth) = apart(&url.into());
         Self {
@@ -109,12 +110,13 @@ impl Options {
     }
 }
 
-/// The addresses of servers without what proves who one is: for whatever is shown or passed on.
+/// The addresses of servers without the credentials, for display or for other processes.
 pub fn public(urls: &str) -> String {
     apart(urls).0
 }
 
-/// The addresses of servers, and what the first that says so says of who one is: the client itself leaves that unused.
+/// Separates the addresses of servers from the credentials of the first address that has any. The NATS client itself
+/// ignores credentials in a URL.
 fn apart(urls: &str) -> (String, Auth) {
     let mut auth = Auth::None;
     let mut plain = Vec::new();
@@ -139,7 +141,7 @@ fn apart(urls: &str) -> (String, Auth) {
 }
 
 impl Options {
-    /// Where the bus is, without what stands before an `@`: nobody shall read a password in a log.
+    /// The addresses with the part before an `@` left out, so that no log shows a password.
     pub(crate) fn shown(&self) -> String {
         let servers = self.url.split(',').map(|url| {
             let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
@@ -193,13 +195,13 @@ struct Inner {
     client: Client,
     jetstream: jetstream::Context,
     options: Options,
-    /// Counts reconnects: whoever waits for an answer of the old connection waits in vain.
+    /// Counts reconnects. A request of an earlier connection gets no answer.
     epoch: watch::Receiver<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
     held: Arc<AtomicUsize>,
     failures: Failures,
-    /// Queues from which nothing can be taken at this moment.
+    /// Queues from which this process cannot take work now.
     unable: Mutex<BTreeSet<String>>,
 }
 
@@ -212,7 +214,7 @@ impl std::fmt::Debug for Bus {
 impl Bus {
     /// Connects, and checks that the server is new enough and has JetStream.
     ///
-    /// Later on a lost connection is taken up again, for as long as it takes.
+    /// The client reconnects after a loss and tries without a time limit.
     pub async fn connect(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         let (reconnected, epoch) = watch::channel(0u64);
@@ -249,12 +251,12 @@ impl Bus {
         })))
     }
 
-    /// Is the connection up at this moment?
+    /// True if the connection is up now.
     pub fn is_connected(&self) -> bool {
         self.0.client.connection_state() == async_nats::connection::State::Connected
     }
 
-    /// Is it the private server of one process, which no other node knows?
+    /// True if this is the private server of one process, which no other node knows.
     pub fn is_private(&self) -> bool {
         self.0.options.private.is_some()
     }
@@ -264,21 +266,21 @@ impl Bus {
         self.0.client.server_info().version
     }
 
-    /// Messages that workers of this bus have in hand.
+    /// Number of messages that the workers of this bus hold.
     pub fn held(&self) -> usize {
         self.0.held.load(Ordering::SeqCst)
     }
 
-    /// Ends everything in order: workers take nothing new, what is in hand is
-    /// finished or given back, what was said reaches the server, the connection closes.
+    /// Ends the connection in order: workers take no new messages, messages in work are finished or given back,
+    /// published messages reach the server, and the connection closes.
     ///
     /// # Errors
-    /// [`Error::DrainTimeout`] when somebody held on to work for longer than the drain limit.
+    /// [`Error::DrainTimeout`] if a message was still in work after the drain limit.
     pub async fn drain(&self) -> Result<()> {
         self.0.stop.cancel();
         self.0.tasks.close();
         let waited = tokio::time::timeout(self.0.options.drain_limit, self.0.tasks.wait()).await;
-        // A server that is gone keeps a flush waiting; nothing more can be saved then.
+        // A flush to a server that is gone does not end. Nothing more can be saved then.
         let _ = tokio::time::timeout(REQUEST_LIMIT, self.0.client.flush()).await;
         let _ = self.0.client.drain().await;
         waited.map_err(|_| Error::DrainTimeout { held: self.held() })
@@ -314,7 +316,8 @@ impl Bus {
         &self.0.failures
     }
 
-    /// A queue from which a worker of this connection would take work and cannot, as it is refused or its stream is gone.
+    /// A queue from which a worker of this connection tries to take work and cannot, because the server refuses the
+    /// worker or the stream is gone.
     pub fn unable(&self) -> Option<String> {
         self.unable_set().first().cloned()
     }
@@ -342,7 +345,7 @@ impl Bus {
 }
 
 async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<Client> {
-    // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
+    // The TLS client panics if the process has no default crypto provider. An earlier choice stays.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     let lost = Arc::new(AtomicBool::new(false));
     let base = ConnectOptions::new()
@@ -449,7 +452,7 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
     }
 }
 
-/// A file that can be opened. The client would only say that there is no connection.
+/// Checks that a file can be opened. Without this check the client would only report that there is no connection.
 fn readable(path: &Path) -> Result<PathBuf> {
     match std::fs::File::open(path) {
         Ok(_) => Ok(path.to_owned()),

@@ -1,4 +1,4 @@
-//! Dead letters: what nobody could work off, kept with the reason.
+//! Dead letters: messages that no worker could finish, kept with the reason.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
@@ -15,43 +15,44 @@ const REASON: &str = "Flopsmith-Reason";
 const ATTEMPTS: &str = "Flopsmith-Attempts";
 const TRUNCATED: &str = "Flopsmith-Truncated";
 
-/// Headers cannot hold line ends, and a reason is for people.
+/// Most bytes of a reason. Headers cannot hold line ends.
 const REASON_BYTES: usize = 1000;
 
-/// A message that left its queue without having been worked off.
+/// A message that left its queue unfinished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Where it stands among the dead letters.
+    /// Its number in the stream of dead letters.
     pub sequence: u64,
-    /// The queue it was in, or the log. By where the letter lies, not by what it says of itself: so it is given back to no other place
-    /// than who wrote it may take messages from. Empty where it lies nowhere of that kind.
+    /// The queue or log that held the message. Derived from the subject of the letter and not from the letter's
+    /// content: a retry then reaches no queue other than one from which the author of the letter may take messages.
+    /// Empty if the letter's subject names no queue or log.
     pub subject: String,
-    /// Why it left.
+    /// Why the message left its queue.
     pub reason: String,
-    /// How often it had been given out.
+    /// How often the message had been given out.
     pub attempts: u32,
-    /// The message as it was; empty when it was too large to be copied.
+    /// The original message. Empty if the message was too large to be copied.
     pub payload: Bytes,
-    /// Was it too large to be copied? Then it cannot be given out again.
+    /// True if the message was too large to be copied. Such a letter cannot be given out again.
     pub truncated: bool,
-    /// When it became a dead letter, by the server's clock, milliseconds since 1970.
+    /// When the message became a dead letter: server clock, milliseconds since 1970.
     pub died_unix_ms: u64,
-    /// The id it had; none where it was no message.
+    /// The id of the message. None if the bytes were no message.
     pub id: Option<String>,
 }
 
 impl DeadLetter {
-    /// The message, if it is one of this kind.
+    /// The message, if it is of kind `M`.
     pub fn decode<M: Message>(&self) -> Result<M, codec::Error> {
         codec::decode(&self.payload)
     }
 }
 
-/// The dead letters in order, then new ones as they come.
+/// The dead letters in order, followed by new ones as they arrive.
 pub struct DeadLetters(RawLog);
 
 impl DeadLetters {
-    /// The next dead letter. Cancelling it loses nothing.
+    /// The next dead letter. A cancelled call loses nothing.
     ///
     /// # Errors
     /// [`Error::Closed`] once the bus is drained.
@@ -62,7 +63,7 @@ impl DeadLetters {
         Ok(read(raw.sequence, at, &headers, payload, raw.unix_ms))
     }
 
-    /// Dead letters that are there and have not been returned.
+    /// Number of stored dead letters that this reader has not returned yet.
     pub fn pending(&self) -> u64 {
         self.0.pending()
     }
@@ -91,7 +92,7 @@ fn read(
 }
 
 impl Bus {
-    /// The dead letter with this number; none where there is no such letter, or none any more.
+    /// The dead letter with this number. None if there is no such letter or it was removed.
     ///
     /// # Errors
     /// [`Error::Log`] when the server does not answer.
@@ -111,11 +112,11 @@ impl Bus {
         )))
     }
 
-    /// Gives a dead letter out again: its message goes back to where it was, with all its attempts before it, and the letter is removed
-    /// once that is stored. Done twice, which a lost answer may make of it, it is given out once.
+    /// Gives a dead letter out again. Its message returns to its queue or log, and the letter is removed once the
+    /// message is stored. A second call, as after a lost answer, does not store the message a second time.
     ///
     /// # Errors
-    /// [`Error::NotCopied`] when the message had been too large to be kept; what [`Bus::publish`] says.
+    /// [`Error::NotCopied`] if the message was too large to be kept, and the errors of [`Bus::publish`].
     pub async fn retry_dead(&self, letter: &DeadLetter) -> Result<()> {
         if letter.truncated || letter.subject.is_empty() {
             return Err(Error::NotCopied {
@@ -126,7 +127,7 @@ impl Bus {
         self.store(&Outgoing {
             subject: letter.subject.clone(),
             kind: "dead letter",
-            // Not the id it had: within the dedupe window the server would take that for known.
+            // Not the original id: within the dedupe window the server would drop the message as a duplicate.
             id: format!("retry/{}/{}", letter.sequence, letter.died_unix_ms),
             others: Vec::new(),
             payload: letter.payload.clone(),
@@ -135,14 +136,14 @@ impl Bus {
         self.drop_dead(letter.sequence).await
     }
 
-    /// Removes a dead letter for good.
+    /// Removes a dead letter permanently.
     ///
     /// # Errors
     /// [`Error::Log`] when the server does not answer.
     pub async fn drop_dead(&self, sequence: u64) -> Result<()> {
         match self.dead_stream().await?.delete_message(sequence).await {
             Ok(_) => Ok(()),
-            // An answer that was lost, or somebody else.
+            // An earlier call whose answer was lost, or another process, removed the letter.
             Err(_) if self.dead_letter(sequence).await?.is_none() => Ok(()),
             Err(source) => Err(unreadable(source.into())),
         }
@@ -175,7 +176,7 @@ impl Bus {
             payload: work.payload,
         };
         match self.store(&outgoing).await {
-            // The headers do not fit behind a message that is as large as can be.
+            // The message has the largest permitted size and leaves no room for the headers.
             Err(Error::TooLarge { .. }) => {
                 outgoing.payload = Bytes::new();
                 outgoing.others.push((TRUNCATED.to_owned(), "1".to_owned()));
@@ -193,14 +194,14 @@ fn unreadable(source: Cause) -> Error {
     }
 }
 
-/// A time of the server.
+/// Converts a server time in nanoseconds to milliseconds.
 pub(crate) fn unix_ms(nanoseconds: i128) -> u64 {
     u64::try_from(nanoseconds / 1_000_000).unwrap_or_default()
 }
 
-/// A message about to become a dead letter.
+/// A message that becomes a dead letter.
 pub(crate) struct Unprocessable<'a> {
-    /// Where it is; with its place there, its name.
+    /// The stream that holds the message. The stream and `sequence` together form the dedupe id of the letter.
     pub stream: &'a str,
     pub subject: &'a str,
     pub sequence: u64,

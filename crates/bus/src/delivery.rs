@@ -1,4 +1,4 @@
-//! One message in somebody's hands.
+//! One message that a worker holds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 use crate::streams::stream;
 use crate::worker::Shared;
 
-/// One try of an acknowledgement.
+/// Time limit of one acknowledgement try.
 pub(crate) const ACK_TRY: Duration = Duration::from_secs(1);
-/// All tries together, on a connection that holds.
+/// Time limit of all tries together while the connection holds.
 const ACK_LIMIT: Duration = Duration::from_secs(15);
-/// A server that was started again does not answer what its predecessor asked.
+/// Time limit after a reconnect. A restarted server does not answer acknowledgements for its predecessor's deliveries.
 const STALE_ACK_LIMIT: Duration = Duration::from_millis(500);
 
 /// Where a delivery came from and how to answer it.
@@ -32,13 +32,13 @@ pub(crate) struct Ticket {
     pub attempt: u32,
     pub payload: Bytes,
     pub trace: TraceContext,
-    /// The connection it came on.
+    /// Number of the connection on which the delivery came (`Bus::epoch`).
     pub epoch: u64,
 }
 
-/// A message to work on. It stays ours, by signs of life to the server, until
-/// it is [done](Delivery::done), [given back](Delivery::retry), [dead](Delivery::dead)
-/// or dropped, which gives it back as well.
+/// A message to work on. The worker sends signs of life to the server, which keep the message with this process until
+/// the delivery is [done](Delivery::done), [given back](Delivery::retry), [dead](Delivery::dead) or dropped. A dropped
+/// delivery is given back as well.
 #[must_use = "a dropped delivery is given back"]
 pub struct Delivery<M> {
     message: M,
@@ -75,58 +75,58 @@ impl<M> Delivery<M> {
         &self.message
     }
 
-    /// How often it has been given out, this time included, to whoever was interrupted as well.
+    /// How often the message has been given out, this time included. Deliveries that were interrupted count.
     pub fn attempt(&self) -> u32 {
         self.ticket.attempt
     }
 
-    /// How often this process failed at it before. Not what was interrupted, here or elsewhere.
+    /// How often this process failed at the message before. Interrupted deliveries do not count, nor do failures of
+    /// other processes.
     pub fn failures(&self) -> u32 {
         self.shared.failures(self.ticket.sequence)
     }
 
-    /// Would giving it back end among the dead letters?
+    /// True if one more failure sends the message to the dead letters.
     pub fn is_last_attempt(&self) -> bool {
         self.failures() + 1 >= self.shared.options.max_deliver
     }
 
-    /// Where it was published.
+    /// The subject on which the message was published.
     pub fn subject(&self) -> &str {
         &self.ticket.subject
     }
 
-    /// Where it stands in the work stream; the same for every attempt.
+    /// The message's number in the work stream. Every attempt has the same number.
     pub fn sequence(&self) -> u64 {
         self.ticket.sequence
     }
 
-    /// The trace it belongs to, for links where many samples flow together.
+    /// The trace of the message, for links where many samples are processed together.
     pub fn trace(&self) -> &TraceContext {
         &self.ticket.trace
     }
 
-    /// Makes a span, which must not have been entered, a child of the span that
-    /// published this message. Instrument the work with what comes back; note
-    /// the attempt as one of its fields.
+    /// Makes a span, which must not have been entered, a child of the span that published this message. Instrument the
+    /// work with the returned span, and record the attempt as one of its fields.
     pub fn continue_trace(&self, span: tracing::Span) -> tracing::Span {
         flopsmith_telemetry::child_of(span, &self.ticket.trace)
     }
 
-    /// Says whether it only waits for somebody else, and so leaves its slot to another message
-    /// as long as no more than [`WorkerOptions::parked`](crate::WorkerOptions::parked) do.
+    /// Marks the delivery as waiting for another process, or as no longer waiting. A waiting delivery frees its slot
+    /// for another message, for at most [`WorkerOptions::parked`](crate::WorkerOptions::parked) deliveries at a time.
     pub fn park(&self, parked: bool) {
         self.shared.park(self.key, parked);
     }
 
-    /// Worked off: the message leaves its queue. Publish the results first, and
-    /// wait until they are stored.
+    /// Marks the work as finished: the message leaves its queue. Publish the results first, and wait until they are
+    /// stored.
     ///
-    /// When the server was lost since it gave the message out, nobody may be
-    /// left to take the answer. Then the message is given out again, which does
-    /// no harm as every effect carries an id, and this is no error.
+    /// If the connection was lost after the server gave the message out, the server may no longer accept the
+    /// acknowledgement. The server then gives the message out again. That is no error and does no harm, because every
+    /// effect carries an id.
     ///
     /// # Errors
-    /// [`Error::Acknowledge`] when the server is there and does not answer.
+    /// [`Error::Acknowledge`] if the server is reachable and does not answer.
     pub async fn done(mut self) -> Result<()> {
         let known = !self.is_stale()
             && self
@@ -143,9 +143,8 @@ impl<M> Delivery<M> {
         result
     }
 
-    /// Gives the message back; somebody takes it again after the delay of this
-    /// class. On the last attempt it goes to the dead letters instead, except
-    /// for classes that do not count.
+    /// Gives the message back. A worker takes it again after the delay of this class. The last attempt sends the
+    /// message to the dead letters instead, except for classes that do not count.
     pub async fn retry(mut self, class: ErrorClass) -> Result<()> {
         if class.counts() && self.is_last_attempt() {
             let reason = format!(
@@ -157,7 +156,8 @@ impl<M> Delivery<M> {
         if class.counts() {
             self.shared.failed(self.ticket.sequence);
         }
-        // What counts as no failure is waited for by how often it was given out: that, too, has an end.
+        // For a class that does not count as a failure, the delay depends on how often the message was given out. That
+        // number is limited too.
         let attempt = if class.counts() {
             self.failures()
         } else {
@@ -174,7 +174,7 @@ impl<M> Delivery<M> {
         sent.map_err(|source| self.unacknowledged(source.into()))
     }
 
-    /// Nobody can work this off: it goes to the dead letters with the reason.
+    /// Sends the message to the dead letters with the reason, because no worker can finish it.
     pub async fn dead(mut self, reason: &str) -> Result<()> {
         self.shared
             .bus
@@ -199,18 +199,18 @@ impl<M> Delivery<M> {
         result
     }
 
-    /// Was the connection that it came on lost?
+    /// True if the connection on which the delivery came was lost.
     pub(crate) fn is_stale(&self) -> bool {
         *self.shared.bus.epoch().borrow() != self.ticket.epoch
     }
 
-    /// Gives the message back at once and without a word to the caller; for the end of a worker.
+    /// Gives the message back at once and without an answer to the caller. Used at the end of a worker.
     pub(crate) fn give_back(mut self) {
         self.decided = true;
         self.shared.nak(self.ticket.reply.clone(), Duration::ZERO);
     }
 
-    /// Sends a final answer and waits until the server has it.
+    /// Sends a final answer and waits until the server has confirmed it.
     async fn settle(&self, answer: &'static [u8]) -> Result<()> {
         settle(&self.shared, &self.ticket, answer)
             .await
@@ -225,8 +225,8 @@ impl<M> Delivery<M> {
     }
 }
 
-/// Sends a final answer until the server confirms it, or until it is clear that
-/// the server which asked is gone.
+/// Sends a final answer until the server confirms it, or until the server that gave out the message is known to be
+/// gone.
 pub(crate) async fn settle(
     shared: &Shared,
     ticket: &Ticket,
@@ -246,7 +246,7 @@ pub(crate) async fn settle(
             .timeout(Some(limit));
         let answered = tokio::select! {
             answered = shared.bus.client().send_request(ticket.reply.clone(), request) => answered,
-            // The answer would come on a connection that is no more.
+            // The answer would come on the lost connection.
             changed = epoch.changed(), if stale_since.is_none() => {
                 changed?;
                 stale_since = Some(Instant::now());
@@ -269,7 +269,7 @@ pub(crate) async fn settle(
         let over = hopeless || started.elapsed() >= ACK_LIMIT;
         match source.kind() {
             RequestErrorKind::TimedOut if !over => {}
-            // The server is there and its queues are not yet.
+            // The server is running and its streams are not open yet.
             RequestErrorKind::NoResponders if !over => {
                 tokio::time::sleep(Duration::from_millis(50)).await
             }
@@ -281,7 +281,7 @@ pub(crate) async fn settle(
 impl<M> Drop for Delivery<M> {
     fn drop(&mut self) {
         if !self.decided {
-            // What is dropped because the server is away has failed at nothing of its own.
+            // A delivery that is dropped while the server is unreachable does not count as a failure.
             if self.shared.bus.is_connected() {
                 self.shared.failed(self.ticket.sequence);
             }

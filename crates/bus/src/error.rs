@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::codec;
 
-/// What async-nats said.
+/// The error of async-nats.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Result of an operation on the bus.
@@ -11,43 +11,43 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why an operation on the bus failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody answers there, or it is no NATS server.
+    /// No server answers at the address, or the server is no NATS server.
     #[error("no NATS server can be reached at {url}: is it running, and is the address right?")]
     Connect {
-        /// Where it should be.
+        /// The address of the server.
         url: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// A file that is to prove who one is cannot be used.
+    /// A file with credentials or certificates cannot be used.
     #[error("{} cannot be used to prove who this is", path.display())]
     KeyFile {
-        /// Which file.
+        /// The file.
         path: std::path::PathBuf,
-        /// What is wrong with it.
+        /// Why the file cannot be used.
         #[source]
         source: Cause,
     },
-    /// The credentials are not accepted.
+    /// The server does not accept the credentials.
     #[error("the NATS server at {url} refuses these credentials")]
     Unauthorized {
-        /// Where it is.
+        /// The address of the server.
         url: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// The server lacks what the work queues need.
+    /// The server is too old for the work queues.
     #[error(
         "the NATS server at {url} is version {found}, and {needed} or newer is needed: update it"
     )]
     ServerTooOld {
-        /// Where it is.
+        /// The address of the server.
         url: String,
-        /// Its version.
+        /// The version of the server.
         found: String,
-        /// The oldest that will do.
+        /// The oldest version that works.
         needed: &'static str,
     },
     /// The server runs without JetStream, or this account may not use it.
@@ -55,97 +55,97 @@ pub enum Error {
         "the NATS server at {url} has JetStream off: start it with `-js`, or enable `jetstream` in its configuration and account"
     )]
     NoJetStream {
-        /// Where it is.
+        /// The address of the server.
         url: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
     /// A stream cannot be made or changed.
     #[error("stream {name} cannot be set up")]
     Stream {
-        /// Its name.
+        /// The name of the stream.
         name: &'static str,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// There is a server, and nobody has set up a cluster on it.
+    /// The server has no Flopsmith streams.
     #[error(
         "the bus at {url} has no stream {missing}: is it the right one? `flopsmith cluster init --nats URL` sets it up, once and before the first worker; then start this again"
     )]
     MissingStreams {
-        /// Where it is.
+        /// The address of the server.
         url: String,
-        /// Names of streams.
+        /// The names of the missing streams.
         missing: String,
-        /// What async-nats said of the last one.
+        /// The error of async-nats for the last missing stream.
         #[source]
         source: Cause,
     },
     /// A work queue's consumer cannot be made or changed.
     #[error("work queue `{durable}` on {subject} cannot be set up")]
     Consumer {
-        /// Its durable name.
+        /// The durable name of the consumer.
         durable: String,
-        /// What it takes.
+        /// The subject that the consumer takes.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// Two work queues want the same messages.
+    /// Two work queues claim the same messages.
     #[error(
         "{subject} is already worked off under another name than `{durable}`: workers that share a subject share its durable name"
     )]
     QueueTaken {
-        /// The name asked for.
+        /// The requested durable name.
         durable: String,
-        /// What it would take.
+        /// The subject that the requested consumer would take.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// Worker options that cannot work.
+    /// The worker options are invalid.
     #[error("worker on `{subject}`: {why}")]
     WorkerOptions {
-        /// What it takes.
+        /// The subject of the worker.
         subject: String,
-        /// What is wrong.
+        /// Why the options are invalid.
         why: &'static str,
     },
-    /// A message cannot be written.
+    /// A message cannot be encoded.
     #[error("a `{kind}` message for {subject} cannot be written")]
     Encode {
-        /// Kind of the message.
+        /// The kind of the message.
         kind: &'static str,
-        /// Where it should go.
+        /// The subject of the message.
         subject: String,
-        /// What is wrong with it.
+        /// Why the message cannot be encoded.
         #[source]
         source: codec::Error,
     },
-    /// A message is larger than the server takes.
+    /// A message is larger than the server accepts.
     #[error(
         "a `{kind}` message of {size} bytes is too large for {subject} (the server takes {limit}): put what is large into the artifact store"
     )]
     TooLarge {
-        /// Kind of the message.
+        /// The kind of the message.
         kind: &'static str,
-        /// Where it should go.
+        /// The subject of the message.
         subject: String,
-        /// Its size in bytes.
+        /// The size of the message in bytes.
         size: usize,
-        /// What the server takes, in bytes.
+        /// The server's limit in bytes.
         limit: usize,
     },
     /// No stream takes the subject.
     #[error("no stream takes {subject}: were the streams set up on this server?")]
     NoStream {
-        /// Where the message should go.
+        /// The subject of the message.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
@@ -154,9 +154,9 @@ pub enum Error {
         "the NATS server cannot store a message for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's): make room on its disk or raise the limit; `flopsmith cluster init --keep-logs TIME` has a shared server keep less"
     )]
     StoreFull {
-        /// Where the message should go.
+        /// The subject of the message.
         subject: String,
-        /// What the server said.
+        /// The error of the server.
         #[source]
         source: Cause,
     },
@@ -165,35 +165,36 @@ pub enum Error {
         "dead letter {sequence} (`{subject}`) cannot be given out again: its message was too large to be kept, or it is not known where it was"
     )]
     NotCopied {
-        /// The letter.
+        /// The number of the letter.
         sequence: u64,
-        /// Where its message was.
+        /// The queue or log that held the message.
         subject: String,
     },
-    /// The message was not confirmed in time; it may or may not be stored, and may be published again.
+    /// The server did not confirm the message in time. The message may or may not be stored, and may be published
+    /// again.
     #[error("a message for {subject} was not confirmed")]
     Publish {
-        /// Where the message should go.
+        /// The subject of the message.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// An acknowledgement was not confirmed: the message may be given out again.
+    /// The server did not confirm an acknowledgement. The server may give the message out again.
     #[error("the acknowledgement of a message from {subject} was not confirmed")]
     Acknowledge {
-        /// Where the message came from.
+        /// The subject of the message.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
     /// A log cannot be read.
     #[error("the log {subject} cannot be read")]
     Log {
-        /// Its subject.
+        /// The subject of the log.
         subject: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
@@ -202,13 +203,13 @@ pub enum Error {
     Kv {
         /// The bucket.
         bucket: String,
-        /// The key; empty for the bucket itself.
+        /// The key. Empty for the bucket itself.
         key: String,
-        /// What async-nats said.
+        /// The error of async-nats.
         #[source]
         source: Cause,
     },
-    /// Somebody else wrote first.
+    /// Another writer changed the key first.
     #[error(
         "key `{key}` of bucket `{bucket}` is no longer at revision {expected}: another writer was faster"
     )]
@@ -217,7 +218,7 @@ pub enum Error {
         bucket: String,
         /// The key.
         key: String,
-        /// The revision that was expected; 0 means that the key should not exist.
+        /// The expected revision; 0 means that the key should not exist.
         expected: u64,
     },
     /// The bus was drained or closed.
@@ -228,7 +229,7 @@ pub enum Error {
         "{held} messages were still in work when the bus was drained; they will be given out again"
     )]
     DrainTimeout {
-        /// Messages still in somebody's hands.
+        /// Number of messages that workers still held.
         held: usize,
     },
 }

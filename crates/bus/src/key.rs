@@ -1,4 +1,4 @@
-//! Keys by which nodes prove who they are: NKEYs, of which the broker knows the public half only.
+//! Keys with which nodes authenticate: NKEYs. The broker knows only the public half.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use nkeys::KeyPair;
 
 use crate::error::{Error, Result};
 
-/// The key pair of a user of the broker.
+/// The key pair of one user of the broker.
 pub struct Key(KeyPair);
 
-// The seed belongs into no log.
+// Debug output must not show the seed.
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Key({})", self.public())
@@ -18,15 +18,15 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// A new one.
+    /// Generates a new key pair.
     pub fn generate() -> Self {
         Self(KeyPair::new_user())
     }
 
-    /// That of a file which holds its seed, alone or among other lines as in a NATS credentials file.
+    /// Reads the key pair from a file that holds its seed, alone or among other lines as in a NATS credentials file.
     ///
     /// # Errors
-    /// [`Error::KeyFile`] where it cannot be read or holds none.
+    /// [`Error::KeyFile`] if the file cannot be read or holds no seed.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |source| Error::KeyFile {
             path: path.to_owned(),
@@ -42,10 +42,10 @@ impl Key {
         ))
     }
 
-    /// What has to be kept secret.
+    /// The secret half.
     ///
     /// # Errors
-    /// Never for a key that was generated or read here.
+    /// None for a key that was generated or read here.
     pub fn seed(&self) -> Result<String> {
         self.0.seed().map_err(|source| Error::KeyFile {
             path: std::path::PathBuf::new(),
@@ -53,12 +53,13 @@ impl Key {
         })
     }
 
-    /// What the broker is told.
+    /// The public half, which the broker's configuration lists.
     pub fn public(&self) -> String {
         self.0.public_key()
     }
 
-    /// What the subjects begin with on which its user gets answers: of its own, so that no other user reads them.
+    /// The prefix of the subjects on which this user receives answers. Each user has its own prefix, so that no other
+    /// user can read the answers.
     pub fn inbox(&self) -> String {
         format!("_INBOX_{}", self.public())
     }

@@ -1,4 +1,4 @@
-//! Small values with revisions, for whatever may have only one writer.
+//! Small values with revisions, for records that may have only one writer.
 
 use async_nats::jetstream;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
@@ -10,16 +10,16 @@ use crate::connect::Bus;
 use crate::error::{Cause, Error, Result};
 use crate::publish::{is_full, jetstream_error};
 
-/// A value and the revision it has.
+/// A value and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The value.
     pub value: Bytes,
-    /// Grows with every write to the bucket. [`Kv::update`] succeeds only at the newest one of its key.
+    /// Grows with every write to the bucket. [`Kv::update`] succeeds only at the newest revision of its key.
     pub revision: u64,
 }
 
-/// A bucket of keys.
+/// A key-value bucket.
 #[derive(Clone)]
 pub struct Kv {
     bucket: String,
@@ -31,13 +31,13 @@ pub struct Kv {
 /// What happened to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It has this value.
+    /// The key has this value.
     Put(String, Entry),
-    /// It has none any more.
+    /// The key has no value any more.
     Gone(String),
 }
 
-/// What is in a bucket, and then each change of it.
+/// The content of a bucket, followed by each change.
 pub struct Watch {
     kv: Kv,
     changes: kv::Watch,
@@ -45,16 +45,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The next change. Cancelling it loses nothing.
+    /// The next change. A cancelled call loses nothing.
     ///
     /// # Errors
-    /// After one no more is told; another watch begins anew with all that is there.
+    /// After an error this watch reports nothing more. A new watch begins with the whole content of the bucket.
     pub async fn next(&mut self) -> Result<Change> {
         let lost = |source: Cause| self.kv.failed("", source);
         let entry = tokio::select! {
             biased;
             entry = self.changes.next() => entry,
-            // What changed meanwhile may have gone past it.
+            // The watch may have missed changes during the loss.
             _ = self.epoch.changed() => return Err(lost("the connection was lost".into())),
         };
         let entry = entry
@@ -71,10 +71,10 @@ impl Watch {
 }
 
 impl Bus {
-    /// Makes a bucket, or changes it to so many copies: for whoever sets up a server that others share.
+    /// Creates a bucket, or changes its number of copies. For the set-up of a shared server.
     ///
     /// # Errors
-    /// [`Error::Kv`] names the bucket.
+    /// [`Error::Kv`] with the name of the bucket.
     pub async fn set_up_bucket(&self, bucket: &str, copies: usize) -> Result<()> {
         let config = kv::Config {
             bucket: bucket.to_owned(),
@@ -90,7 +90,7 @@ impl Bus {
         })
     }
 
-    /// Opens a bucket, and makes it if it is missing. Names: letters, digits, `-` and `_`.
+    /// Opens a bucket, and creates it if it is missing. A name may hold letters, digits, `-` and `_`.
     pub async fn kv(&self, bucket: &str) -> Result<Kv> {
         let config = kv::Config {
             bucket: bucket.to_owned(),
@@ -134,7 +134,7 @@ impl Kv {
             }))
     }
 
-    /// Writes a value whatever stood there, and returns its revision.
+    /// Writes a value regardless of the key's revision, and returns the new revision.
     pub async fn put(&self, key: &str, value: impl Into<Bytes>) -> Result<u64> {
         self.store
             .put(key, value.into())
@@ -145,7 +145,7 @@ impl Kv {
     /// Writes the first value of a key.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when it has one.
+    /// [`Error::Conflict`] if the key has a value.
     pub async fn create(&self, key: &str, value: impl Into<Bytes>) -> Result<u64> {
         let value = value.into();
         match self.store.create(key, value.clone()).await {
@@ -160,11 +160,11 @@ impl Kv {
         }
     }
 
-    /// Writes a value if the key still has `revision`: the fence against a
-    /// writer that was replaced and does not know it.
+    /// Writes a value if the key still has `revision`. This check stops a writer that was replaced and does not know
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when somebody else wrote.
+    /// [`Error::Conflict`] if another writer changed the key.
     pub async fn update(&self, key: &str, value: impl Into<Bytes>, revision: u64) -> Result<u64> {
         let value = value.into();
         match self.store.update(key, value.clone(), revision).await {
@@ -182,8 +182,8 @@ impl Kv {
         }
     }
 
-    /// Writes a value if the key still has `revision`, or is still missing where that is 0. Its new revision; none when somebody
-    /// else was faster.
+    /// Writes a value if the key still has `revision`, or is still missing if `revision` is 0. Returns the new
+    /// revision, or none if another writer was faster.
     pub async fn replace(
         &self,
         key: &str,
@@ -201,7 +201,7 @@ impl Kv {
         }
     }
 
-    /// Tells all that is there, and from then on each change.
+    /// Reports the whole content, and then each change.
     pub async fn watch(&self) -> Result<Watch> {
         let mut epoch = self.epoch.clone();
         epoch.mark_unchanged();
@@ -221,7 +221,7 @@ impl Kv {
             .map_err(|source| self.failed(key, source.into()))
     }
 
-    /// Removes all keys that begin with `prefix` and a dot, and what was left of them.
+    /// Removes all keys that begin with `prefix` and a dot, and their deletion markers.
     pub async fn remove_all(&self, prefix: &str) -> Result<()> {
         let name = format!("KV_{}", self.bucket);
         let removed = async {
@@ -233,7 +233,7 @@ impl Kv {
         removed.await.map_err(|source| self.failed(prefix, source))
     }
 
-    /// A write without an answer may have happened: look, rather than call our own write a conflict later.
+    /// Checks whether a write without an answer happened, so that a repeated write does not conflict with the first.
     async fn perhaps_written(
         &self,
         key: &str,

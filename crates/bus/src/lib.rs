@@ -1,25 +1,24 @@
-//! The message bus: work queues, logs, dead letters, key-value buckets and the
-//! private server of a local run. The only crate that knows async-nats.
+//! The message bus: work queues, logs, dead letters, key-value buckets and the private server of a local run. No other
+//! crate uses async-nats.
 //!
-//! [`Server`] runs a private nats-server for a run on one machine. [`Bus`]
-//! connects to that one or to a cluster's, publishes messages ([`Bus::publish`]),
-//! gives out work ([`Bus::worker`]), reads logs ([`Bus::log`]) and keeps small
-//! fenced values ([`Bus::kv`]).
+//! [`Server`] runs a private nats-server for a run on one machine. [`Bus`] connects to that server or to a cluster's
+//! server, publishes messages ([`Bus::publish`]), gives out work ([`Bus::worker`]), reads logs ([`Bus::log`]) and keeps
+//! small values that are fenced by revisions ([`Bus::kv`]).
 //!
-//! It deliberately decides nothing about a run: not what is tried again and how
-//! often the model samples, only how a message reaches somebody who can work on
-//! it. Large things do not travel here; they go to the artifact store.
+//! The crate makes no decision about a run: it does not decide which task is tried again or how often the model
+//! samples. It only carries messages to processes that can work on them. Large data does not travel on the bus; the
+//! artifact store keeps it.
 //!
 //! Invariants:
-//! - a message that [`Bus::publish`] confirmed is stored, also when this process
-//!   or the server is killed the moment after;
-//! - the same message id published twice within the dedupe window is stored once,
-//!   and a [`LogReader`] returns an id once however often it is stored;
-//! - a [`Worker`] never holds more messages than it has slots, so no message
-//!   waits behind another with its acknowledgement timer running;
-//! - a message leaves its queue only by [`Delivery::done`] or by a copy among the
-//!   dead letters; whatever else happens to its worker, it is given out again;
-//! - bytes that are no message never reach a role: they become dead letters.
+//! - A message that [`Bus::publish`] confirmed is stored, also if this process or the server is killed the moment
+//!   after.
+//! - A message id that is published twice within the dedupe window is stored once, and a [`LogReader`] returns an id
+//!   once however often the id is stored.
+//! - A [`Worker`] never holds more messages than it has slots, so no message waits behind another while its
+//!   acknowledgement timer runs.
+//! - A message leaves its queue only by [`Delivery::done`] or by a copy among the dead letters. After any other end of
+//!   its worker the server gives the message out again.
+//! - Bytes that are no message never reach a role; they become dead letters.
 
 mod acknowledge;
 mod backoff;

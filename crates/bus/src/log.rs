@@ -1,4 +1,4 @@
-//! Reading a log from any place, then as it grows.
+//! Reads a log from any place, and then follows it as it grows.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,10 +18,10 @@ use crate::pull::{Event, Pull, trace_of};
 use crate::streams::stream_of;
 use crate::worker::chain;
 
-/// Messages asked for at a time. Nothing times out by waiting here.
+/// Number of messages per request. No timer runs for messages that wait here.
 const BATCH: usize = 256;
 
-/// A message of a stream, not yet read.
+/// A message of a stream that is not decoded yet.
 pub(crate) struct Raw {
     pub sequence: u64,
     /// When the server stored it, milliseconds since 1970.
@@ -34,7 +34,7 @@ pub(crate) struct RawLog {
     bus: Bus,
     subject: String,
     stream: &'static str,
-    /// The last one returned.
+    /// The number of the last returned message.
     last: u64,
     pending: u64,
     state: State,
@@ -42,14 +42,14 @@ pub(crate) struct RawLog {
 
 struct Open {
     pull: Pull,
-    /// Counts what the server sent, to notice what it sent in vain.
+    /// Counts the messages that the server sent. A gap shows that one was lost on the way.
     sent: u64,
     pending: u64,
 }
 
 enum State {
     Reading(Box<Open>),
-    // Kept across calls, so that a caller who keeps cancelling still gets there.
+    // Kept across calls, so that a caller that cancels repeatedly still makes progress.
     Opening(Pin<Box<dyn Future<Output = Open> + Send>>),
 }
 
@@ -84,7 +84,7 @@ impl RawLog {
         self.last
     }
 
-    /// Cancelling it loses nothing.
+    /// A cancelled call loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Raw> {
         let stop = self.bus.stop().clone();
         tokio::select! {
@@ -203,8 +203,8 @@ async fn open(bus: &Bus, stream: &'static str, subject: &str, last: u64) -> Resu
     })
 }
 
-/// A log of messages: first what is there, then what comes. Each id is returned
-/// once, however often it was published.
+/// A log of messages: first the stored ones, then new ones as they arrive. The reader returns each id once, however
+/// often it was published.
 pub struct LogReader<M> {
     raw: RawLog,
     seen: Seen,
@@ -213,33 +213,34 @@ pub struct LogReader<M> {
     message: PhantomData<fn() -> M>,
 }
 
-/// An entry of a log that is no message of the kind and version that is read there.
+/// An entry of a log that is no message of the expected kind and version.
 #[derive(Debug, Clone)]
 pub struct Unreadable {
-    /// Its log.
+    /// The subject of the log.
     pub subject: String,
-    /// Its place in the stream.
+    /// The entry's number in the stream.
     pub sequence: u64,
-    /// Why it cannot be read.
+    /// Why the entry cannot be read.
     pub reason: String,
     payload: bytes::Bytes,
     trace: TraceContext,
 }
 
-/// What stands next in a log.
+/// The next entry of a log.
 #[derive(Debug)]
 pub enum LogEntry<M> {
-    /// A message and its place in the stream.
+    /// A message and its number in the stream.
     Message(u64, M),
     /// Bytes of another kind or version.
     Unreadable(Unreadable),
 }
 
 impl Bus {
-    /// Copies an entry that cannot be read to the dead letters, lest it be missed by nobody. It stays in its log. Safe to repeat.
+    /// Copies an unreadable entry to the dead letters, so that its loss is noticed. The entry stays in its log. Safe to
+    /// repeat.
     ///
     /// # Errors
-    /// What [`Bus::publish`] says.
+    /// The errors of [`Bus::publish`].
     pub async fn dead_letter_entry(&self, entry: &Unreadable) -> Result<()> {
         self.dead_letter(Unprocessable {
             stream: stream_of(&entry.subject).unwrap_or_default(),
@@ -255,8 +256,8 @@ impl Bus {
 
     /// Reads `subject` from `sequence` on; 0 reads it from its start.
     ///
-    /// Ids are told apart from those returned by this reader only: one that
-    /// starts in the middle does not know what stood before.
+    /// A reader recognizes duplicates only of ids that it returned itself. A reader that starts in the middle does not
+    /// know the earlier ids.
     pub async fn log<M: Message>(&self, subject: &str, sequence: u64) -> Result<LogReader<M>> {
         Ok(LogReader {
             raw: RawLog::open(self, subject, sequence).await?,
@@ -269,11 +270,11 @@ impl Bus {
 }
 
 impl<M: Message> LogReader<M> {
-    /// The next message and its place in the stream. Cancelling it loses nothing;
-    /// a lost connection or server is waited for.
+    /// The next message and its number in the stream. A cancelled call loses nothing. The call waits while the
+    /// connection or the server is lost.
     ///
-    /// Bytes that are no message of this kind and version stay where they are,
-    /// are logged and [counted](LogReader::skipped), and passed over.
+    /// Bytes that are no message of this kind and version stay in the log. The reader logs them,
+    /// [counts](LogReader::skipped) them and passes over them.
     ///
     /// # Errors
     /// [`Error::Closed`] once the bus is drained.
@@ -285,7 +286,7 @@ impl<M: Message> LogReader<M> {
         }
     }
 
-    /// As [`LogReader::next`], but what cannot be read is told as well.
+    /// Like [`LogReader::next`], but also returns unreadable entries.
     ///
     /// # Errors
     /// [`Error::Closed`] once the bus is drained.
@@ -297,7 +298,7 @@ impl<M: Message> LogReader<M> {
         }
     }
 
-    /// Everything that is there by now, in order.
+    /// All messages that are stored by now, in order.
     pub async fn replay(&mut self) -> Result<Vec<(u64, M)>> {
         let mut all = Vec::new();
         while self.pending() > 0 {
@@ -308,13 +309,12 @@ impl<M: Message> LogReader<M> {
         Ok(all)
     }
 
-    /// How many messages are known to stand behind the last returned one. Zero
-    /// means that the next one will be new.
+    /// Number of messages that are known to follow the last returned one. Zero means that the next message will be new.
     pub fn pending(&self) -> u64 {
         self.raw.pending()
     }
 
-    /// The place of the last entry that was read, also where it was passed over.
+    /// The number of the last entry that was read, including entries that were passed over.
     pub fn place(&self) -> u64 {
         self.raw.place()
     }
@@ -330,12 +330,12 @@ impl<M: Message> LogReader<M> {
         flopsmith_telemetry::child_of(span, &self.trace)
     }
 
-    /// How many entries were no message of this kind and version.
+    /// Number of entries that were no message of this kind and version.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// None for a message that was returned before.
+    /// Reads one entry. None for a message whose id was returned before.
     async fn step(&mut self) -> Result<Option<LogEntry<M>>> {
         let raw = self.raw.next().await?;
         let message: M = match decode(&raw.message.payload) {
@@ -366,7 +366,7 @@ impl<M: Message> LogReader<M> {
     }
 }
 
-/// Which ids have been returned, in 16 bytes each.
+/// The returned ids, as 16-byte hashes.
 #[derive(Default)]
 struct Seen {
     keys: (RandomState, RandomState),

@@ -1,4 +1,4 @@
-//! Publishing, confirmed and safe to repeat.
+//! Publishes messages. Publishing is confirmed and safe to repeat.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use tokio::time::Instant;
 use crate::connect::Bus;
 use crate::error::{Cause, Error, Result};
 
-/// Messages of [`Bus::publish_many`] that are under way at a time.
+/// Number of messages of [`Bus::publish_many`] that may wait for their confirmation at a time.
 const WINDOW: usize = 1024;
 
-/// After a reconnect an answer to what was sent before is still possible, if
-/// the message had not left this process; but it does not take long.
+/// After a reconnect an earlier message can still be answered, if it had not left this process. The answer comes within
+/// this time.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// For so long a missing stream may be one that the server has not opened yet.
+/// Within this time a missing stream may be one that the server has not opened yet.
 const STREAM_GRACE: Duration = Duration::from_secs(2);
 
-/// What became of a published message.
+/// The result of publishing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Where it stands in its stream.
+    /// The message's number in its stream.
     pub sequence: u64,
-    /// True when its id had been stored before; nothing was stored now.
+    /// True if the id had been stored before. The server stored nothing this time.
     pub duplicate: bool,
 }
 
-/// A message on its way.
+/// A message to publish.
 pub(crate) struct Outgoing {
     pub subject: String,
     pub kind: &'static str,
     /// The dedupe key.
     pub id: String,
-    /// Headers beside that: the trace, and what dead letters say of themselves.
+    /// Other headers: the trace, and the fields of dead letters.
     pub others: Vec<(String, String)>,
     pub payload: Bytes,
 }
@@ -60,7 +60,7 @@ impl Outgoing {
         })
     }
 
-    /// Made anew for each try: a map is dear to copy, and hardly anything is tried twice.
+    /// Built for each try, because copying a header map is slow and few messages need a second try.
     fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(async_nats::header::NATS_MESSAGE_ID, self.id.as_str());
@@ -87,14 +87,14 @@ impl Bus {
         self.publish_acked(subject, message).await.map(drop)
     }
 
-    /// Like [`Bus::publish`], and says where the message stands and whether it was known.
+    /// Like [`Bus::publish`], and returns the message's number and whether its id was stored before.
     pub async fn publish_acked<M: Message>(&self, subject: &str, message: &M) -> Result<Published> {
         let outgoing = Outgoing::of(subject, message)?;
         self.store(&outgoing).await
     }
 
-    /// Like [`Bus::publish`], under another name for the server than the message's own: where one of that name was stored that is of no use
-    /// to anybody, this one must not be taken for it. Whoever reads them still finds one id.
+    /// Like [`Bus::publish`], with a dedupe id other than the message's own. Used where a stored message of the same id
+    /// is unusable, so that the server does not drop this message as a duplicate. Readers still see one id.
     pub async fn publish_instead<M: Message>(
         &self,
         subject: &str,
@@ -106,8 +106,8 @@ impl Bus {
         self.store(&outgoing).await.map(drop)
     }
 
-    /// Publishes messages to one subject, in order where nothing has to be sent again and without waiting for each;
-    /// returns when all are stored. After an error some may be stored; repeat them all.
+    /// Publishes messages to one subject without waiting for each, and returns when all are stored. The messages stay
+    /// in order unless one has to be sent again. After an error some may be stored; the caller repeats them all.
     pub async fn publish_many<'a, M: Message + 'a>(
         &self,
         subject: &str,
@@ -199,7 +199,7 @@ impl Bus {
         }
     }
 
-    /// The server's answer; none when the connection it would come on was lost.
+    /// The server's answer. None if the connection that would carry it was lost.
     async fn answer(
         &self,
         ack: PublishAckFuture,
@@ -215,13 +215,13 @@ impl Bus {
 }
 
 enum Fate {
-    /// Nothing was said, or nothing final.
+    /// No answer, or no final answer.
     Again,
-    /// No stream takes it, perhaps not yet.
+    /// No stream takes the subject, or none takes it yet.
     NoStream,
-    /// No room.
+    /// The server has no room.
     Full,
-    /// It will not get better.
+    /// A repetition would fail as well.
     Final,
 }
 
@@ -240,7 +240,7 @@ fn fate(error: &PublishError) -> Fate {
     }
 }
 
-/// Does the server say that it has no room?
+/// True if the server reports that it has no room.
 pub(crate) fn is_full(error: &jetstream::Error) -> bool {
     matches!(
         error.error_code(),
@@ -253,7 +253,7 @@ pub(crate) fn is_full(error: &jetstream::Error) -> bool {
     )
 }
 
-/// The server's own error inside async-nats' one.
+/// The server's own error inside an async-nats error.
 pub(crate) fn jetstream_error<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a jetstream::Error> {

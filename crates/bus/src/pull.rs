@@ -1,8 +1,8 @@
-//! Asking a consumer for messages, as many as one can use.
+//! Requests messages from a consumer, as many as the caller can use.
 //!
-//! The client library's own streams ask for a fixed number ahead of need, and
-//! its batches sleep through heartbeats. Here the caller says how many it wants
-//! beside those already asked for, and learns when the requests are lost.
+//! The streams of the client library request a fixed number ahead of need, and its batches do not react to missing
+//! heartbeats. Here the caller sets how many messages it wants in addition to those already requested, and learns when
+//! the requests are lost.
 
 use std::time::Duration;
 
@@ -15,37 +15,38 @@ use tokio::time::Instant;
 use crate::connect::Bus;
 use crate::error::Cause;
 
-/// While a request stands, the server gives a sign of life this often.
+/// The server sends a heartbeat at this interval while a request stands.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Two signs missed: the server, the consumer or the request is gone.
+/// Two heartbeats were missed: the server, the consumer or the request is gone.
 const SILENCE: Duration = Duration::from_secs(11);
 
-/// Why a pull is void whose consumer is as it was.
+/// The reason for a void pull whose consumer still exists.
 pub(crate) const CONNECTION_LOST: &str = "the connection was lost";
 
-/// What the server says where as many requests wait as the consumer allows.
+/// The server's answer if as many requests wait as the consumer allows.
 const CROWDED: &str = "Exceeded MaxWaiting";
 
-/// What came.
+/// An event of a pull.
 pub(crate) enum Event {
     /// A message of the stream.
     Message(Message),
-    /// The standing requests are void: open another pull, perhaps after making the consumer again.
+    /// The standing requests are void. The caller opens another pull, and may have to create the consumer again first.
     Lost(String),
-    /// The last standing request ended in its time: ask again.
+    /// The last standing request reached its time limit. The caller requests again.
     Expired,
-    /// So many others wait for work of this kind that the server kept no further request: ask again after a while.
+    /// So many other workers wait at this queue that the server kept no further request. The caller requests again
+    /// after a while.
     Crowded,
 }
 
-/// Requests to one consumer, and what they bring.
+/// Requests to one consumer, and the messages that they bring.
 pub(crate) struct Pull {
     client: Client,
     subject: String,
     inbox: String,
     subscriber: Subscriber,
     outstanding: usize,
-    /// Of these the latest request asked for so many.
+    /// The number of messages in the latest request.
     latest: usize,
     expires: Duration,
     epoch: watch::Receiver<u64>,
@@ -53,7 +54,7 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    /// Listens for what `consumer` of `stream` will send; asks for nothing yet.
+    /// Subscribes to the messages that `consumer` of `stream` will send. Requests nothing yet.
     pub(crate) async fn open(bus: &Bus, stream: &str, consumer: &str) -> Result<Self, Cause> {
         let client = bus.client().clone();
         let epoch = bus.epoch();
@@ -72,17 +73,17 @@ impl Pull {
         })
     }
 
-    /// How many messages were asked for and have not come.
+    /// Number of messages that were requested and have not arrived.
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// Asks for `more` messages beside the outstanding ones. Cancelling it asks for nothing.
+    /// Requests `more` messages in addition to the outstanding ones. A cancelled call requests nothing.
     pub(crate) async fn request(&mut self, more: usize) -> Result<(), Cause> {
         let body = format!(
             r#"{{"batch":{more},"expires":{},"idle_heartbeat":{}}}"#,
             self.expires.as_nanos(),
-            // The server takes at most half the time a request stands.
+            // The server accepts a heartbeat interval of at most half the request's time limit.
             HEARTBEAT.min(self.expires / 3).as_nanos()
         );
         self.client
@@ -96,12 +97,12 @@ impl Pull {
         Ok(())
     }
 
-    /// Waits for the next message. Cancelling it loses nothing.
+    /// Waits for the next event. A cancelled call loses nothing.
     pub(crate) async fn next(&mut self) -> Event {
         loop {
             let silent = tokio::time::sleep_until(self.heard + SILENCE);
             tokio::select! {
-                // What has arrived counts before what is missing.
+                // Arrived messages come before a timeout or a lost connection.
                 biased;
                 message = self.subscriber.next() => {
                     let Some(message) = message else {
@@ -111,7 +112,7 @@ impl Pull {
                     if let Some(event) = self.read(message) {
                         return event;
                     }
-                    // Nothing stands any more: waiting on would be waiting for ever.
+                    // No request stands any more, so no further message would arrive.
                     if self.outstanding == 0 {
                         return Event::Expired;
                     }
@@ -127,7 +128,7 @@ impl Pull {
         }
     }
 
-    /// Messages that have arrived already; for the end.
+    /// Returns the messages that have arrived already. Used when the pull ends.
     pub(crate) fn leftovers(&mut self) -> Vec<Message> {
         let mut left = Vec::new();
         while let Some(Some(message)) = self.subscriber.next().now_or_never() {
@@ -138,7 +139,7 @@ impl Pull {
         left
     }
 
-    /// Takes no more: the server drops what was asked for, as nobody listens.
+    /// Ends the subscription. The server drops the requests, because it has no subscriber to answer.
     pub(crate) async fn close(&mut self) -> Vec<Message> {
         let left = self.leftovers();
         let _ = self.subscriber.unsubscribe().await;
@@ -158,7 +159,7 @@ impl Pull {
                 Some(Event::Crowded)
             }
             Some(status) => {
-                // A request that ended says how many messages it did not bring.
+                // A request that ended states how many messages it did not bring.
                 let unserved = message
                     .headers
                     .as_ref()
@@ -167,7 +168,7 @@ impl Pull {
                 match unserved {
                     Some(unserved) => {
                         self.outstanding = self.outstanding.saturating_sub(unserved);
-                        // Ended before its time: it will not get better by asking the same again.
+                        // The request ended before its time limit. The same request would fail again.
                         let gone = message.description.as_deref().is_some_and(|d| {
                             d.contains("Deleted")
                                 || d.contains("Leadership")
@@ -182,7 +183,7 @@ impl Pull {
     }
 }
 
-/// The trace that a message carries.
+/// The trace context of a message.
 pub(crate) fn trace_of(message: &Message) -> TraceContext {
     let Some(headers) = &message.headers else {
         return TraceContext::default();
@@ -194,21 +195,22 @@ pub(crate) fn trace_of(message: &Message) -> TraceContext {
     )
 }
 
-/// What the subject that a delivery is answered on says of it.
+/// The fields of a delivery's reply subject.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Where it stands in its stream.
+    /// The message's number in its stream.
     pub sequence: u64,
-    /// How often it has been given out.
+    /// How often the message has been given out.
     pub attempt: u32,
 }
 
 impl Place {
-    /// Reads `$JS.ACK.…` in both forms that servers write: with the names of domain and account before those of stream and
-    /// consumer, and without. None where it is something else.
+    /// Parses `$JS.ACK.…` in both forms that servers write: with the domain and the account before the stream and the
+    /// consumer, and without them. None for another subject.
     pub(crate) fn of(reply: &str) -> Option<Self> {
         let rest = reply.strip_prefix("$JS.ACK.")?;
-        // Stream, consumer, times given out, place in the stream, place among what was given out, time, number of those left.
+        // Fields: stream, consumer, delivery count, stream sequence, consumer sequence, time, number of pending
+        // messages.
         let named = match rest.split('.').count() {
             7 => 2,
             9.. => 4,

@@ -1,7 +1,7 @@
-//! What a broker does not let this process do.
+//! The operations that a broker refuses to this process.
 //!
-//! Who may not publish to a subject is not answered, so all that its caller sees is that the time for an answer has passed. The broker says
-//! so apart, to the connection and not to the caller. What it said last is kept here, for whoever reports the error.
+//! A broker does not answer a client that may not publish to a subject, so the caller sees only a timeout. The broker
+//! reports the refusal to the connection instead. This module keeps the last such report for error messages.
 
 use std::sync::OnceLock;
 
@@ -13,19 +13,19 @@ fn last() -> &'static watch::Sender<Option<String>> {
     LAST.get_or_init(|| watch::channel(None).0)
 }
 
-/// The subject that a broker has refused to this process last, and each one that it refuses from now on.
+/// The subject that a broker refused to this process last, followed by each one that it refuses from now on.
 pub fn refusals() -> watch::Receiver<Option<String>> {
     last().subscribe()
 }
 
-/// Takes note of what a server reports, where that is a refusal.
+/// Records an error of the server if it is a refusal.
 pub(crate) fn note(error: &str) {
     if let Some(subject) = subject_of(error) {
         last().send_replace(Some(subject.to_owned()));
     }
 }
 
-/// `Permissions Violation for Publish to "subject"`, in whatever frame.
+/// The subject in `Permissions Violation for Publish to "subject"`, with any text around it.
 fn subject_of(error: &str) -> Option<&str> {
     let said = error.to_ascii_lowercase();
     let at = said.find("permissions violation for")?;

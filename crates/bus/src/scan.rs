@@ -1,4 +1,4 @@
-//! Everything that is kept on a bus, read once: for whoever has to know what is still referred to.
+//! Reads everything that a bus keeps, once. The caller learns which artifacts are still referred to.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::connect::Bus;
 use crate::error::{Error, Result};
 use crate::streams::stream;
 
-/// Streams of key-value buckets begin so.
+/// The prefix of the streams that hold key-value buckets.
 const BUCKETS: &str = "KV_fs_";
-/// What is there comes at once.
+/// A stored message arrives within this time.
 const SILENCE: Duration = Duration::from_secs(30);
 
 impl Bus {
-    /// Gives the content of every message of our streams and buckets to `each`. What comes meanwhile
-    /// may be among them or not.
+    /// Passes the content of every message of the Flopsmith streams and buckets to `each`. Messages that arrive during
+    /// the scan may be included or not.
     ///
     /// # Errors
-    /// [`Error::Stream`] when the server does not answer: then something may have been passed over.
+    /// [`Error::Stream`] if the server does not answer. Messages may have been left out then.
     pub async fn scan(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
         let failed = |name, source| Error::Stream { name, source };
         let any = "streams of the bus";
@@ -30,7 +30,8 @@ impl Bus {
             .try_collect()
             .await
             .map_err(|e| failed(any, e.into()))?;
-        // Work first: what leaves its queue meanwhile goes to one of the others, which are read then.
+        // The work queues come first: a message that leaves its queue during the scan has its successor in another
+        // stream, which is read later.
         names.sort_by_key(|name| name != stream::WORK);
         let ours =
             |name: &String| stream::ALL.contains(&name.as_str()) || name.starts_with(BUCKETS);
@@ -45,17 +46,17 @@ impl Bus {
             if messages == 0 {
                 continue;
             }
-            // Of a work queue nobody else may take anything, so its messages are read one by one.
+            // A work queue permits no second consumer, so its messages are read one by one.
             if info.config.retention == RetentionPolicy::WorkQueue {
-                // To the very end and not to what was the last when it began: what is worked off meanwhile has passed on what it
-                // refers to before, to a message behind it.
+                // The loop reads to the current end and not only to the last message at the start of the scan. A
+                // message that is worked off during the scan has already passed its references on to a later message.
                 let mut from = info.state.first_sequence;
                 loop {
                     let next = stream.get_first_raw_message_by_subject(">", from).await;
                     let message = match next {
                         Ok(message) => message,
                         Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => break,
-                        // Whoever is not answered must not pass for one who has seen all.
+                        // A scan with a missing answer must fail, because its caller would take it for complete.
                         Err(e) => return Err(failed(any, e.into())),
                     };
                     each(&message.payload);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// Names of the streams.
 pub mod stream {
-    /// Work queues: a message goes when somebody has worked it off.
+    /// Work queues: a message is removed when a worker has finished it.
     pub const WORK: &str = "WORK";
     /// Outcomes of every run.
     pub const OUTCOME: &str = "OUTCOME";
@@ -24,21 +24,21 @@ pub mod stream {
     pub const ROLLOUT: &str = "ROLLOUT";
     /// Policy versions and stage changes of every run.
     pub const EVENT: &str = "EVENT";
-    /// What nobody could work off.
+    /// Messages that no worker could finish.
     pub const DEAD: &str = "DEAD";
-    /// All of them.
+    /// The names of all streams.
     pub const ALL: [&str; 5] = [WORK, OUTCOME, ROLLOUT, EVENT, DEAD];
 }
 
 /// How the streams are set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSetup {
-    /// Copies of each stream: 1 on a single server, 3 in production.
+    /// Number of copies of each stream: 1 on a single server, 3 in production.
     pub replicas: usize,
-    /// Within this time the same message id is stored once. The server keeps
-    /// about 100 bytes per message of the window in memory.
+    /// Within this time the server stores a message id once. The server keeps about 100 bytes of memory per message of
+    /// the window.
     pub duplicate_window: Duration,
-    /// Logs and dead letters older than this are dropped; none keeps them.
+    /// The server drops logs and dead letters that are older than this. None keeps them.
     pub log_max_age: Option<Duration>,
 }
 
@@ -46,26 +46,25 @@ impl Default for RunSetup {
     fn default() -> Self {
         Self {
             replicas: 1,
-            // Long enough that a run which is stopped and resumed does not do
-            // the step again that it was in.
+            // Long enough that a run which is stopped and resumed does not repeat the step that it was in.
             duplicate_window: Duration::from_secs(2 * 3600),
             log_max_age: None,
         }
     }
 }
 
-/// A stream and what is in it.
+/// A stream and the amount that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name.
+    /// The name of the stream.
     pub name: &'static str,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Bytes they take on one server.
+    /// Bytes of the messages on one server.
     pub bytes: u64,
-    /// The number of the message that came last.
+    /// The number of the last message.
     pub last_sequence: u64,
-    /// On how many servers it is kept.
+    /// The number of servers that keep a copy.
     pub copies: usize,
 }
 
@@ -93,7 +92,7 @@ fn plan(setup: &RunSetup) -> impl Iterator<Item = (&'static str, Config)> {
             retention,
             storage: StorageType::File,
             num_replicas: setup.replicas,
-            // A full store refuses new messages; it never drops what it confirmed.
+            // A full store refuses new messages; it never drops confirmed ones.
             discard: DiscardPolicy::New,
             max_age,
             duplicate_window: if max_age.is_zero() {
@@ -109,19 +108,19 @@ fn plan(setup: &RunSetup) -> impl Iterator<Item = (&'static str, Config)> {
 }
 
 impl Bus {
-    /// Makes the streams that are missing; those of a private server are changed to this setup. May be called by every node at every
-    /// start: on a server that others share, whoever set it up knows better than a run.
+    /// Creates the missing streams. On a private server, also changes existing streams to this setup. Every node may
+    /// call this at every start: existing streams of a shared server keep the settings of the operator who set them up.
     ///
-    /// On a private server, the first call also forgets who held which message
-    /// when the run was stopped: nobody can hold one any more, so all of them
-    /// are given out again at once, and being killed does not count as a failed attempt.
+    /// On a private server, the first call also deletes the consumers, and with them the record of which process held
+    /// which message when the run was stopped. No earlier holder can exist any more. The server gives all messages out
+    /// again at once, and being killed does not count as a failed attempt.
     pub async fn ensure_streams(&self, setup: &RunSetup) -> Result<()> {
         if self.is_private() {
             self.set_up_streams(setup).await?;
         } else {
             for (name, config) in plan(setup) {
                 if self.jetstream().get_stream(name).await.is_err() {
-                    // Two that come at the same time ask for the same.
+                    // Two nodes that do this at the same time create the same configuration.
                     let made = self.jetstream().create_stream(config).await;
                     made.map_err(|source| failed(name, source))?;
                 }
@@ -136,10 +135,10 @@ impl Bus {
         Ok(())
     }
 
-    /// Looks whether the streams are there. Who joins somebody else's bus makes none.
+    /// Checks that the streams exist. A node that joins an existing bus creates none.
     ///
     /// # Errors
-    /// [`Error::MissingStreams`] names those that are not.
+    /// [`Error::MissingStreams`] names the missing ones.
     pub async fn check_streams(&self) -> Result<()> {
         let mut missing = Vec::new();
         let mut why = None;
@@ -159,10 +158,10 @@ impl Bus {
         }
     }
 
-    /// How many messages of a run are in its work queues, in somebody's hands or not.
+    /// Number of messages in the work queues of a run, held by workers or not.
     ///
     /// # Errors
-    /// [`Error::Stream`] when the server does not answer.
+    /// [`Error::Stream`] if the server does not answer.
     pub async fn queued(&self, run: &RunId) -> Result<u64> {
         let name = stream::WORK;
         let failed = |source| Error::Stream { name, source };
@@ -175,10 +174,10 @@ impl Bus {
         Ok(counts.into_iter().map(|(_, count)| count as u64).sum())
     }
 
-    /// How full the work queues are: one entry for each stage and machine class (or policy) that has had work.
+    /// The fill of the work queues: one entry for each stage and machine class (or policy) that has had work.
     ///
     /// # Errors
-    /// [`Error::Stream`] when the server does not answer.
+    /// [`Error::Stream`] if the server does not answer.
     pub async fn queues(&self) -> Result<Vec<QueueState>> {
         let name = stream::WORK;
         let failed = |source| Error::Stream { name, source };
@@ -190,7 +189,8 @@ impl Bus {
             target: target.to_owned(),
             ..QueueState::default()
         };
-        // A queue with no consumer yet has messages all the same, and one that is empty has none.
+        // Messages may wait in a queue that has no consumer yet, and a queue with a consumer may be empty. Both sources
+        // are merged.
         let subjects = work.info_with_subjects("fs.v1.work.>").await;
         let subjects = subjects.map_err(|e| failed(e.into()))?;
         let counts: Vec<(String, usize)> =
@@ -222,7 +222,7 @@ impl Bus {
                 let oldest = work.get_first_raw_message_by_subject(&all, 0).await;
                 queue.oldest_unix_ms = match oldest {
                     Ok(m) => Some(crate::dead::unix_ms(m.time.unix_timestamp_nanos())),
-                    // Gone meanwhile.
+                    // The message left its queue in the meantime.
                     Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => None,
                     Err(e) => return Err(failed(e.into())),
                 };
@@ -232,10 +232,10 @@ impl Bus {
         Ok(queues.into_values().collect())
     }
 
-    /// Drops what is in the work queues of a run, and says how many messages that were.
+    /// Drops the messages in the work queues of a run, and returns their number.
     ///
     /// # Errors
-    /// [`Error::Stream`] when the server does not answer.
+    /// [`Error::Stream`] if the server does not answer.
     pub async fn drop_queued(&self, run: &RunId) -> Result<u64> {
         let name = stream::WORK;
         let failed = |source| Error::Stream { name, source };
@@ -245,10 +245,10 @@ impl Bus {
         Ok(dropped.map_err(|e| failed(e.into()))?.purged)
     }
 
-    /// Makes the streams, or changes them to this setup: for whoever sets up a server that others share.
+    /// Creates the streams, or changes them to this setup. For the set-up of a shared server.
     ///
     /// # Errors
-    /// [`Error::Stream`] names the one that cannot be made so, as with more copies than there are servers.
+    /// [`Error::Stream`] names a stream that cannot be set up so, for example with more copies than there are servers.
     pub async fn set_up_streams(&self, setup: &RunSetup) -> Result<()> {
         for (name, config) in plan(setup) {
             let made = self.jetstream().create_or_update_stream(config).await;
@@ -257,10 +257,10 @@ impl Bus {
         Ok(())
     }
 
-    /// What is kept in each stream.
+    /// The amount that each stream keeps.
     ///
     /// # Errors
-    /// [`Error::MissingStreams`] where one is not there.
+    /// [`Error::MissingStreams`] if a stream is missing.
     pub async fn stored(&self) -> Result<Vec<Stored>> {
         self.check_streams().await?;
         let mut all = Vec::new();
@@ -312,18 +312,18 @@ impl Bus {
     }
 }
 
-/// How full a work queue is.
+/// The fill of a work queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// What is done with its messages: `generate`, `compile`, `verify`, `time`.
+    /// The stage of its messages: `generate`, `compile`, `verify`, `time`.
     pub stage: String,
-    /// For whom they are: a machine class, or a policy.
+    /// The receiver of its messages: a machine class, or a policy.
     pub target: String,
-    /// Messages that nobody has in hand.
+    /// Number of messages that no worker holds.
     pub waiting: u64,
-    /// Messages in somebody's hands.
+    /// Number of messages that workers hold.
     pub in_hand: u64,
-    /// When the oldest one that is not worked off was published; none where there is none.
+    /// When the oldest unfinished message was published, milliseconds since 1970. None if the queue has none.
     pub oldest_unix_ms: Option<u64>,
 }
 

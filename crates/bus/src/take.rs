@@ -1,4 +1,4 @@
-//! The task behind a worker that asks for messages and reads them.
+//! The task behind a worker that requests messages and reads them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use crate::pull::{CONNECTION_LOST, Event, Place, Pull, trace_of};
 use crate::streams::stream;
 use crate::worker::{Shared, WorkerOptions, chain, ensure_consumer};
 
-/// The longest pause between two requests where the server keeps no more of them, as a multiple of the first. So many wait before that
-/// nobody is missed, and a thousand that ask twice a second would be a load of their own.
+/// The longest pause between two requests after refusals, as a multiple of the first pause. As many workers wait at the
+/// server as it allows, so an occasional request is enough; a thousand workers that asked twice a second would
+/// themselves load the server.
 const CROWDED_MOST: u32 = 16;
 
-/// Why nothing is asked for any more, where somebody said so.
+/// The reason for a pause that the caller requested with [`Worker::rest`](crate::Worker::rest).
 const RESTING: &str = "resting";
 
-/// Asks for as many messages as there are free slots, and hands over what comes.
+/// Requests as many messages as there are free slots, and passes each arrived message to the worker.
 pub(crate) async fn take<M: Message>(
     shared: Arc<Shared>,
     sender: mpsc::UnboundedSender<Delivery<M>>,
@@ -70,13 +71,14 @@ pub(crate) async fn take<M: Message>(
                 if why.is_none() || why.as_deref() == Some(RESTING) {
                     leave_room(&shared).await;
                 }
-                // It was asked for, and is no failure.
+                // The caller requested the pause; it is no failure.
                 if why.as_deref() == Some(RESTING) {
                     failures = 0;
                     continue;
                 }
-                // Whether it really is, the first request shows. A thousand workers that all made theirs anew would keep a broker
-                // that has just come back from its work for many seconds.
+                // After a lost connection the consumer probably still exists; the first request shows whether it does.
+                // If a thousand workers created their consumers anew, they would occupy a restarted broker for many
+                // seconds.
                 consumer_is_there = why.as_deref() == Some(CONNECTION_LOST);
                 if let Some(why) = why {
                     tracing::info!(subject = options.subject, why, "asking for work anew");
@@ -102,7 +104,7 @@ pub(crate) async fn take<M: Message>(
     }
 }
 
-/// Who has stopped is not one that cannot take work.
+/// Clears the mark of an unusable queue: a worker that has stopped does not count as one that cannot take work.
 struct Able<'a>(&'a Shared);
 
 impl Drop for Able<'_> {
@@ -111,7 +113,7 @@ impl Drop for Able<'_> {
     }
 }
 
-/// One pull, until it is lost (and why) or the worker stops.
+/// Runs one pull. Returns the reason if the pull is lost, or none if the worker stops.
 async fn work<M: Message>(
     shared: &Arc<Shared>,
     pull: &mut Pull,
@@ -128,8 +130,8 @@ async fn work<M: Message>(
         if crowded {
             wanted = 0;
         }
-        // A standing request brings work as soon as there is some; only when it
-        // is used up, or when asking pays, is another one worth a message.
+        // A standing request brings work as soon as there is some. Another request costs a message, so the worker sends
+        // one only if no request stands or if at least half of the slots are free.
         if wanted > 0
             && (pull.outstanding() == 0 || wanted * 2 >= shared.options.slots)
             && let Err(error) = pull.request(wanted).await
@@ -152,7 +154,7 @@ async fn work<M: Message>(
                     *failures = 0;
                     crowd.was_served(shared).await;
                     if let Some(delivery) = accept(shared, message).await {
-                        // The receiver closes only when the worker stops; then the delivery gives itself back.
+                        // The receiver closes only when the worker stops. The delivery is then given back.
                         if let Err(mpsc::error::SendError(delivery)) = sender.send(delivery) {
                             delivery.give_back();
                         }
@@ -175,15 +177,16 @@ async fn work<M: Message>(
     }
 }
 
-/// What a worker does whose requests are too many for the server.
+/// The state of a worker whose requests the server refuses because too many wait.
 ///
-/// A server goes through all waiting requests for each message, so it keeps some only. As many workers as that wait for work; as soon as
-/// one of them has enough, it says so, and one of the others, whichever, takes its place.
+/// A server goes through all waiting requests for each message, so it limits their number. Up to that limit, workers
+/// wait for work at the server. A worker that needs no more work announces the free place, and any one of the refused
+/// workers takes it.
 struct Crowd {
     subject: String,
     pause: Duration,
     refused: u32,
-    /// Not before, where the last request was refused.
+    /// No request before this time, if the last one was refused.
     ask: Option<Instant>,
     room: Option<Subscriber>,
 }
@@ -205,11 +208,12 @@ impl Crowd {
 
     async fn was_refused(&mut self, shared: &Shared) {
         if self.room.is_none() {
-            // One of those that listen hears it. Where it cannot be listened to, time goes by.
+            // One subscriber of the queue group receives each announcement. If the subscription fails, the pause passes
+            // instead.
             let client = shared.bus.client();
             let heard = client.queue_subscribe(self.subject.clone(), "room".to_owned());
             self.room = heard.await.ok();
-            // Somebody may have left room before this one listened.
+            // A place may have been announced before this subscription began, so the worker requests at once.
             if self.room.is_some() {
                 self.ask = None;
                 return;
@@ -226,7 +230,8 @@ impl Crowd {
         self.listen_no_more(shared).await;
     }
 
-    /// Dropped, it would still be the server's choice for a while. What it was told and has not heard is for another one.
+    /// Ends the subscription. Without an explicit end the server could still choose this subscriber for a while.
+    /// Announcements that were received and not read are published again for another worker.
     async fn listen_no_more(&mut self, shared: &Shared) {
         let Some(mut room) = self.room.take() else {
             return;
@@ -241,7 +246,7 @@ impl Crowd {
         self.ask.unwrap_or_else(Instant::now)
     }
 
-    /// There is room. Cancelling it loses nothing.
+    /// Waits for the announcement of a free place. A cancelled call loses nothing.
     async fn heard(&mut self) {
         match &mut self.room {
             Some(room) => drop(room.next().await),
@@ -249,7 +254,7 @@ impl Crowd {
         }
     }
 
-    /// Asks again, or tells another one, as its own request is kept.
+    /// Requests again. If this worker's own request is already kept, announces the place to another worker.
     async fn told(&mut self, shared: &Shared) {
         let waited = self.waits();
         self.listen_no_more(shared).await;
@@ -260,16 +265,17 @@ impl Crowd {
     }
 }
 
-/// Whoever had no room may ask.
+/// Announces a free place to the workers that were refused.
 async fn leave_room(shared: &Shared) {
     let subject = subjects::room(&shared.options.durable);
     let _ = shared.bus.client().publish(subject, Bytes::new()).await;
 }
 
-/// Given out so often, a message that never fails is taken for one that kills whoever has it.
+/// A message without recorded failures that was given out more often than this is assumed to kill each process that
+/// holds it.
 const MOST: u32 = 100;
 
-/// Reads a message. What cannot be read, or was given out too often, goes to the dead letters.
+/// Decodes a message. A message that cannot be decoded, or was given out too often, goes to the dead letters.
 async fn accept<M: Message>(
     shared: &Arc<Shared>,
     message: async_nats::Message,
@@ -327,7 +333,8 @@ async fn accept<M: Message>(
         Err(error) => Err(chain(&error)),
     };
     if let Err(error) = ended {
-        // It comes again after the ack wait, and becomes a dead letter under the same id.
+        // The server gives the message out again after the ack wait, and the message becomes a dead letter under the
+        // same id.
         tracing::warn!(
             subject = ticket.subject,
             sequence,

@@ -1,4 +1,4 @@
-//! Taking work off a queue.
+//! Takes work from a queue.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,27 +25,29 @@ use crate::take::take;
 /// How a worker takes work.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// The work subject. Every worker on it shares the queue.
+    /// The work subject. All workers on the subject share the queue.
     pub subject: String,
-    /// The queue's name, the same for every worker on the subject. Empty derives it from the subject.
+    /// The queue's name, the same for every worker on the subject. If empty, the name is derived from the subject.
     pub durable: String,
-    /// Messages in hand at a time.
+    /// Number of messages in work at a time.
     pub slots: usize,
-    /// Beside them so many that only wait for somebody else ([`Delivery::park`]).
+    /// Number of further messages that may wait for another process at the same time ([`Delivery::park`]).
     pub parked: usize,
-    /// A worker that gives no sign of life for so long has lost its message. It
-    /// gives one every third of this time by itself.
+    /// A worker that gives no sign of life for this time loses its message. The worker gives a sign of life every third
+    /// of this time by itself.
     pub ack_wait: Duration,
-    /// Failed so often in the hands of one process, a message goes to the dead letters. Being interrupted is no failure.
+    /// Number of failures in one process after which a message goes to the dead letters. An interruption is no failure.
     pub max_deliver: u32,
-    /// A message held for longer than this gets no more signs of life: its holder hangs.
+    /// A message that is held for longer than this gets no more signs of life, because its holder is assumed to hang.
     pub hold_limit: Duration,
-    /// How long to wait before the next attempt.
+    /// How long a message waits before the next attempt.
     pub backoff: Backoff,
-    /// The server forgets the queue's consumer when nobody has worked on it for so long; what is in the queue stays. None: never.
+    /// The server deletes the queue's consumer if no worker has used it for this time; the messages of the queue stay.
+    /// None: never.
     pub forget_after: Option<Duration>,
-    /// The server keeps so many requests for work of a queue. Whose request it does not keep asks again after so long, then after twice as
-    /// long each time, and at once where another worker says that it left room.
+    /// The server keeps a limited number of requests for each queue. A worker whose request was refused requests again
+    /// after this time, then after a pause that doubles each time, and at once if another worker announces a free
+    /// place.
     pub crowded_pause: Duration,
 }
 
@@ -103,7 +105,7 @@ impl WorkerOptions {
     }
 }
 
-/// What the consumer of a work subject is called.
+/// The name of the consumer of a work subject.
 pub fn durable(subject: &str) -> String {
     let letter = |c: char| match c {
         c if c.is_ascii_alphanumeric() || c == '-' || c == '_' => c,
@@ -112,7 +114,7 @@ pub fn durable(subject: &str) -> String {
     subject.trim_end_matches(".*").chars().map(letter).collect()
 }
 
-/// What worker, deliveries and the two background tasks share.
+/// The state that the worker, its deliveries and the two background tasks share.
 pub(crate) struct Shared {
     pub bus: Bus,
     pub options: WorkerOptions,
@@ -120,12 +122,12 @@ pub(crate) struct Shared {
     next_key: AtomicU64,
     pub freed: Notify,
     naks: mpsc::UnboundedSender<(Subject, Duration)>,
-    /// Told when nothing is in hand any more.
+    /// Notified when no message is held any more.
     idle: Arc<Notify>,
     all_held: Arc<AtomicUsize>,
-    /// Sends acknowledgements.
+    /// Sends the acknowledgements.
     pub acknowledger: Acknowledger,
-    /// Until when nothing is taken.
+    /// The time until which the worker takes nothing.
     rest: watch::Sender<Option<Instant>>,
 }
 
@@ -176,35 +178,35 @@ impl Shared {
         self.freed.notify_one();
     }
 
-    /// Gives a message back from where nobody can wait.
+    /// Gives a message back from code that cannot wait.
     pub(crate) fn nak(&self, reply: Subject, delay: Duration) {
-        // Without a keeper the message comes back by itself after the ack wait.
+        // If the keeper has ended, the server gives the message out again after the ack wait.
         let _ = self.naks.send((reply, delay));
     }
 
-    /// Failures of this process at a message.
+    /// Number of failures of this process at a message.
     pub(crate) fn failures(&self, sequence: u64) -> u32 {
         self.bus.failures().of(&self.options.durable, sequence)
     }
 
-    /// Counts one more.
+    /// Counts one more failure.
     pub(crate) fn failed(&self, sequence: u64) {
         self.bus.failures().add(&self.options.durable, sequence);
     }
 
-    /// A message left its queue.
+    /// Forgets the failures of a message that left its queue.
     pub(crate) fn settled(&self, sequence: u64) {
         self.bus.failures().forget(&self.options.durable, sequence);
     }
 
-    /// Waits until something is not to be taken any more.
+    /// Waits until [`Worker::rest`] is called.
     pub(crate) async fn rests(&self) {
         let mut rest = self.rest.subscribe();
-        // It lives as long as `self` does.
+        // The sender lives as long as `self`, so this cannot fail.
         let _ = rest.wait_for(Option::is_some).await;
     }
 
-    /// Waits until something may be taken again.
+    /// Waits until the worker may take messages again.
     pub(crate) async fn rested(&self) {
         let mut rest = self.rest.subscribe();
         loop {
@@ -213,7 +215,7 @@ impl Shared {
             };
             tokio::select! {
                 () = tokio::time::sleep_until(until) => {}
-                // It may have been told to rest for longer, or for less long. It lives as long as `self` does.
+                // A later call may have set a longer or a shorter pause. The sender lives as long as `self`.
                 _ = rest.changed() => continue,
             }
             self.rest.send_if_modified(|rest| {
@@ -233,7 +235,7 @@ impl Shared {
         self.options.slots.saturating_sub(counted)
     }
 
-    /// Whom to tell that their messages are still worked on.
+    /// The reply subjects of the messages that get a sign of life now.
     fn alive(&self) -> Vec<Subject> {
         let mut alive = Vec::new();
         for held in self.held().values_mut() {
@@ -253,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Takes messages off one queue, never more than it has slots.
+/// Takes messages from one queue, never more than it has slots.
 pub struct Worker<M> {
     shared: Arc<Shared>,
     stop: CancellationToken,
@@ -283,7 +285,7 @@ impl Bus {
             acknowledger: Acknowledger::start(self),
             rest: watch::Sender::new(None),
         });
-        // Wrong options or a missing stream shall fail here and not in the background.
+        // Wrong options or a missing stream must fail here and not in the background.
         ensure_consumer(&shared).await?;
         let stop = self.stop().child_token();
         let (sender, deliveries) = mpsc::unbounded_channel();
@@ -310,8 +312,7 @@ impl Bus {
 }
 
 impl<M> Worker<M> {
-    /// The next message; none once the worker is closed or the bus drained.
-    /// Cancelling it loses nothing.
+    /// The next message. None once the worker is closed or the bus is drained. A cancelled call loses nothing.
     pub async fn next(&mut self) -> Option<Delivery<M>> {
         loop {
             let delivery = tokio::select! {
@@ -325,19 +326,19 @@ impl<M> Worker<M> {
             if !delivery.is_stale() {
                 return Some(delivery);
             }
-            // The server was lost before anybody began with this one. It may
-            // know nothing of having given it out, and gives it out again.
+            // The connection was lost before work on this message began. The server may have forgotten this delivery
+            // and may give the message out again.
             delivery.give_back();
         }
     }
 
-    /// Messages in hand, those waiting for [`Worker::next`] included.
+    /// Number of held messages, including those that wait for [`Worker::next`].
     pub fn held(&self) -> usize {
         self.shared.held().len()
     }
 
-    /// Takes nothing for so long, from now on, whatever it was told before. What was taken and not yet returned goes back to the queue
-    /// at once.
+    /// Takes nothing for `time` from now on. Replaces an earlier pause. Messages that were taken and not yet returned
+    /// go back to the queue at once.
     pub fn rest(&mut self, time: Duration) {
         self.shared.rest.send_replace(Some(Instant::now() + time));
         while let Ok(delivery) = self.deliveries.try_recv() {
@@ -345,7 +346,7 @@ impl<M> Worker<M> {
         }
     }
 
-    /// Takes no more. What was taken and not yet returned goes back to the queue at once.
+    /// Takes no more messages. Messages that were taken and not yet returned go back to the queue at once.
     pub fn close(&mut self) {
         self.stop.cancel();
         self.give_back();
@@ -365,8 +366,9 @@ impl<M> Drop for Worker<M> {
     }
 }
 
-/// Requests that wait at a queue at a time. Whenever a message comes into an empty queue the server goes through all that wait, so a farm of idle nodes
-/// would slow down each hand-over; those that find no place ask again within a second, and as some get work others come in.
+/// Number of requests that may wait at a queue. For each message that comes into an empty queue the server goes through
+/// all waiting requests, so many idle nodes would slow down each delivery. A worker whose request was refused asks
+/// again within a second, and gets a place as other workers get work.
 const MOST_WAITING: i64 = 128;
 
 pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
@@ -376,8 +378,8 @@ pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
         filter_subject: options.subject.clone(),
         ack_policy: AckPolicy::Explicit,
         ack_wait: options.ack_wait,
-        // Attempts are counted here: a message that the server counted out would
-        // stay in the queue for ever, and nobody would know why.
+        // `take::accept` limits the attempts. If the server limited them, a message over the limit would stay in
+        // the queue for ever without a reason.
         max_deliver: -1,
         max_ack_pending: 65_536,
         max_waiting: MOST_WAITING,
@@ -414,8 +416,8 @@ pub(crate) async fn ensure_consumer(shared: &Shared) -> Result<()> {
     })
 }
 
-/// Tells the server which messages are still worked on, and passes on what
-/// dropped deliveries say. Outlives the taking until nothing is in hand.
+/// Tells the server which messages are still in work, and sends the answers of dropped deliveries. Runs after the
+/// taking has ended until no message is held.
 struct Keeper {
     shared: Weak<Shared>,
     bus: Bus,
@@ -438,7 +440,7 @@ impl Keeper {
             }
             tokio::select! {
                 nak = naks.recv() => {
-                    // The last worker and delivery are gone.
+                    // The last worker and the last delivery are gone.
                     let Some((reply, delay)) = nak else { return };
                     let _ = self.bus.client().publish(reply, AckKind::Nak(Some(delay)).into()).await;
                 }
@@ -455,7 +457,7 @@ impl Keeper {
     }
 }
 
-/// An error and what caused it, on one line.
+/// The text of an error and of its causes, on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

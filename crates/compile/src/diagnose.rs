@@ -1,4 +1,4 @@
-//! What a compiler's end means and says.
+//! The interpretation of a compiler's exit and messages.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use super::{LARGEST_OBJECT, succeeded};
 
 /// Most bytes of diagnostics that are kept.
 const KEPT: usize = 2048;
-/// A process that gets less than one part in so many of the time does not want more: even on a busy machine others
-/// leave it more than that.
+/// A process that uses less than 1/50 of the elapsed time is waiting and not working: even on a busy machine, other
+/// processes leave it a larger share.
 const IDLE: u32 = 50;
-/// No more than this share of its processor time is left to a process that was killed for using it up.
+/// A killed process that used more than this share of its processor time was killed because of that limit.
 const USED_UP: f64 = 0.9;
 
-/// What a process of the compiler was allowed, and what there was when it had ended.
+/// The limits of a compiler process, and the disk space left when the process had ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
-    /// Processor time.
+    /// Limit on processor time.
     pub cpu: Duration,
-    /// Memory.
+    /// Limit on memory, in bytes.
     pub memory_bytes: u64,
-    /// Space left in the folder that it writes its result to; none where that is not known.
+    /// Space left in the output folder, in bytes; none where it is unknown.
     pub room_bytes: Option<u64>,
 }
 
-/// The warnings of a successful compilation, or why it failed.
+/// Returns the warnings of a successful compilation, or the reason of a failure.
 pub(super) fn judge(
     ended: &Finished,
     problem: &Problem,
@@ -81,7 +81,7 @@ pub(super) fn judge(
     ))
 }
 
-/// Does a C++ compiler say here that the entry was declared with other types or another linkage?
+/// True if a C++ compiler reports in this line that the entry was declared with other types or another linkage.
 fn redeclares(line: &str, entry: &str) -> bool {
     const WORDS: [&str; 5] = [
         "conflicting declaration of C function",
@@ -94,13 +94,13 @@ fn redeclares(line: &str, entry: &str) -> bool {
         let mut words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         words.any(|word| word == entry)
     };
-    // clang does not name the function in the last of these.
+    // clang's message for the last of these texts does not name the function.
     line.contains("error:")
         && WORDS.iter().any(|words| line.contains(words))
         && (names() || line.contains(WORDS[4]))
 }
 
-/// Why preprocessing failed, if it did.
+/// Returns an error with the reason if preprocessing failed.
 pub(super) fn preprocessed(
     ended: &Finished,
     language: Language,
@@ -118,7 +118,7 @@ pub(super) fn preprocessed(
     ))
 }
 
-/// Ends that say nothing about the source's meaning.
+/// Failures that do not concern the source's meaning: exhausted limits, signals and a full disk.
 fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure> {
     let seconds = format!(
         "{:.1} s of processor time in {:.0} s",
@@ -174,7 +174,7 @@ fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure
             ),
         ));
     }
-    // One of the compiler's own processes, of which the first one tells.
+    // A child process of the compiler was killed, and the driver reports that.
     if said.contains("Killed signal terminated") {
         return Err(killed(ended, said, allowed));
     }
@@ -209,13 +209,13 @@ fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure
     }
 }
 
-/// A limit that the source drove the compiler to.
+/// The failure for a limit that the compiler exceeded because of the source.
 fn limit(what: &str, said: &str) -> Failure {
     Failure::candidate(CandidateFault::CompileLimit, with_words(what, said))
 }
 
-/// Killed, by the kernel or by a person. The kernel does it for processor time and memory that the compiler may not use,
-/// and as well for memory that the machine does not have.
+/// The failure for a compiler that SIGKILL ended. The kernel sends that signal when the compiler exceeds its processor
+/// time or memory, and also when the machine runs out of memory; a person may have sent it as well.
 fn killed(ended: &Finished, said: &str, allowed: &Allowed) -> Failure {
     if ended.cpu.as_secs_f64() > USED_UP * allowed.cpu.as_secs_f64() {
         return limit("the compiler needed more time than it may", said);
@@ -229,7 +229,7 @@ fn killed(ended: &Finished, said: &str, allowed: &Allowed) -> Failure {
     )
 }
 
-/// What happened, and the first thing the compiler said of the source.
+/// The text `what`, with the compiler's first message about the source.
 fn with_words(what: &str, said: &str) -> String {
     let first = |kind: &str| said.lines().find(|line| line.contains(kind));
     match first("error:").or_else(|| first("warning:")) {
@@ -238,10 +238,10 @@ fn with_words(what: &str, said: &str) -> String {
     }
 }
 
-/// The first error and what the compiler shows of the place, cut.
+/// The first error and the source excerpt that the compiler prints with it, cut.
 fn first(said: &str, file: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
-    // gfortran shows the place first, and then says what is wrong with it.
+    // gfortran prints the excerpt first and the error after it.
     let of_fortran = |l: &str| l.starts_with("Error:") || l.starts_with("Fatal Error:");
     let is_error =
         |l: &str| l.contains("error:") || l.contains("undefined reference") || of_fortran(l);
@@ -265,7 +265,8 @@ fn first(said: &str, file: &str) -> String {
     cut(&text)
 }
 
-/// Compilers show the source as it is, whatever a terminal makes of it.
+/// Cuts a text and replaces the characters that a terminal would interpret: a compiler's messages quote the source
+/// literally.
 fn cut(text: &str) -> String {
     harmless(text, KEPT)
 }
@@ -291,7 +292,7 @@ mod tests {
         room_bytes: Some(1 << 40),
     };
 
-    /// The candidate's fault, or the infrastructure's.
+    /// True if the candidate is at fault, or the infrastructure's cause.
     fn blamed(
         end: &Finished,
         said: &str,
@@ -309,7 +310,7 @@ mod tests {
         use CandidateFault::CompileLimit;
         use InfrastructureCause::{Compiler, Resources};
         for (exit, cpu_seconds, expected) in [
-            // Of a minute: it waits for something, or others took the rest.
+            // 1 s of a minute: the compiler waits for something, or other processes took the rest.
             (Exit::WallTimeout, 1, Err(Compiler)),
             (Exit::WallTimeout, 2, Err(Resources)),
             (Exit::WallTimeout, 9, Ok(CompileLimit)),

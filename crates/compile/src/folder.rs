@@ -9,7 +9,7 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::LARGEST_OBJECT;
 
-/// Names inside the jail.
+/// File names inside the jail.
 pub(super) const FOLDER: &str = "/source";
 pub(super) const PRELUDE: &str = "entry.h";
 pub(super) const EXPORTS: &str = "exports.map";
@@ -18,7 +18,7 @@ pub(super) const OUTPUT: &str = "kernel.i";
 pub(super) const PADDING: &str = "padding.s";
 pub(super) const RUNTIME_OBJECT: &str = "runtime.o";
 
-/// What a source is called, which tells compilers its language.
+/// The file name of a source; compilers derive the language from it.
 pub fn source_name(language: Language) -> &'static str {
     match language {
         Language::C => "kernel.c",
@@ -28,13 +28,13 @@ pub fn source_name(language: Language) -> &'static str {
     }
 }
 
-/// The files, on the host; the jail may write here.
+/// The folder of the files, on the host. The jail may write to it.
 pub(super) struct Folder {
     folder: tempfile::TempDir,
 }
 
 impl Folder {
-    /// With everything of the problem's that a program is built with.
+    /// Makes a folder with the source and all files of the problem that the build needs.
     pub fn new(
         scratch: &Path,
         language: Language,
@@ -49,7 +49,7 @@ impl Folder {
         Ok(made)
     }
 
-    /// With a source and what is put before it.
+    /// Makes a folder with a source and the text that is included before it.
     pub fn with(
         scratch: &Path,
         language: Language,
@@ -77,7 +77,7 @@ impl Folder {
 
     pub fn read(&self, name: &str) -> Result<Vec<u8>, Failure> {
         let path = self.path().join(name);
-        // Not through a link: what is in this folder comes out of the jail.
+        // Symbolic links are refused, because the jailed compiler wrote this folder.
         let plain =
             fs::symlink_metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST_OBJECT);
         if !plain {
@@ -94,13 +94,13 @@ impl Folder {
     }
 }
 
-/// The entry's declaration, so that a program with another one does not build. In C++ it also says that its name is that of C:
-/// a definition with the same parameters then needs no `extern "C"` of its own.
+/// The entry's declaration, so that a program with a conflicting definition does not build. In C++ the declaration also
+/// gives the entry C linkage: a definition with the same parameters then needs no `extern "C"`.
 fn prelude(language: Language, problem: &Problem) -> String {
     let prototype = &problem.entry.prototype;
     match language {
         Language::Cxx => {
-            // A prototype of C may hold a word that C++ does not have.
+            // A C prototype may contain the word `restrict`, which C++ does not have.
             let words = tokens(prototype).into_iter().map(|token| match token.text {
                 "restrict" => "__restrict__",
                 word => word,

@@ -1,13 +1,11 @@
-//! Builds a program once more with a sanitizer in it, as an executable with a driver of ours.
+//! Builds a program once more, as an executable with a sanitizer and a driver of ours.
 //!
-//! What is compiled is the preprocessed text of the plain build, so that no macro
-//! tells the two apart; and of its names only the entry's is left, so that it can
-//! take none of the sanitizer's and none of the driver's. Fortran is not
-//! preprocessed, so there it is the text itself.
+//! The input is the preprocessed text of the plain build, so no macro can distinguish the two builds. Of the program's
+//! global names, only the entry's is kept, so the program can replace no name of the sanitizer or the driver. Fortran
+//! is not preprocessed; there the input is the source itself.
 //!
-//! What stands for the run-time libraries of C++ and Fortran (`runtime.c`) is
-//! linked here as well, but gives way: memory comes from the sanitizer's own
-//! `operator new`, and what finds something wrong reports it.
+//! The replacement of the run-time libraries of C++ and Fortran (`runtime.c`) is linked here as well, but with weak
+//! symbols: the sanitizer's own `operator new` and its error reports take precedence.
 
 use std::path::Path;
 
@@ -18,55 +16,57 @@ use super::folder::{FOLDER, Folder, OUTPUT, RUNTIME_OBJECT, source_name};
 use super::{Compiler, Unit, succeeded};
 use crate::toolchain::mode_of;
 
-/// What the optimiser knows of a value or an object, and a build with checks need not: by it a program could be another one there.
+/// Built-ins whose value depends on the optimiser's knowledge of a value or an object. A build with checks may know
+/// less, so these built-ins could make the program behave differently there.
 const KNOWN_TO_THE_OPTIMISER: [&str; 3] = [
     "__builtin_constant_p",
     "__builtin_object_size",
     "__builtin_dynamic_object_size",
 ];
 
-/// Names inside the jail.
+/// File names inside the jail.
 const OBJECT: &str = "kernel.o";
 const LOCAL: &str = "local.o";
 const WEAK: &str = "weak.o";
 const PROGRAM: &str = "program";
 
-/// Most bytes of why something was not built.
+/// Most bytes of the reason why a build failed.
 const WHY: usize = 300;
 
-/// What a sanitized program is made of beside the candidate.
+/// The parts of a sanitized program besides the candidate.
 pub struct Instrumentation<'a> {
-    /// Flags that turn the checks on, for the compiler of the program's language.
+    /// Flags that enable the checks, for the compiler of the program's language.
     pub checks: &'a [String],
-    /// Flags for linking, which the C compiler does.
+    /// Flags for linking with the C compiler.
     pub link: &'a [String],
     /// Objects of ours, which are not instrumented ([`Compiler::companion`]).
     pub own: &'a [Companion],
-    /// The program that takes names out of objects.
+    /// The path of `objcopy`, which makes names in objects local or weak.
     pub objcopy: &'a Path,
 }
 
-/// An object of ours that is linked to programs with a sanitizer in them.
+/// An object of ours that is linked to programs with a sanitizer.
 pub struct Companion {
     name: &'static str,
     object: Vec<u8>,
 }
 
-/// A program with a sanitizer in it.
+/// A program that was built with a sanitizer.
 pub struct Instrumented {
     /// The executable.
     pub program: Vec<u8>,
-    /// The candidate's own part of it.
+    /// The candidate's own object.
     pub object: Vec<u8>,
     language: Language,
     folder: Folder,
 }
 
-/// What became of an instrumented build.
+/// The result of an instrumented build.
 pub enum Made {
-    /// It can be run.
+    /// The build succeeded, and the program can be run.
     Built(Box<Instrumented>),
-    /// It cannot be built so, which alone says nothing against the program: it was built without checks.
+    /// The build failed. The failure alone proves nothing against the program, because the program was built without
+    /// checks.
     Unbuilt(String),
 }
 
@@ -74,7 +74,7 @@ impl Compiler {
     /// Builds `source`, which has passed [`Compiler::compile_as`], with a sanitizer.
     ///
     /// # Errors
-    /// An infrastructure failure, or what [`Compiler::compile_as`] would have refused as well.
+    /// An infrastructure failure, or a failure that [`Compiler::compile_as`] would have reported as well.
     pub fn instrument(
         &self,
         language: Language,
@@ -93,7 +93,8 @@ impl Compiler {
             }
         }
         let driver = &unit.driver;
-        // Some intrinsics need constants that only more optimisation shows to be constant.
+        // Some intrinsics require constant arguments that the compiler recognises as constant only at a higher
+        // optimisation level.
         let mut ended = self.run(driver, &folder, &compile_arguments(&unit, how, &["-O1"]))?;
         if !succeeded(&ended) {
             ended = self.run(driver, &folder, &compile_arguments(&unit, how, &[]))?;
@@ -116,7 +117,7 @@ impl Compiler {
         for Companion { name, object } in how.own {
             folder.write(&format!("{name}.o"), object)?;
         }
-        // By the compiler of C: those of other languages would link their libraries.
+        // The C compiler links, because the compilers of other languages would add their libraries.
         let linker = self.toolchain.driver(Language::C)?;
         let ended = self.run(&linker, &folder, &self.link_arguments(&unit, how))?;
         if !succeeded(&ended) {
@@ -130,10 +131,11 @@ impl Compiler {
         })))
     }
 
-    /// Compiles a C file of ours that is linked to instrumented programs. It is the same for all programs of a problem.
+    /// Compiles a C file of ours that is linked to instrumented programs. The object is the same for all programs of a
+    /// problem.
     ///
     /// # Errors
-    /// The infrastructure's only.
+    /// Infrastructure failures only.
     pub fn companion(&self, name: &'static str, text: &str) -> Result<Companion, Failure> {
         let driver = self.toolchain.driver(Language::C)?;
         let folder = Folder::with(&self.sandbox.scratch(), Language::C, text, "")?;
@@ -173,8 +175,8 @@ impl Compiler {
         arguments
     }
 
-    /// The lines of the candidate's source behind addresses of its instrumented program, as far as `addr2line` can tell; it runs
-    /// in the compiler's jail, since what it reads was made of an untrusted source.
+    /// Maps addresses in the instrumented program to lines of the candidate's source, as far as `addr2line` knows them.
+    /// `addr2line` runs in the compiler's jail, because its input was made from an untrusted source.
     pub fn lines(
         &self,
         made: &Instrumented,
@@ -185,7 +187,7 @@ impl Compiler {
         if addresses.is_empty() {
             return nothing();
         }
-        // With the functions that were inlined: an intrinsic's own line tells nobody anything.
+        // Includes inlined functions: the line of an intrinsic lies in a header, and the caller's line is wanted.
         let mut arguments = ["-a", "-i", "-e", PROGRAM].map(str::to_owned).to_vec();
         arguments.extend(addresses.iter().map(|address| format!("{address:#x}")));
         match self.run_tool(addr2line, &made.folder, &arguments) {
@@ -202,7 +204,7 @@ impl Compiler {
     }
 }
 
-/// The first word of a preprocessed text that may tell a build with checks from one without.
+/// The first word of a preprocessed text whose value may differ between a build with checks and one without.
 fn tells_builds_apart(text: &str) -> Option<&'static str> {
     KNOWN_TO_THE_OPTIMISER
         .into_iter()
@@ -218,7 +220,7 @@ fn compile_arguments(unit: &Unit, how: &Instrumentation<'_>, level: &[&str]) -> 
     arguments.extend(["-c", "-o", OBJECT].map(str::to_owned));
     let input: &[&str] = match unit.language {
         Language::C => &[OUTPUT],
-        // By its name alone it would be preprocessed again.
+        // By the file name alone, the compiler would preprocess the text again.
         Language::Cxx => &["-x", "c++-cpp-output", OUTPUT],
         Language::Fortran | Language::Fortran77 => &[source_name(unit.language)],
     };
@@ -226,7 +228,8 @@ fn compile_arguments(unit: &Unit, how: &Instrumentation<'_>, level: &[&str]) -> 
     arguments
 }
 
-/// For each address, which stands before its places, the innermost place in the program itself, whose file is `file`.
+/// For each address, the innermost place in the program itself, whose file is `file`. In `said`, each address stands
+/// before its places.
 fn own_lines(said: &str, file: &str) -> Vec<Option<u32>> {
     let mut lines: Vec<Option<u32>> = Vec::new();
     for line in said.lines() {
@@ -239,7 +242,7 @@ fn own_lines(said: &str, file: &str) -> Vec<Option<u32>> {
     lines
 }
 
-/// The number in `/source/kernel.c:12 (discriminator 3)`; none for lines of other files.
+/// The line number in `/source/kernel.c:12 (discriminator 3)`; none for lines of other files.
 fn own_line(place: &str, file: &str) -> Option<u32> {
     let place = place.strip_prefix(FOLDER).unwrap_or(place);
     let rest = place

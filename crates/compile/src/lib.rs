@@ -1,12 +1,11 @@
 //! The compile stage: from a source to a shared object that may be run.
 //!
-//! Cheapest checks first: size and directives, the user's own text, its
-//! techniques; then the compiler in its jail; then what the object contains.
+//! The cheapest checks come first: size and directives, the user's own text, its techniques; then the compiler in its
+//! jail; then the contents of the object.
 //!
-//! Programs in C++ and Fortran are linked without the run-time libraries of
-//! their languages, which are large, work when they are loaded, and hold kernels
-//! of their own. What remains of them is `runtime.c`: memory, and an end for
-//! what must not happen.
+//! Programs in C++ and Fortran are linked without the run-time libraries of their languages. These libraries are large,
+//! run code when they are loaded, and contain compute kernels. `runtime.c` replaces the small part that programs need:
+//! memory, and an abort for operations that must not happen.
 
 mod diagnose;
 mod folder;
@@ -34,56 +33,56 @@ use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 pub use folder::source_name;
 pub use instrumented::{Companion, Instrumentation, Instrumented, Made};
 
-/// What one process of the compiler may use.
+/// Limit on processor time of one compiler process.
 const CPU: Duration = Duration::from_secs(10);
 
-/// How long a compilation may take on a machine that has other things to do.
+/// Limit on wall-clock time of one compiler process; it allows for a busy machine.
 const WALL: Duration = Duration::from_secs(60);
 
-/// Address space of one process of the compiler.
+/// Limit on address space of one compiler process.
 const MEMORY_BYTES: u64 = 2 << 30;
 
-/// Largest object that is worth reading.
+/// Size limit of an object that is read, in bytes.
 const LARGEST_OBJECT: u64 = 32 << 20;
 
-/// What is left of the run-time libraries of C++ and Fortran, in C.
+/// The replacement of the run-time libraries of C++ and Fortran, in C.
 const RUNTIME: &str = include_str!("runtime.c");
 
-/// A program that was built and may be run.
+/// A program that was built and passed the checks.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The shared object.
     pub object: Vec<u8>,
     /// Techniques found in source and object.
     pub techniques: TechniqueSet,
-    /// Width of the widest vector register in the object, bits; also of what the compiler vectorised itself.
-    /// None where it has none or this machine's code cannot be read.
+    /// Width of the widest vector register in the object, in bits, including code that the compiler vectorised itself.
+    /// None where the object uses no vector register or this machine's code cannot be read.
     pub vector_bits: Option<u32>,
-    /// The compiler's warnings, cut, and what is not known of the program's techniques.
+    /// The compiler's warnings, cut, and a note if some techniques of the program may be undetected.
     pub diagnostics: String,
-    /// Seconds the whole stage took.
+    /// Duration of the whole stage, in seconds.
     pub seconds: f64,
 }
 
-/// What sequences of headers say, by the language that they are read in.
+/// The preprocessed texts of sequences of headers, by the language of the preprocessor.
 type Headers = BTreeMap<(Language, Vec<String>), Arc<str>>;
 
-/// Compiles candidates in a jail. One can be shared among threads.
+/// Compiles candidates in a jail. Several threads may share one.
 pub struct Compiler {
     sandbox: Arc<Sandbox>,
     toolchain: Toolchain,
-    /// What sequences of headers say when nothing is defined before them.
+    /// The texts of sequences of headers when no macro is defined before them.
     headers: Mutex<Headers>,
     cpu: Duration,
     wall: Duration,
-    /// The object of `runtime.c`, once it was needed.
+    /// The object of `runtime.c`; none until a build needs it.
     runtime: Mutex<Option<Arc<[u8]>>>,
 }
 
-/// What a process of the compiler may use.
+/// Limits of a compiler process.
 fn limits(cpu: Duration, wall: Duration) -> Limits {
     Limits {
-        // A busy machine is no candidate's fault: what counts is processor time.
+        // Processor time is the limit that counts: a busy machine is not the candidate's fault.
         wall,
         cpu,
         memory_bytes: MEMORY_BYTES,
@@ -91,22 +90,22 @@ fn limits(cpu: Duration, wall: Duration) -> Limits {
         processes: 32,
         open_files: 128,
         output_bytes: 1 << 20,
-        // gcc recurses deeply on purpose and asks for this much itself.
+        // gcc recurses deeply by design and itself requests this stack size.
         stack_bytes: 64 << 20,
     }
 }
 
-/// What a process of the compiler may use unless something else is said ([`Compiler::within`]).
+/// The default limits of a compiler process; [`Compiler::within`] changes them.
 pub fn usual_limits() -> Limits {
     limits(CPU, WALL)
 }
 
-/// A program that is to be built.
+/// A program to build.
 struct Unit<'a> {
     problem: &'a Problem,
     language: Language,
     driver: Driver,
-    /// Without what says nothing about the program.
+    /// The source without the parts that do not affect the program.
     source: Cow<'a, str>,
 }
 
@@ -123,7 +122,7 @@ impl Compiler {
         }
     }
 
-    /// With other limits than 10 s of processor time and a minute for each process of the compiler.
+    /// Replaces the default limits of 10 s of processor time and one minute for each compiler process.
     #[must_use]
     pub fn within(mut self, cpu: Duration, wall: Duration) -> Self {
         (self.cpu, self.wall) = (cpu, wall);
@@ -135,7 +134,8 @@ impl Compiler {
         &self.toolchain
     }
 
-    /// Checks and compiles `source`, in the language of the problem's candidates, which may use the `permitted` techniques only.
+    /// Checks and compiles `source`, written in the language of the problem's candidates. The source may use only the
+    /// `permitted` techniques.
     ///
     /// # Errors
     /// The candidate's fault with diagnostics that name the line, or an infrastructure failure.
@@ -151,7 +151,7 @@ impl Compiler {
     /// [`Compiler::compile`] for a source in another language.
     ///
     /// # Errors
-    /// The same, and an infrastructure failure where there is no compiler of that language.
+    /// As [`Compiler::compile`], and an infrastructure failure where the compiler of that language is missing.
     pub fn compile_as(
         &self,
         language: Language,
@@ -171,7 +171,7 @@ impl Compiler {
         let object = folder.read_object()?;
         let audit =
             object_audit::audit(&object, &problem.entry.name, language, &problem.forbidden)?;
-        // Under whatever name the source asked for it.
+        // The object shows these techniques under any name that the source used.
         let in_object = [
             (
                 audit.openmp,
@@ -204,10 +204,11 @@ impl Compiler {
         })
     }
 
-    /// Shared objects of a source that has passed [`Compiler::compile_as`], in each of which its code lies elsewhere: behind so many
-    /// bytes that nothing runs. Where code lies alone changes speeds by several percent (Mytkowicz et al., "Producing wrong data
-    /// without doing anything obviously wrong!", 2009). Each is audited. A program can see where it lies, so whoever certifies it
-    /// verifies these objects as well.
+    /// Builds shared objects of a source that has passed [`Compiler::compile_as`], one for each entry of `paddings`. In
+    /// each object, that many bytes, which never execute, precede the program's code. The position of code alone
+    /// changes speeds by several percent (Mytkowicz et al., "Producing wrong data without doing anything obviously
+    /// wrong!", 2009). Each object is audited. A program can detect its position, so a certification must verify these
+    /// objects as well.
     ///
     /// # Errors
     /// As [`Compiler::compile_as`].
@@ -221,7 +222,7 @@ impl Compiler {
         let unit = self.unit(language, problem, source)?;
         let folder = self.folder(&unit)?;
         let mut arguments = build_arguments(&unit);
-        // The linker lays code out in the order of its inputs.
+        // The linker places code in the order of its inputs.
         let own = source_name(language);
         let before_source = arguments.iter().position(|a| a == own).unwrap_or(0);
         arguments.insert(before_source, PADDING.to_owned());
@@ -235,7 +236,7 @@ impl Compiler {
                 let ended = self.run(&unit.driver, &folder, &arguments)?;
                 diagnose::judge(&ended, problem, language, &self.allowed(&folder))?;
                 let object = folder.read_object()?;
-                // It will be loaded like the first one, so it is looked at like that.
+                // This object will be loaded like the first one, so it gets the same audit.
                 object_audit::audit(&object, &problem.entry.name, language, &problem.forbidden)?;
                 Ok(object)
             })
@@ -245,7 +246,7 @@ impl Compiler {
     /// The techniques of a source in the language of the problem's candidates, without building it.
     ///
     /// # Errors
-    /// As [`Compiler::compile`], for what is refused before the compiler is asked.
+    /// As [`Compiler::compile`], for failures that occur before the compiler runs.
     pub fn techniques(&self, problem: &Problem, source: &str) -> Result<TechniqueSet, Failure> {
         let unit = self.unit(problem.language, problem, source)?;
         let scanned = text::first_look(&unit)?;
@@ -266,7 +267,7 @@ impl Compiler {
         })
     }
 
-    /// A folder with everything that a program is built from.
+    /// Makes a folder with all files that the build needs.
     fn folder(&self, unit: &Unit) -> Result<Folder, Failure> {
         let folder = Folder::new(
             &self.sandbox.scratch(),
@@ -280,7 +281,7 @@ impl Compiler {
         Ok(folder)
     }
 
-    /// The object of `runtime.c`. It is ours, so whatever goes wrong with it is no candidate's fault.
+    /// The object of `runtime.c`. The file is part of this crate, so a failure is never the candidate's fault.
     fn runtime(&self) -> Result<Arc<[u8]>, Failure> {
         let mut made = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(object) = &*made {
@@ -322,7 +323,7 @@ impl Compiler {
         self.run_tool(&driver.program, folder, arguments)
     }
 
-    /// What the compiler was allowed that has just written to this folder.
+    /// The limits of the compiler process that has just written to this folder, and the space left there.
     fn allowed(&self, folder: &Folder) -> Allowed {
         Allowed {
             cpu: self.cpu,
@@ -331,7 +332,7 @@ impl Compiler {
         }
     }
 
-    /// Runs a compiler or one of its companions on the files of a folder.
+    /// Runs a compiler or a related tool on the files of a folder.
     fn run_tool(
         &self,
         tool: &Path,
@@ -363,17 +364,17 @@ impl Compiler {
     }
 }
 
-/// Bytes that can still be written to a folder; none where that cannot be found out.
+/// Bytes that can still be written to a folder; none where that is unknown.
 fn room(folder: &Path) -> Option<u64> {
     let space = nix::sys::statvfs::statvfs(folder).ok()?;
-    // Some file systems do not count files.
+    // Some file systems report no number of files.
     if space.files() > 0 && space.files_available() == 0 {
         return Some(0);
     }
     Some(space.blocks_available() * space.fragment_size())
 }
 
-/// The flags under which a program is built and under which its text is looked at.
+/// The flags for building a program and for preprocessing its text.
 fn flags(unit: &Unit) -> Vec<String> {
     let mut flags = unit.driver.flags.clone();
     let mode = MODE.iter().chain(mode_of(unit.language));
@@ -384,7 +385,7 @@ fn flags(unit: &Unit) -> Vec<String> {
 fn build_arguments(unit: &Unit) -> Vec<String> {
     let mut arguments = flags(unit);
     let mut add = |more: &[&str]| arguments.extend(more.iter().map(|a| (*a).to_owned()));
-    // Without start files nothing of the object runs at load time, and there is less to link.
+    // Without start files, no code of the object runs at load time, and the linker has less work.
     add(&["-pipe", "-nostartfiles"]);
     add(&[&format!(
         "-Wl,--as-needed,--build-id=none,-z,now,--version-script={EXPORTS}"
@@ -398,7 +399,7 @@ fn build_arguments(unit: &Unit) -> Vec<String> {
     }
     let version = &unit.driver.version;
     if !version.contains("clang") {
-        // Nothing is compiled at link time, so the plugin for it need not be loaded.
+        // Nothing is compiled at link time, so the compiler need not load the linker plugin.
         add(&["-fno-use-linker-plugin"]);
     } else if names_openmp_folder(version)
         && unit
@@ -407,7 +408,7 @@ fn build_arguments(unit: &Unit) -> Vec<String> {
             .iter()
             .any(|f| f.split('=').next() == Some("-fopenmp"))
     {
-        // An object must not say where libraries are looked for.
+        // An object must not name folders in which the loader searches for libraries.
         add(&["-fno-openmp-implicit-rpath"]);
     }
     if unit.problem.includes.iter().any(|i| i == "math.h") {
@@ -416,14 +417,15 @@ fn build_arguments(unit: &Unit) -> Vec<String> {
     arguments
 }
 
-/// Is it a clang (14 or later) that writes the folder of its OpenMP library into objects unless it is told not to?
+/// True if the compiler is a clang (14 or later), which by default writes the folder of its OpenMP library into
+/// objects.
 fn names_openmp_folder(version: &str) -> bool {
     let number = version.split_once("clang version ").map(|(_, rest)| rest);
     let major = number.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
     major.is_some_and(|major| major >= 14)
 }
 
-/// The installation folder of a compiler that the jail would not show otherwise.
+/// The installation folder of a compiler that lies outside the folders that the jail shows; none for other compilers.
 fn outside_usr(compiler: &Path) -> Option<&Path> {
     let shown = ["/usr", "/bin", "/lib", "/lib64"]
         .iter()
@@ -435,7 +437,7 @@ fn outside_usr(compiler: &Path) -> Option<&Path> {
     }
 }
 
-/// Techniques that only the loop nest shows.
+/// Techniques that only the loop nest reveals.
 const OF_LOOPS: [Technique; 5] = [
     Technique::LoopReorder,
     Technique::Unroll,
@@ -463,7 +465,7 @@ fn check_permitted(
     if let Some(seen) = found.seen.iter().find(|s| !permitted.contains(s.technique)) {
         return refuse(seen.line, seen.technique, &seen.what);
     }
-    // A technique that the problem does not know is no task's to forbid.
+    // A technique that the problem does not list cannot be forbidden by a task.
     let forbidden = |technique: &Technique| {
         problem.techniques.contains(*technique) && !permitted.contains(*technique)
     };
@@ -476,7 +478,7 @@ fn check_permitted(
     Ok(())
 }
 
-/// Did the compiler end in order?
+/// True if the compiler exited with code 0.
 fn succeeded(ended: &Finished) -> bool {
     ended.exit == Exit::Code(0)
 }

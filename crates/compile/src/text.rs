@@ -1,4 +1,4 @@
-//! The compile stage's looks at a program's own text.
+//! Checks of a program's own text in the compile stage.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,15 +10,15 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use super::folder::{Folder, OUTPUT, PRELUDE, source_name};
 use super::{Compiler, Unit, diagnose, flags};
 
-/// What the first look at a source leaves.
+/// The result of the first check of a source.
 pub(super) enum Scanned {
-    /// Lines with directives, for the preprocessor.
+    /// The source's lines with its directives, for the preprocessor.
     Raw(Raw),
-    /// Fortran has no preprocessor here, so that look was all.
+    /// The finished result for Fortran, which is not preprocessed here.
     Fortran(Detected),
 }
 
-/// The first look at a source, for which no process is needed.
+/// The first check of a source, which starts no process.
 pub(super) fn first_look(unit: &Unit) -> Result<Scanned, Failure> {
     if unit.language.is_fortran() {
         let looked = scan::check_fortran(&unit.source, unit.problem, unit.language)?;
@@ -32,7 +32,8 @@ pub(super) fn first_look(unit: &Unit) -> Result<Scanned, Failure> {
 }
 
 impl Compiler {
-    /// Looks at the program's own text. `folder` is where the preprocessor works, if there is one already.
+    /// Checks the program's own text and detects its techniques. `folder` is the folder for the preprocessor; if none,
+    /// a new one is made when needed.
     pub(super) fn techniques_of(
         &self,
         unit: &Unit,
@@ -74,7 +75,7 @@ impl Compiler {
         Ok(found.user)
     }
 
-    /// Has the real preprocessor work; its output stays in the folder.
+    /// Runs the real preprocessor; its output stays in the folder.
     pub(super) fn preprocessed(
         &self,
         unit: &Unit,
@@ -94,7 +95,7 @@ impl Compiler {
         ))
     }
 
-    /// A macro of the candidate must not change what a header says: the header's text is not scanned.
+    /// Refuses a program whose macros change a header's text, because that text is not scanned.
     fn check_headers(&self, unit: &Unit, raw: &Raw, found: &Preprocessed) -> Result<(), Failure> {
         let mut prefix = Vec::new();
         for line in &raw.lines {
@@ -104,7 +105,8 @@ impl Compiler {
                 prefix.push(format!("#{define}"));
             }
         }
-        // Headers of C++ include the next one of their own name: which that is depends on how they were found themselves.
+        // C++ headers include the next header of the same name, and that choice depends on how the first header was
+        // found. They are therefore included by name.
         let include = |path: &String| match (unit.language, path.rsplit('/').next()) {
             (Language::Cxx, Some(name)) => format!("#include <{name}>"),
             _ => format!("#include \"{path}\""),

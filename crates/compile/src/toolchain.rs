@@ -1,4 +1,4 @@
-//! The compilers candidates are built with, and what they say of themselves.
+//! The compilers that build candidates, and their versions.
 
 mod ask;
 mod names;
@@ -13,61 +13,63 @@ use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 
 pub use ask::{Answer, ask as answer};
 
-/// A compiler with those of its family, their versions, and the flags of one problem.
+/// A C compiler, the other compilers of its family, their versions, and the flags for one problem.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
-    /// The C compiler's path on this machine. Whatever language candidates are in, it builds the problem's own programs.
+    /// The C compiler's path on this machine. It builds the problem's own programs, whatever the candidates' language.
     pub compiler: PathBuf,
-    /// The first line of what it says of its version.
+    /// The first line of the C compiler's version text.
     pub version: String,
-    /// The first line of what its linker says of its version.
+    /// The first line of the linker's version text.
     pub linker: String,
     /// The flags for C.
     pub flags: Vec<String>,
-    /// Digest of all that decides what becomes of a candidate in the problem's language: versions of compilers and linker,
-    /// flags, and everything the compiler defines under them, so what `-march=native` means here.
+    /// Digest of everything that determines the result of a build in the problem's language: the versions of compilers
+    /// and linker, the flags, and all macros that the compiler defines under these flags. The macros show what
+    /// `-march=native` means on this machine.
     pub fingerprint: Digest,
     /// Every macro that is defined before the first line of a C program.
     pub macros: BTreeSet<String>,
-    /// What builds programs in other languages, or why there is nothing that does.
+    /// The drivers of other languages, or the reason why a driver is missing.
     others: BTreeMap<Language, Result<Driver, String>>,
 }
 
-/// Whether a compiler that was named is there.
+/// The state of a compiler on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It is.
+    /// The compiler exists.
     There,
-    /// There is a file at its path that cannot be executed.
+    /// A file exists at the path, but it cannot be executed.
     NotExecutable,
-    /// It is not, and its name is that of one that can be installed.
+    /// The compiler is missing, and a package provides one of that name.
     Installable {
-        /// The packages of Debian and Ubuntu that bring it.
+        /// The Debian and Ubuntu packages that provide it.
         packages: String,
     },
-    /// Nothing is at its path, or no compiler is called like that.
+    /// No file exists at the path, or the name is not that of any compiler.
     Nowhere,
 }
 
-/// What builds programs of one language.
+/// The compiler for programs of one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// Its path on this machine.
+    /// The compiler's path on this machine.
     pub program: PathBuf,
-    /// The first line of what it says of its version.
+    /// The first line of the compiler's version text.
     pub version: String,
     /// The flags for this language.
     pub flags: Vec<String>,
 }
 
-/// Flags under which a candidate is built that are not the problem's. They define macros (`__PIC__`, and not `__PIE__`), so whoever looks
-/// at a candidate's text must look under them, too: else it could show one text and build another.
+/// Flags for building candidates that do not come from the problem. They change predefined macros (`__PIC__` defined,
+/// `__PIE__` not), so the check of a candidate's text must use them, too. Otherwise a candidate could show one text to
+/// the check and build another.
 pub const MODE: [&str; 2] = ["-shared", "-fPIC"];
 
-/// The same for one language. A candidate in C++ finds no run-time library: an exception would need one, and so would asking
-/// for types; nor are there threads that could meet at a static variable.
+/// Flags as [`MODE`], for one language. A C++ candidate is built without a run-time library. Exceptions and run-time
+/// type information would need that library. Static variables need no guards, because no two threads initialise one.
 ///
-/// What time it is says nothing: a program is built more than once, and must be the same each time.
+/// The date and time macros have fixed values: a program is built more than once, and every build must be identical.
 pub fn mode_of(language: Language) -> &'static [&'static str] {
     match language {
         Language::C => &[
@@ -85,20 +87,22 @@ pub fn mode_of(language: Language) -> &'static [&'static str] {
             "-D__TIME__=\"00:00:00\"",
             "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
         ],
-        // Whatever other flags say: the scan reads these forms, and no preprocessor's output.
+        // These flags override others, because the scan assumes these source forms and reads no preprocessor output.
         Language::Fortran => &["-ffree-form", "-nocpp"],
         Language::Fortran77 => &["-ffixed-form", "-nocpp"],
     }
 }
 
 impl Toolchain {
-    /// Finds the compiler and asks it for its version and its macros under the problem's flags.
+    /// Finds the compiler and queries its version and its macros under the problem's flags.
     ///
-    /// `compiler` is a name on the PATH or a path; `gcc` if none. Compilers of other languages are those of its family:
-    /// g++ and gfortran beside gcc, clang++ beside clang, for which gfortran stands in where Fortran is concerned.
+    /// `compiler` is a name on the PATH or a path; `gcc` if none. The compilers of other languages come from the same
+    /// family: g++ and gfortran for gcc, clang++ for clang. clang has no Fortran compiler here, so gfortran is used
+    /// with it.
     ///
     /// # Errors
-    /// An infrastructure failure that says what to install, also where the compiler of the problem's language is missing.
+    /// An infrastructure failure that names the package to install, also where the compiler of the problem's language
+    /// is missing.
     pub fn detect(compiler: Option<&str>, problem: &Problem) -> Result<Self, Failure> {
         let name = names::for_c(compiler.unwrap_or("gcc"));
         let compiler = find(&name).ok_or_else(|| {
@@ -148,7 +152,7 @@ impl Toolchain {
         })
     }
 
-    /// Is there a compiler of this name, or could there be one?
+    /// Reports whether a compiler of this name exists or can be installed.
     pub fn presence(compiler: &str) -> Presence {
         let name = names::for_c(compiler);
         match find(&name) {
@@ -176,7 +180,7 @@ impl Toolchain {
         names.into_iter().collect()
     }
 
-    /// Is there a program of this name that answers, but not as a C compiler does?
+    /// True if a program of this name exists and answers, but not as a C compiler does.
     pub fn is_no_compiler(compiler: &str) -> bool {
         let Some(program) = find(&names::for_c(compiler)) else {
             return false;
@@ -184,21 +188,21 @@ impl Toolchain {
         let question = ["-dM", "-E", "-x", "c", "/dev/null"].map(str::to_owned);
         match ask(&program, &question) {
             Ok(macros) => !macros.contains("#define __STDC__"),
-            // One that hangs or does not start has said nothing, and will be met again.
+            // A program that hangs or cannot be started gave no answer; a later step reports that failure.
             Err(Failure::Infrastructure { detail, .. }) => detail.contains("` failed: "),
             Err(_) => false,
         }
     }
 
-    /// Why the compiler does not take the problem's flags, in its own words; none where it does, or where it is not there to
-    /// be asked.
+    /// The compiler's message that refuses the problem's flags; none where the compiler accepts them or cannot be
+    /// queried.
     pub fn refusal_of_flags(compiler: &str, problem: &Problem) -> Option<String> {
         let compiler = find(&names::for_c(compiler))?;
         version(&compiler).ok()?;
         match dump(&compiler, &problem.flags_for(Language::C), Language::C) {
             Ok(_) => None,
             Err(Failure::Infrastructure { detail, .. }) => {
-                // One that hangs or does not start has refused nothing, and will be met again.
+                // A compiler that hangs or cannot be started has refused nothing; a later step reports that failure.
                 let (_, said) = detail.split_once("` failed: ")?;
                 let error = said.lines().find(|line| line.contains("error"));
                 Some(error.or(said.lines().next())?.to_owned())
@@ -207,10 +211,10 @@ impl Toolchain {
         }
     }
 
-    /// What builds programs in `language`.
+    /// The compiler for programs in `language`.
     ///
     /// # Errors
-    /// An infrastructure failure that says what to install.
+    /// An infrastructure failure that names the package to install.
     pub fn driver(&self, language: Language) -> Result<Driver, Failure> {
         match self.others.get(&language) {
             None => Ok(Driver {
@@ -223,7 +227,7 @@ impl Toolchain {
         }
     }
 
-    /// The compilers of other languages that are here, one line each: language, version and flags.
+    /// The compilers of other languages on this machine, one line each: language, version and flags.
     pub fn others(&self) -> Vec<String> {
         let found = self.others.iter().filter_map(|(language, driver)| {
             let driver = driver.as_ref().ok()?;
@@ -234,7 +238,7 @@ impl Toolchain {
     }
 }
 
-/// The driver of another language than C beside the C compiler of this name, or why there is none.
+/// The driver of a language other than C that belongs to the C compiler of this name, or the reason why it is missing.
 fn driver(compiler: &str, language: Language, problem: &Problem) -> Result<Driver, String> {
     let wanted = names::drivers(compiler, language);
     let Some(program) = wanted.iter().find_map(|name| find(name)) else {
@@ -257,7 +261,7 @@ fn driver(compiler: &str, language: Language, problem: &Problem) -> Result<Drive
     })
 }
 
-/// The first line of what a program says of its version.
+/// The first line of a program's version text.
 fn version(program: &Path) -> Result<String, Failure> {
     let said = ask(program, &["--version".to_owned()])?;
     Ok(said.lines().next().unwrap_or_default().trim().to_owned())
@@ -278,7 +282,7 @@ fn linker(compiler: &Path) -> Result<String, Failure> {
     version(&program)
 }
 
-/// Everything that is defined before the first line of a program.
+/// All macros that are defined before the first line of a program.
 fn dump(program: &Path, flags: &[String], language: Language) -> Result<String, Failure> {
     let mut arguments = flags.to_vec();
     arguments.extend(
@@ -295,7 +299,7 @@ fn dump(program: &Path, flags: &[String], language: Language) -> Result<String, 
     ask(program, &arguments)
 }
 
-/// Macros that a dump does not list.
+/// Predefined macros that the compiler's dump does not list.
 const DYNAMIC: &[&str] = &[
     "__FILE__",
     "__LINE__",
@@ -325,7 +329,7 @@ fn failure(detail: String) -> Failure {
     Failure::infrastructure(InfrastructureCause::Compiler, detail)
 }
 
-/// A program on the PATH, or at a path.
+/// Finds a program on the PATH, or at a path.
 pub fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Path::new(name).is_file().then(|| name.into());

@@ -1,7 +1,8 @@
-//! Programs with their code at other places, for certified numbers.
+//! Programs with other code layouts, for certified numbers.
 //!
-//! A program can see where its code lies. So what is certified is what was audited and verified at each of the places, not what was
-//! somewhere else: else it could be right where it is verified and fast where it is certified.
+//! A program can see the address of its code. Therefore every layout that is certified was itself audited and verified.
+//! Otherwise a program could be right at the address where it is verified and fast at the address where it is
+//! certified.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +13,7 @@ use flopsmith_protocol::Failure;
 
 use crate::random;
 
-/// Builds programs with their code at other places and verifies them there.
+/// Builds programs with other code layouts and verifies each layout.
 pub struct VerifiedLayouts {
     compiler: Arc<Compiler>,
     verifier: Mutex<Verifier>,
@@ -30,7 +31,7 @@ impl VerifiedLayouts {
     /// # Errors
     /// As [`Compiler::layouts`], and those of a verification.
     pub fn of(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
-        // After a panic it begins anew with every program.
+        // The verifier may be used after a panic: it begins anew with every program.
         let mut verifier = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
         verified(
             &self.compiler,
@@ -42,7 +43,7 @@ impl VerifiedLayouts {
     }
 }
 
-/// Objects of a source that was compiled before, each of which is right.
+/// Objects of a source that was compiled before, each of which passed the verification.
 ///
 /// # Errors
 /// As [`Compiler::layouts`], and those of a verification.
@@ -62,7 +63,8 @@ pub fn verified(
     Ok(objects)
 }
 
-/// What is wrong at this place only would puzzle whoever has seen the program being right.
+/// Adds to a failure that it occurred at another layout. Without this, the failure would puzzle an engineer who saw the
+/// program pass before.
 fn elsewhere(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::candidate(

@@ -1,11 +1,9 @@
-//! The one pipeline: a candidate in, a verdict out.
+//! The evaluation pipeline: takes a candidate and returns a verdict.
 //!
-//! [`Evaluator`] has the stages of one machine for one problem. Roles on the
-//! bus take its stages one by one ([`Evaluator::compiler`],
-//! [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]);
-//! everybody else calls [`Evaluator::evaluate`], or [`Evaluator::prepare`] and
-//! [`Prepared::time`] where a program is timed more than once. No bus, no
-//! settings of runs, no files but those of compiler and jail.
+//! [`Evaluator`] has the stages of one machine for one problem. Roles on the bus call its stages one by one
+//! ([`Evaluator::compiler`], [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]); all other callers use
+//! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
+//! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
 
 mod layouts;
 mod prepared;
@@ -28,19 +26,19 @@ use prepared::Elsewhere;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
 
-/// Why there is no pipeline.
+/// Why the pipeline cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for cannot be had: it is wrong usage.
+    /// The caller asked for something that is not available: wrong usage.
     #[error("{0}")]
     Input(String),
-    /// A stage cannot work here.
+    /// A stage cannot work on this machine.
     #[error(transparent)]
     Stage(#[from] Failure),
 }
 
 impl Error {
-    /// Has whoever asked to ask for something else?
+    /// True if the caller has to ask for something else.
     pub fn is_of_the_input(&self) -> bool {
         matches!(self, Error::Input(_))
     }
@@ -59,15 +57,17 @@ pub struct Evaluator {
     pub toolchain: Toolchain,
     /// Compile stage.
     pub compiler: Arc<Compiler>,
-    /// What looks at programs once more before they count; none where that was not asked for.
+    /// Checks programs once more before they count; none if the caller did not ask for that.
     pub sanitizers: Option<Arc<Sanitizers>>,
 }
 
 impl Evaluator {
-    /// Finds the compiler, and holds the problem's definition against itself. Candidates run in `sandbox`, called by `harness`.
+    /// Finds the compiler, and checks that the problem's definition is consistent. Candidates run in `sandbox`;
+    /// `harness` calls them.
     ///
     /// # Errors
-    /// [`Error::Input`] where `compiler` is none or the definition is not sound; what keeps the compiler from working.
+    /// [`Error::Input`] if `compiler` is no compiler or the definition is not sound; [`Error::Stage`] if the compiler
+    /// does not work.
     pub fn new(
         problem: Arc<Problem>,
         compiler: &str,
@@ -99,7 +99,7 @@ impl Evaluator {
         })
     }
 
-    /// Has programs that are timed with `threads` threads looked at with sanitizers before they count.
+    /// Adds sanitizers, which check programs that are timed with `threads` threads before they count.
     pub fn with_sanitizers(mut self, threads: u32) -> Self {
         self.sanitizers = Some(Arc::new(Sanitizers::new(
             Arc::clone(&self.sandbox),
@@ -110,10 +110,10 @@ impl Evaluator {
         self
     }
 
-    /// Holds the problem's reference against itself.
+    /// Checks the problem's reference and definition: compiles and calls the reference, see [`soundness::examine`].
     ///
     /// # Errors
-    /// What keeps its programs from running here.
+    /// The failure that keeps the problem's programs from running here.
     pub fn examine(&self) -> Result<Examined, Failure> {
         soundness::examine(
             &self.sandbox,
@@ -124,7 +124,7 @@ impl Evaluator {
         )
     }
 
-    /// A verifier with secrets of its own, for programs that will be timed with at most so many threads.
+    /// A verifier with secrets of its own, for programs that will be timed with at most `threads` threads.
     ///
     /// # Errors
     /// As [`Verifier::new`].
@@ -154,8 +154,8 @@ impl Evaluator {
         )
     }
 
-    /// How fast OpenBLAS is on as many threads and the same cores as the programs, where it solves this problem and is
-    /// installed.
+    /// Speed of OpenBLAS on the same cores and with as many threads as the programs. None if OpenBLAS does not solve
+    /// this problem or is not installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
         comparable(&self.problem)
             .then(|| {
@@ -165,8 +165,8 @@ impl Evaluator {
             .flatten()
     }
 
-    /// Evaluates one program; one that is more than screened is verified in full and looked at with the sanitizers, if there are
-    /// some.
+    /// Evaluates one program. Unless `purpose` is a screening, the program is verified in full, and the sanitizers
+    /// check it if there are any.
     pub fn evaluate(
         &self,
         language: Language,
@@ -183,8 +183,8 @@ impl Evaluator {
         prepared.time(timer, purpose, None)
     }
 
-    /// Compiles and verifies one program, for one timer or for several. With a `last_look` it is verified in full and the
-    /// sanitizers look at it as well, if there are some.
+    /// Compiles and verifies one program, for one timer or for several. With `last_look` the program is verified in
+    /// full, and the sanitizers check it if there are any.
     pub fn prepare(
         &self,
         language: Language,
@@ -236,7 +236,7 @@ impl Evaluator {
     }
 }
 
-/// OpenBLAS multiplies matrices; beside any other problem its speed says nothing.
+/// OpenBLAS multiplies matrices; its speed cannot be compared with programs for any other problem.
 fn comparable(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
 }
@@ -250,14 +250,14 @@ fn cores_for(threads: u32) -> Cores {
     )
 }
 
-/// The cores to look at before there is a timer of so many threads, which measures its yardstick at once.
+/// The cores to watch before a timer of `threads` threads is created. A new timer measures its reference at once.
 pub fn cores_to_watch(threads: u32) -> Watched {
     let cores = cores_for(threads);
     let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
     Watched::of(&cores, threads, &beside.collect::<Vec<usize>>())
 }
 
-/// 64 bits nobody can foresee.
+/// 64 unpredictable bits.
 pub fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
@@ -265,7 +265,7 @@ pub fn random() -> u64 {
         .finish()
 }
 
-/// 256 bits nobody can foresee.
+/// 256 unpredictable bits.
 pub fn secret() -> [u8; 32] {
     let mut bytes = [0; 32];
     for chunk in bytes.chunks_exact_mut(8) {

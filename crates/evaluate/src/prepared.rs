@@ -1,4 +1,4 @@
-//! A program that was compiled and verified, and what became of it.
+//! A program that was compiled and verified, and its result.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use flopsmith_protocol::{Failure, TechniqueSet, Verdict, VerifiedSizes};
 
 use crate::{layouts, random};
 
-/// What became of a program.
+/// The result of evaluating a program.
 pub struct Evaluated {
     /// Its verdict.
     pub verdict: Verdict,
@@ -19,11 +19,12 @@ pub struct Evaluated {
     pub vector_bits: Option<u32>,
     /// Compiler warnings.
     pub diagnostics: String,
-    /// The sanitizers that found nothing in it, if it was looked at.
+    /// The sanitizers that checked the program and found nothing, if they checked it.
     pub checked: Option<Checked>,
     /// Raw samples.
     pub raw: Vec<u8>,
-    /// What spoke against timing it, where it was timed all the same; whoever waits for a quiet machine says it.
+    /// Why the machine was not quiet, if the program was timed nevertheless. The caller that waits for a quiet machine
+    /// sets it.
     pub busy: Option<String>,
 }
 
@@ -35,28 +36,28 @@ pub struct Evaluated {
 pub enum Prepared {
     /// There is no object.
     Refused(Failure),
-    /// There is one.
+    /// There is an object.
     Built {
-        /// The object and what is known of it.
+        /// The object, and the compile stage's findings about it.
         built: Built,
-        /// What builds it once more.
+        /// Builds the program once more with another layout.
         elsewhere: Elsewhere,
-        /// The sanitizers that found nothing, if they looked at it.
+        /// The sanitizers that checked the program and found nothing, if they checked it.
         checked: Option<Checked>,
-        /// The sizes at which it was verified, where that was done in full.
+        /// The sizes at which the program was verified, if it was verified in full.
         sizes: Option<VerifiedSizes>,
-        /// Why it may not be timed.
+        /// Why the program may not be timed.
         failed: Option<Failure>,
     },
 }
 
-/// What builds a program once more, with its code at other places.
+/// Builds a program once more with other code layouts.
 pub struct Elsewhere {
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) problem: Arc<Problem>,
     pub(crate) language: Language,
     pub(crate) source: String,
-    /// Its objects, once they were verified.
+    /// The objects with these layouts, once they were verified.
     pub(crate) verified: Option<Vec<Vec<u8>>>,
 }
 
@@ -65,7 +66,7 @@ impl Elsewhere {
         if let Some(layouts) = &self.verified {
             return timer.certify(layouts, random());
         }
-        // One of our own programs.
+        // Only our own programs are certified without verified layouts.
         let layouts =
             self.compiler
                 .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
@@ -74,8 +75,8 @@ impl Elsewhere {
 }
 
 impl Prepared {
-    /// Builds the program with its code at other places and verifies each of these objects: what a candidate must have behind it
-    /// before it is certified.
+    /// Builds the program with other code layouts and verifies each of these objects. A candidate must pass this before
+    /// it is certified.
     pub fn verify_elsewhere(&mut self, verifier: &mut Verifier) {
         let Prepared::Built {
             elsewhere, failed, ..
@@ -94,8 +95,8 @@ impl Prepared {
         }
     }
 
-    /// Times it, unless something speaks against that. A screening ends early for what is clearly slower than
-    /// `best_gflops`, see [`Timer::measure`].
+    /// Times the program, unless it was refused or failed. A screening ends early for a program that is clearly slower
+    /// than `best_gflops`, see [`Timer::measure`].
     pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
         let (built, timed) = match self {
             Prepared::Refused(failure) => (None, Err(failure.clone())),
@@ -136,12 +137,12 @@ impl Prepared {
         }
     }
 
-    /// Does nothing speak against timing it?
+    /// True if the program may be timed.
     pub fn can_be_timed(&self) -> bool {
         matches!(self, Prepared::Built { failed: None, .. })
     }
 
-    /// The sanitizers that found nothing, if they looked at it.
+    /// The sanitizers that checked the program and found nothing, if they checked it.
     pub fn checked(&self) -> Option<&Checked> {
         match self {
             Prepared::Refused(_) => None,
@@ -149,7 +150,7 @@ impl Prepared {
         }
     }
 
-    /// The sizes at which it was verified, where that was done in full.
+    /// The sizes at which the program was verified, if it was verified in full.
     fn sizes(&self) -> Option<VerifiedSizes> {
         match self {
             Prepared::Refused(_) => None,

@@ -1,27 +1,28 @@
-//! What has to be there before anything can be evaluated.
+//! Conditions that must hold before anything can be evaluated.
 
 use flopsmith_compile::toolchain::{Presence, Toolchain};
 use flopsmith_machine::pinning;
 
 use crate::Error;
 
-/// Is a program called what C compilers are called?
+/// True if a program has the name of a C compiler.
 fn is_called_one(compiler: &str) -> bool {
     let name = compiler.rsplit('/').next().unwrap_or_default();
     let known = ["gcc", "g++", "clang", "clang++", "cc", "c++"];
     name.split('-').any(|part| known.contains(&part))
 }
 
-/// The compiler that is taken where none is named: that it is missing is no mistake of the user's.
+/// The default compiler. If it is missing, that is not the user's mistake.
 const USUAL: &str = "gcc";
 
-/// Refuses a compiler that was asked for and is not there, or is none.
+/// Refuses a requested compiler that is missing or is no compiler.
 ///
 /// # Errors
 /// [`Error::Input`], which says what to install or to name.
 pub fn is_compiler(compiler: &str) -> Result<(), Error> {
     let lacking = match Toolchain::presence(compiler) {
-        // One that is called a compiler and does not answer like one is broken, which is this machine's matter.
+        // A program with a compiler's name that does not answer like a compiler is broken: a fault of this machine, not
+        // of the input.
         Presence::There if is_called_one(compiler) || !Toolchain::is_no_compiler(compiler) => {
             return Ok(());
         }
@@ -51,10 +52,11 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
     )))
 }
 
-/// Refuses more threads than there are cores to time them on: they would take turns, and their times mean nothing.
+/// Refuses more threads than there are cores to time them on: the threads would take turns, and their times would mean
+/// nothing.
 ///
 /// # Errors
-/// [`Error::Input`], which says how many there are.
+/// [`Error::Input`], which says how many cores there are.
 pub fn has_cores(threads: u32) -> Result<(), Error> {
     let cores = pinning::allowed_cores().len();
     if threads as usize <= cores {

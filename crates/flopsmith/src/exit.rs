@@ -1,4 +1,4 @@
-//! Exit codes with a meaning, and errors that are printed once.
+//! Exit codes, and printing errors once.
 
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Has the user to ask for something else?
+/// True if the user can correct the error by another request.
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         let evaluate = e.downcast_ref::<flopsmith_evaluate::Error>();
@@ -47,7 +47,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Is it a model's folder, or what was asked of the model, that is at fault? What goes wrong while one is trained is not.
+/// True if the fault is in a model's folder or in a request to the model. Errors while a model is trained do not count.
 #[cfg(feature = "torch")]
 fn is_of_a_model(error: &anyhow::Error) -> bool {
     let trained = |e: &(dyn std::error::Error + 'static)| e.is::<flopsmith_learner::Error>();
@@ -62,7 +62,7 @@ fn is_of_a_model(_: &anyhow::Error) -> bool {
     false
 }
 
-/// The exit code of a command that came to its end: [`INFRASTRUCTURE`] where its data could not be written.
+/// The exit code of a command that came to its end; [`INFRASTRUCTURE`] if its data could not be written.
 pub fn ended(code: ExitCode) -> ExitCode {
     match console::unwritten() {
         Some(why) => {

@@ -1,7 +1,7 @@
-//! `flopsmith`: code models that learn from the stopwatch.
+//! `flopsmith`: code models that learn from measured run times.
 //!
-//! The binary only reads arguments, puts the parts together and shows what
-//! happens. Data goes to stdout, everything else to stderr.
+//! The binary only reads arguments, calls the libraries and prints results. Data goes to stdout, all other output to
+//! stderr.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ mod command;
 mod exit;
 mod permissions;
 
-/// Messages come and go by the thousand, and with them what is made of them.
+/// Each of thousands of messages allocates memory and frees it again, which mimalloc does fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

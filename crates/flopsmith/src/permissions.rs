@@ -1,7 +1,7 @@
-//! What the holder of a key may say and hear on the bus: no more than its roles need.
+//! The subjects that the holder of a key may publish and subscribe to on the bus: only those that its roles need.
 //!
-//! A node that times runs strangers' programs. Should one of them ever get out of its jail, it finds a key that takes timing work of one
-//! class and says what came of it, and that hears no other node's answers.
+//! A node that times runs untrusted programs. If a program ever escapes its jail, it finds a key that takes timing work
+//! of one class and publishes the outcomes, and that cannot read another node's answers.
 
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
@@ -12,14 +12,14 @@ use flopsmith_protocol::subjects::{self, Queue};
 
 use crate::args::Holder;
 
-/// What a user of the broker may do.
+/// The permissions of a user of the broker.
 pub struct Permissions {
     key: String,
     publish: BTreeSet<String>,
     subscribe: BTreeSet<String>,
 }
 
-/// What roles need, of which those that evaluate do so for one machine class.
+/// The permissions that roles need. Roles that evaluate programs get permissions for one machine class.
 pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
     let mut publish = BTreeSet::new();
     let mut subscribe = BTreeSet::from([format!("{}.>", key.inbox())]);
@@ -34,7 +34,7 @@ pub fn of(roles: &[Holder], class: &MachineClass, key: &Key) -> Permissions {
     }
 }
 
-/// Beside answers to its own requests.
+/// The subjects that a role subscribes to, apart from answers to its own requests.
 fn may_hear(role: Holder, class: &MachineClass) -> Vec<String> {
     let room = |queue: Queue| vec![room(&queue)];
     match role {
@@ -47,12 +47,12 @@ fn may_hear(role: Holder, class: &MachineClass) -> Vec<String> {
     }
 }
 
-/// Where a queue's workers leave room for each other.
+/// The subject on which the workers of a queue announce a free place for a request to each other.
 fn room(queue: &Queue) -> String {
     subjects::room(&flopsmith_bus::durable(&queue.all()))
 }
 
-/// The bucket that says who has the roles of which a run has one, and what they go on from.
+/// The bucket of the leases of once-per-run roles, and of the state from which their holders resume.
 const OFFICES: &str = "fs_offices";
 
 fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
@@ -86,7 +86,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 "fs.v1.dead.outcome.*",
                 "$KV.fs_offices.>",
                 "$KV.fs_results.>",
-                // It tells how full the queues are.
+                // The archive reads and reports how full the queues are.
                 "$JS.API.CONSUMER.LIST.WORK",
                 "$JS.API.STREAM.MSG.GET.WORK",
                 "$JS.API.DIRECT.GET.WORK.>",
@@ -96,7 +96,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
         Holder::Generator => {
             let mut may = looks(&flopsmith_actors::BUCKETS);
             may.extend(follows(&[stream::OUTCOME, stream::EVENT, "KV_fs_runs"]));
-            // Each run has a queue of its own, whose consumer is called after it.
+            // Each run has a queue of its own, whose consumer has the queue's name.
             may.extend(words(&[
                 "$JS.API.CONSUMER.CREATE.WORK.*.fs.v1.work.generate.>",
                 "$JS.API.CONSUMER.MSG.NEXT.WORK.*",
@@ -141,7 +141,7 @@ fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Sees that streams and buckets are there, and reads what stands in buckets.
+/// The permissions to check that streams and buckets exist, and to read buckets.
 fn looks(buckets: &[&str]) -> Vec<String> {
     let mut may = words(&["$JS.API.INFO"]);
     may.extend(stream::ALL.map(|name| format!("$JS.API.STREAM.INFO.{name}")));
@@ -153,7 +153,7 @@ fn looks(buckets: &[&str]) -> Vec<String> {
     may
 }
 
-/// Takes work off one queue and says what came of it.
+/// The permissions to take work off one queue and to publish the results.
 fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
     let durable = flopsmith_bus::durable(&queue.all());
     let mut buckets = flopsmith_actors::BUCKETS.to_vec();
@@ -172,7 +172,7 @@ fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
     may
 }
 
-/// Reads logs from their beginning.
+/// The permissions to read logs from their beginning.
 fn follows(streams: &[&str]) -> Vec<String> {
     let of = |name: &&str| {
         [
@@ -191,7 +191,7 @@ fn follows(streams: &[&str]) -> Vec<String> {
     streams.iter().flat_map(of).collect()
 }
 
-/// As the configuration of a NATS server has it.
+/// The form that the configuration of a NATS server has.
 impl Display for Permissions {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let list = |all: &BTreeSet<String>| {
@@ -244,7 +244,7 @@ mod tests {
             text.starts_with(&format!("{{ nkey: {}", key.public())),
             "{text}"
         );
-        // Who does more may do what each of its roles may.
+        // A holder of several roles has the permissions of each.
         let both = of(&[Holder::Timer, Holder::Compiler]);
         assert!(both.publish.is_superset(&timer.publish));
         assert!(of(&[Holder::Admin]).publish.contains(">"));

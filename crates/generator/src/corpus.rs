@@ -1,14 +1,12 @@
 //! Corpora for supervised fine-tuning: prompts with programs of the schedule space.
 //!
-//! What a learner shall find by itself is held out: no program uses a held-out
-//! set of techniques ([`CorpusConfig::hold_out`]) or a tile larger than
-//! [`CorpusConfig::largest_tile`], nor, with [`CorpusConfig::dividing_tiles`],
-//! one that does not divide every size. Whether prompts may permit a held-out set says
-//! [`CorpusConfig::hold_out_prompts`]. By default, as in `flopsmith dataset
-//! schedules`, none does: answered with lesser programs, such prompts teach to
-//! pass over the very combination that is to be found. The starter's recipe has
-//! them all the same: a model that was never permitted everything knows less what
-//! to do once it is.
+//! Some technique combinations are held out for the learner to find: no program uses a held-out set of techniques
+//! ([`CorpusConfig::hold_out`]) or a tile larger than [`CorpusConfig::largest_tile`], nor, with
+//! [`CorpusConfig::dividing_tiles`], a tile that does not divide every size. [`CorpusConfig::hold_out_prompts`] decides
+//! whether prompts may permit a held-out set. By default, as in `flopsmith dataset schedules`, no prompt does: such
+//! prompts would be answered with slower programs and teach the model to avoid the very combination that is to be
+//! found. The starter's recipe permits held-out sets in prompts all the same: a model that was never permitted every
+//! technique uses the full permission less well.
 
 use std::collections::BTreeSet;
 
@@ -70,19 +68,19 @@ impl Default for CorpusConfig {
             dividing_tiles: true,
             largest_tile: 8,
             exact_prompts: 0.6,
-            // Threads are of use on some machines only.
+            // Threads pay on some machines only.
             weights: vec![(Technique::Openmp, 0.25)],
         }
     }
 }
 
 impl CorpusConfig {
-    /// May programs with exactly `set` be shown, and with `hold_out_prompts` prompts that permit it?
+    /// True if programs with exactly `set` may be shown, and with `hold_out_prompts` prompts that permit it.
     pub fn shows(&self, set: TechniqueSet) -> bool {
         set.is_subset(self.techniques) && !self.hold_out.iter().any(|held| held.is_subset(set))
     }
 
-    /// May this program be shown?
+    /// True if this program may be shown.
     pub fn shows_program(&self, schedule: &Schedule) -> bool {
         let tile = match schedule.body {
             Body::Tile { rows, columns, .. } => rows * columns,
@@ -102,7 +100,7 @@ impl CorpusConfig {
 
 /// Makes a corpus. The same arguments give the same corpus.
 ///
-/// It is shorter than asked for where the space has no program at all that may be shown.
+/// The corpus is shorter than `config.examples` if draws find no program that may be shown for any technique set.
 pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut sets: Vec<(TechniqueSet, f64)> = (0..=config.techniques.len())
@@ -134,14 +132,15 @@ pub fn build(space: &Space, seed: u64, config: &CorpusConfig) -> Vec<Example> {
     examples
 }
 
-/// What the prompt for a program permits: what it uses and perhaps more, with `hold_out_prompts` nothing held out.
+/// The techniques that the prompt for a program permits: those of the program and perhaps more; with `hold_out_prompts`
+/// no held-out set.
 fn permitted(rng: &mut impl Rng, used: TechniqueSet, config: &CorpusConfig) -> TechniqueSet {
     if rng.random_bool(config.exact_prompts) {
         return used;
     }
     let share = if rng.random_bool(0.3) { 1.0 } else { 0.3 };
     let mut more: Vec<Technique> = config.techniques.difference(used).iter().collect();
-    // Which of two techniques that must not meet comes first is a matter of chance.
+    // If two techniques exclude each other, the random order decides which is permitted.
     let mut permitted = used;
     while !more.is_empty() {
         let next = more.swap_remove(rng.random_range(0..more.len()));

@@ -1,12 +1,13 @@
-//! Measured programs, and what is learned from them: examples for supervised fine-tuning, pairs for reward models and alignment,
-//! prompts for reinforcement.
+//! Measured programs and the training data made from them: examples for supervised fine-tuning, pairs for reward models
+//! and alignment, prompts for reinforcement.
 //!
-//! The files are JSON lines, one [`Program`] each, wherever they come from: the outcomes of a run, programs of the schedule space that
-//! were timed, submissions to contests, programs that a language model wrote as fast and slow. [`split`] deals them out
-//! to the stages of training so that no stage sees, or is judged on, what another one has learned by heart; [`instructions`],
-//! [`pairs`] and [`exercises`] make what each stage reads.
+//! The files are JSON lines, one [`Program`] each, from any source: the outcomes of a run, timed programs of the
+//! schedule space, submissions to contests, programs that a language model wrote as fast and slow. [`split`]
+//! distributes them to the stages of training. No stage is trained or evaluated on programs that another stage has
+//! memorised. [`instructions`], [`pairs`] and [`exercises`] make the input of each stage.
 //!
-//! Proportions and ranks are those of Nichols et al., 2024; what that leaves open is said where it is decided.
+//! Proportions and ranks are those of Nichols et al., 2024; a comment at each other choice says that the source leaves
+//! it open.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +18,27 @@ pub mod instructions;
 pub mod pairs;
 pub mod split;
 
-/// How many of the fastest programs of a prompt count as fast.
+/// Number of fastest programs of a prompt that count as fast.
 const FASTEST: usize = 5;
 
-/// A line that says nothing, or contradicts itself.
+/// A line that lacks a field, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A text is missing.
     #[error("`{0}` is empty")]
     Empty(&'static str),
-    /// No clock gives that.
+    /// The time is no positive finite number.
     #[error("`runtime_s` is {0}: it must be a positive number of seconds, or null")]
     Runtime(String),
-    /// The time of a wrong program means nothing.
+    /// The time of a wrong program has no meaning.
     #[error("a program that is not correct has a `runtime_s`: leave it out, or null")]
     WrongAndTimed,
-    /// A right program without a time has no place in any order.
+    /// A correct program has neither time nor rank, and cannot be ordered.
     #[error(
         "a correct program has neither a `runtime_s` nor a `rank`: time it, or say `\"rank\": \"fast\"` or `\"slow\"` where nobody can"
     )]
     Unranked,
-    /// Two orders.
+    /// A program has both a time and a rank, or is wrong and has a rank.
     #[error("a program that was timed, or is not correct, has a `rank`: leave it out")]
     Ranked,
 }
@@ -75,7 +76,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Does the line make sense?
+    /// Checks that the line is complete and consistent.
     pub fn check(&self) -> Result<(), Error> {
         let texts = [
             ("problem", &self.problem),
@@ -105,13 +106,13 @@ impl Program {
 pub(crate) struct Group<'a> {
     pub problem: &'a str,
     pub prompt: &'a str,
-    /// Right and timed, fastest first.
+    /// Correct and timed, fastest first.
     pub timed: Vec<Timed<'a>>,
     /// Wrong.
     pub wrong: Vec<&'a Program>,
-    /// Never run, and said to be fast.
+    /// Never run, and ranked fast.
     pub fast: Vec<&'a Program>,
-    /// Never run, and said to be slow.
+    /// Never run, and ranked slow.
     pub slow: Vec<&'a Program>,
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct Group<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Timed<'a> {
     pub program: &'a Program,
-    /// Median of its times.
+    /// Median of the program's times.
     pub seconds: f64,
 }
 
@@ -129,7 +130,8 @@ impl<'a> Group<'a> {
         &self.timed[..self.timed.len().min(FASTEST)]
     }
 
-    /// The slowest share of the timed programs, at least one where there are two; never one of equal speed as the fastest.
+    /// The slowest share of the timed programs, at least one if there are two; programs as fast as the fastest are left
+    /// out.
     pub fn slowest(&self, share: f64) -> &[Timed<'a>] {
         let count = ((self.timed.len() as f64 * share).round() as usize).max(1);
         let first = self.timed.len().saturating_sub(count);
@@ -139,15 +141,15 @@ impl<'a> Group<'a> {
         &slowest[distinct.unwrap_or(slowest.len())..]
     }
 
-    /// Median time of the right programs, seconds.
+    /// Median time of the correct programs, seconds.
     pub fn median_s(&self) -> Option<f64> {
         let times: Vec<f64> = self.timed.iter().map(|t| t.seconds).collect();
         median(times)
     }
 }
 
-/// Programs by problem and prompt, in the order of these texts. A source that was timed several times has the median of its times, and
-/// one that was wrong once is wrong.
+/// Programs by problem and prompt, in the order of these texts. A source that was timed several times gets the median
+/// of its times. A source that was wrong once counts as wrong.
 pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Group<'a>> {
     let mut by_prompt: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&Program>>> = BTreeMap::new();
     for program in programs {
@@ -195,7 +197,7 @@ pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec
         .collect()
 }
 
-/// The middle of some times, the mean of the two middle ones of an even number.
+/// The median of the times; for an even number of times, the mean of the two middle ones.
 fn median(mut times: Vec<f64>) -> Option<f64> {
     times.sort_by(f64::total_cmp);
     let middle = times.len() / 2;

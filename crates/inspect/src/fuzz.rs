@@ -1,5 +1,5 @@
-//! What is done with one input of the fuzzer `source` (`fuzz/`). The short runs among the tests call the same, lest one of
-//! the two be forgotten when the other is changed; nothing else does.
+//! The processing of one input of the fuzzer `source` (`fuzz/`). The short runs in the tests call the same function, so
+//! the fuzzer and the tests always agree. No other code calls it.
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::Failure;
@@ -7,23 +7,23 @@ use flopsmith_protocol::Failure;
 use crate::scan::check_fortran;
 use crate::scan::look::look;
 
-/// Looks at bytes as a candidate's source, in the language that the first of them says: it is fit to be compiled, or its
-/// author's fault that it is not.
+/// Scans bytes as a candidate's source, in the language that the first byte selects. The source is either fit for
+/// compilation, or refused by the candidate's fault.
 ///
 /// # Panics
-/// Where it is anybody else's fault, or where the scan panics: that is a find.
+/// If the scan reports another fault or panics: the fuzzer has found an error.
 pub fn fuzz_one(bytes: &[u8], problem: &Problem) {
     if let Some((first, source)) = bytes.split_first() {
         fuzz_in(language(*first), source, problem);
     }
 }
 
-/// The same with all bytes as a source in a known language.
+/// Scans all bytes as a source in a known language.
 ///
 /// # Panics
 /// As [`fuzz_one`].
 pub fn fuzz_in(language: Language, bytes: &[u8], problem: &Problem) {
-    // Sources are text by the time they come here.
+    // The scan receives sources as text.
     let source = String::from_utf8_lossy(bytes);
     let found = if language.is_fortran() {
         check_fortran(&source, problem, language).map(|_| ())
@@ -37,7 +37,7 @@ pub fn fuzz_in(language: Language, bytes: &[u8], problem: &Problem) {
     );
 }
 
-/// The language that the first byte of an input says; `fuzz/seeds.sh` writes it as a digit.
+/// The language that the first byte of an input selects; `fuzz/seeds.sh` writes the byte as a digit.
 fn language(first: u8) -> Language {
     Language::ALL[usize::from(first) % Language::ALL.len()]
 }

@@ -1,8 +1,7 @@
-//! What a candidate's source and its object contain.
+//! Static checks of a candidate's source and object.
 //!
-//! [`scan`] refuses sources before any compiler sees them, [`detect`] says
-//! which techniques they use, and [`object_audit`] refuses objects before they
-//! run. Nothing here compiles, runs or measures anything.
+//! [`scan`] refuses sources before any compiler reads them, [`detect`] determines the techniques of a source, and
+//! [`object_audit`] refuses objects before they run. This crate compiles, runs and measures nothing.
 
 pub mod detect;
 #[doc(hidden)]

@@ -3,8 +3,8 @@
 //! With gradient g in update t (from 1): m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
 //! w ← w − η·λ·w for matrices, then w ← w − η · m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε).
 //!
-//! Moments are kept in single precision (double for double weights), and so
-//! are masters of half-precision weights, whose updates would otherwise round away.
+//! Moments are kept in single precision (double for double weights). Half-precision weights have master copies in
+//! single precision; otherwise their updates would round away.
 
 use flopsmith_policy::Model;
 use flopsmith_policy::layout::Slot;
@@ -12,10 +12,11 @@ use tch::{Kind, Tensor};
 
 use crate::error::{Doing, Error, Result};
 
-/// Elements that one round of operations covers: their five vectors stay in a core's cache from the first operation to the last.
+/// Number of elements that one round of operations covers: five vectors of this length stay in a core's cache from the
+/// first operation to the last.
 const PIECE: i64 = 16_384;
 
-/// What to optimize with; see the module for the symbols.
+/// The optimizer's constants; see the module for the symbols.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constants {
     /// β₁ and β₂.
@@ -33,14 +34,14 @@ pub struct AdamW {
     slots: Vec<Slot>,
     exp_avg: Tensor,
     exp_avg_sq: Tensor,
-    /// The weights themselves, where the model's are of half precision.
+    /// The weights in single precision, if the model's are in half precision.
     master: Option<Tensor>,
-    /// Stretches of the flat vector that are decayed alike: first element, length, decayed?
+    /// Stretches of the flat vector with the same decay: first element, length, and true if decayed.
     stretches: Vec<(i64, i64, bool)>,
     updates: u64,
 }
 
-/// A stretch of the flat vectors and what is to be done to it, to be [applied](Piece::apply) on any thread.
+/// A stretch of the flat vectors and its update, to be [applied](Piece::apply) on any thread.
 #[derive(Debug)]
 pub(crate) struct Piece {
     weights: Tensor,
@@ -53,19 +54,19 @@ pub(crate) struct Piece {
     decay: f64,
 }
 
-/// Numbers of one update.
+/// The constants of one update.
 #[derive(Debug, Clone, Copy)]
 struct Now {
     constants: Constants,
     rate: f64,
-    /// The gradient is multiplied by this first.
+    /// Factor of the gradient.
     scale: f64,
     correction1: f64,
     correction2: f64,
 }
 
 impl AdamW {
-    /// A fresh state for what is trained of `model`.
+    /// A fresh state for the trained parameters of `model`.
     pub fn new(model: &Model, constants: Constants) -> Result<Self> {
         let _guard = tch::no_grad_guard();
         let flat = model.trained().flat();
@@ -100,9 +101,9 @@ impl AdamW {
         self.exp_avg.kind()
     }
 
-    /// Norm of a flat gradient, and the factor that brings it down to `longest` (0: no limit).
+    /// Norm of a flat gradient, and the factor that reduces it to `longest` (0: no limit).
     ///
-    /// Where the norm is not finite the factor is 1: the caller must not use that gradient.
+    /// If the norm is not finite the factor is 1, and the caller must not use that gradient.
     pub fn clip(gradient: &Tensor, longest: f64) -> Result<(f64, f64)> {
         let norm = gradient
             .f_norm()
@@ -116,7 +117,8 @@ impl AdamW {
         Ok((norm, scale))
     }
 
-    /// One update of `model` by `gradient`, flat as [`Model::trained`], times `scale`, with step size `rate`. The gradient is spent.
+    /// One update of `model` by `gradient`, flat as [`Model::trained`], times `scale`, with step size `rate`. The
+    /// update overwrites the gradient.
     pub fn step(&mut self, model: &Model, gradient: &Tensor, rate: f64, scale: f64) -> Result<()> {
         let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
         for piece in self.begin(model, gradient, rate, scale, threads)? {
@@ -125,10 +127,11 @@ impl AdamW {
         Ok(())
     }
 
-    /// Multiplies a parameter of `model` by `factor`, and its master where there is one. The moments stay as they are.
+    /// Multiplies a parameter of `model` by `factor`, and the parameter's master copy if there is one. The moments stay
+    /// unchanged.
     ///
     /// # Errors
-    /// [`Error::Input`] where the model has no parameter of that name.
+    /// [`Error::Input`] if the model has no parameter of that name.
     pub fn scale(&mut self, model: &Model, name: &str, factor: f64) -> Result<()> {
         let slot = self.slots.iter().find(|slot| slot.name == name);
         let Some(slot) = slot else {
@@ -150,7 +153,8 @@ impl AdamW {
         scaled.doing("multiply a parameter").map(drop)
     }
 
-    /// Counts an update and cuts its work into pieces, each of a length for so many threads of libtorch's; each has to be applied once.
+    /// Counts an update and cuts its work into pieces, sized for `threads` threads of libtorch; each piece has to be
+    /// applied once.
     pub(crate) fn begin(
         &mut self,
         model: &Model,
@@ -178,7 +182,7 @@ impl AdamW {
             correction1: 1.0 - self.constants.betas[0].powi(t),
             correction2: 1.0 - self.constants.betas[1].powi(t),
         };
-        // An accelerator wants few large operations; threads of libtorch's own each want a piece.
+        // An accelerator runs few large operations fastest; on a CPU each of libtorch's threads gets one piece.
         let length = if flat.device().is_cuda() {
             i64::MAX
         } else {
@@ -244,7 +248,7 @@ impl AdamW {
 }
 
 impl Piece {
-    /// Does the update of this piece.
+    /// Performs the update of this piece.
     pub fn apply(mut self) -> Result<()> {
         let _guard = tch::no_grad_guard();
         self.run().doing("update a piece of the weights")
@@ -302,7 +306,7 @@ pub(crate) fn wide(kind: Kind) -> Kind {
     }
 }
 
-/// Neighbouring slots that are decayed alike become one stretch, with the padding between them, which stays zero.
+/// Adjacent slots with the same decay become one stretch, including the padding between them, which stays zero.
 fn stretches(slots: &[Slot]) -> Vec<(i64, i64, bool)> {
     let mut stretches: Vec<(i64, i64, bool)> = Vec::new();
     for slot in slots {

@@ -1,4 +1,4 @@
-//! Rows of token ids and how they are dealt to workers.
+//! Rows of token ids and their distribution to workers.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ pub struct Row {
     pub start: usize,
     /// Softmax temperature.
     pub temperature: f64,
-    /// Is one number wanted, that of the whole text, instead of one for each token?
+    /// True if the row gets one number for the whole text instead of one for each token.
     pub whole: bool,
 }
 
 impl Row {
-    /// A row of which the tokens after the prompt count.
+    /// A row whose completion tokens count.
     pub fn new(prompt: &[u32], completion: &[u32], temperature: f64) -> Self {
         Row {
             ids: prompt
@@ -38,7 +38,7 @@ impl Row {
         }
     }
 
-    /// Positions of the tokens that count; of a whole text the one behind its end.
+    /// Positions of the tokens that count; for a whole text, the position after its end.
     pub fn wanted(&self) -> Range<usize> {
         let length = self.ids.len();
         if self.whole {
@@ -48,19 +48,18 @@ impl Row {
         }
     }
 
-    /// How many positions count.
+    /// Number of positions that count.
     pub fn counted(&self) -> usize {
         self.wanted().len()
     }
 }
 
-/// Deals units of rows to workers and cuts each worker's hand into micro-batches: worker → micro-batch → unit.
+/// Distributes units of rows to workers and cuts each worker's share into micro-batches: worker → micro-batch → unit.
 ///
-/// `sizes` gives each unit's rows and the tokens of its longest one. The largest units are dealt
-/// first, each to the worker with the fewest tokens, so that all finish at
-/// about the same time. A micro-batch takes rows of similar length while rows
-/// × longest stays within `budget`; a unit that is larger goes alone. The
-/// outcome depends on nothing but the arguments. No worker's hand is empty; there may be fewer hands than workers.
+/// `sizes` gives each unit's rows and the tokens of its longest one. The largest units are distributed first, each to
+/// the worker with the fewest tokens, so that all workers finish at about the same time. A micro-batch takes rows of
+/// similar length while rows × longest stays within `budget`; a larger unit is a micro-batch by itself. The result
+/// depends on the arguments alone. No worker's share is empty; there may be fewer shares than workers.
 pub fn deal(sizes: &[(usize, usize)], workers: usize, budget: usize) -> Vec<Vec<Vec<usize>>> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|unit| (std::cmp::Reverse(sizes[*unit].1), *unit));
@@ -75,7 +74,7 @@ pub fn deal(sizes: &[(usize, usize)], workers: usize, budget: usize) -> Vec<Vec<
             }
         }
         hands[least].push(unit);
-        // A row without tokens would otherwise leave its worker the least loaded for ever.
+        // Without the minimum, a worker with empty rows would stay the least loaded for ever.
         let (rows, longest) = sizes[unit];
         loads[least] += (rows * longest).max(1);
     }
@@ -86,7 +85,7 @@ pub fn deal(sizes: &[(usize, usize)], workers: usize, budget: usize) -> Vec<Vec<
         .collect()
 }
 
-/// Cuts units sorted by falling length.
+/// Cuts units, sorted by descending length, into micro-batches.
 fn cut(units: &[usize], sizes: &[(usize, usize)], budget: usize) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut rows = 0;

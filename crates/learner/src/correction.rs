@@ -1,10 +1,11 @@
 //! Importance weights for samples that were not drawn from the policy a step begins with.
 //!
-//! A sampler in other arithmetic, or one some versions behind, draws from a policy µ that is not the π of the learner when the step begins. With
-//! a correction the ratios of a step are those to π, computed by the learner itself, so that clipping bounds what the step does; and what
-//! lies between µ and π is made up for by the weight w = π/µ on each token's loss, which is a constant. Large weights are a few
-//! tokens that decide everything, so they are cut off (truncated, Yao et al., 2025) or left out with their token (masked), by token or by
-//! the product over the sequence: the four ways that TRL has.
+//! A sampler with other arithmetic, or one some versions behind, draws from a policy µ that differs from the learner's
+//! π at the beginning of the step. With a correction the ratios of a step are relative to π, computed by the learner
+//! itself; clipping then bounds the change that the step makes. The difference between µ and π is corrected by the
+//! constant weight w = π/µ on each token's loss. A few tokens with large weights would dominate the loss. Their weights
+//! are therefore capped (truncated, Yao et al., 2025) or their tokens are left out (masked), by token or by the product
+//! over the sequence: the four ways of TRL.
 
 use flopsmith_policy::Kind;
 use schemars::JsonSchema;
@@ -31,7 +32,7 @@ pub enum Correction {
 }
 
 impl Correction {
-    /// Which one it is for weights of this kind: never [`Correction::Auto`].
+    /// The correction for weights of this kind: never [`Correction::Auto`].
     pub fn for_weights(self, kind: Kind) -> Self {
         match (self, kind) {
             (Correction::Auto, Kind::BFloat16 | Kind::Half) => Correction::TokenTruncate,
@@ -40,7 +41,8 @@ impl Correction {
         }
     }
 
-    /// Weights of a sequence's tokens: `now` are their log-probabilities when the step begins, `drawn` those they were drawn with.
+    /// Weights of a sequence's tokens: `now` are the log-probabilities at the beginning of the step, `drawn` those at
+    /// the draw.
     pub fn weights(self, cap: f64, now: &[f32], drawn: &[f32]) -> Vec<f64> {
         let gaps = now
             .iter()

@@ -1,26 +1,28 @@
 //! Equal samples of a step, which are computed once.
 //!
-//! A policy that has found something writes it again and again: late in a run four samples of five are copies of another
-//! one of the same step. Their tokens have the same log-probabilities and the same gradients, and every loss of
-//! [`crate::loss`] is linear in the advantage as long as its sign is the same (the sign decides what is clipped). So copies are one row whose
-//! weight is the sum of their weights, and whose advantage is the mean of theirs by weight: the same sum, computed once.
+//! A policy that has found a good program writes it repeatedly: late in a run four samples of five are copies of
+//! another sample of the same step. The tokens of copies have the same log-probabilities and the same gradients, and
+//! every loss of [`crate::loss`] is linear in the advantage for advantages of one sign (the sign decides which ratios
+//! are clipped). Copies are therefore one row whose weight is the sum of their weights, and whose advantage is the mean
+//! of theirs by weight: the same sum, computed once.
 
 use std::collections::HashMap;
 
 use crate::learner::GrpoSample;
 
-/// Log-probabilities of equal tokens under one policy differ by rounding only; under another policy by more.
+/// Log-probabilities of equal tokens differ by at most this under one policy (by rounding), and by more under different
+/// policies.
 const SAME_LOGPROB: f32 = 1e-4;
 
-/// Which samples are copies of which.
+/// The copies among a step's samples.
 pub(crate) struct Duplicates {
-    /// For each row, the sample it is made of.
+    /// For each row, the sample that represents it.
     pub first: Vec<usize>,
     /// For each sample, its row.
     pub row: Vec<usize>,
 }
 
-/// The picked samples of one update, summed up by row.
+/// The picked samples of one update, summed by row.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Share {
     /// Samples.
@@ -73,7 +75,7 @@ impl Duplicates {
         duplicates
     }
 
-    /// Sums the picked samples up by row, in the order of the rows' first appearance.
+    /// Sums the picked samples by row, in the order of the rows' first appearance.
     pub fn shares(
         &self,
         samples: &[GrpoSample],

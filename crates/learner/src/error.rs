@@ -1,32 +1,32 @@
-//! What can go wrong while training.
+//! Errors of training.
 
-/// Every failure of this crate, named by what was being done.
+/// Every failure of this crate, named after the failed action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The model refused an operation.
     #[error("the model failed to {doing}")]
     Model {
-        /// What it was asked for.
+        /// The failed action.
         doing: &'static str,
-        /// Its answer.
+        /// The model's error.
         #[source]
         source: flopsmith_policy::Error,
     },
     /// libtorch refused an operation.
     #[error("libtorch failed to {doing}")]
     Torch {
-        /// What was being computed.
+        /// The failed operation.
         doing: &'static str,
-        /// Its message.
+        /// libtorch's message.
         #[source]
         source: tch::TchError,
     },
     /// A setting has no meaning.
     #[error("setting `{field}` {reason}")]
     Setting {
-        /// Its name.
+        /// The setting's name.
         field: &'static str,
-        /// What is wrong with its value.
+        /// The fault of the value.
         reason: String,
     },
     /// Samples or examples contradict themselves or the model.
@@ -40,14 +40,15 @@ pub enum Error {
         /// Updates of the weights done before.
         update: u64,
     },
-    /// Update after update has nothing finite to go by: the weights or the step size are to blame, and going on would help nobody.
+    /// Several updates in a row were not finite. The weights or the step size are the cause, and further updates would
+    /// be skipped as well.
     #[error(
         "{in_a_row} updates in a row were skipped: take a smaller learning rate, or go on from an earlier checkpoint"
     )]
     TooManySkipped {
-        /// How many.
+        /// Number of skipped updates.
         in_a_row: u32,
-        /// Why the last one was.
+        /// The reason of the last skip.
         #[source]
         source: Box<Error>,
     },
@@ -56,7 +57,7 @@ pub enum Error {
     State {
         /// The file.
         file: &'static str,
-        /// What is wrong with it.
+        /// The fault of the file.
         reason: String,
     },
     /// A file of a saved state is damaged, or cannot be made.
@@ -64,7 +65,7 @@ pub enum Error {
     Safetensors {
         /// The file.
         file: &'static str,
-        /// What its reader said.
+        /// The message of the file's reader.
         #[source]
         source: safetensors::SafeTensorError,
     },
@@ -86,7 +87,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Was there no memory for it? Then less has to be computed at once.
+    /// True if memory was short. A smaller computation at once may then succeed.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
             Error::Model { source, .. } => source.is_out_of_memory(),
@@ -101,7 +102,7 @@ impl Error {
 /// The result of this crate's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Names what was being done when something failed.
+/// Adds the failed action to an error.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T>;
 }

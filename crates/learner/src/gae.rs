@@ -1,23 +1,25 @@
 //! Rewards and advantages of the tokens of an answer.
 //!
-//! PPO on language models (Ziegler et al., 2019; Nichols et al., equation 6) pays every token for staying near the reference and the last one
-//! for the whole answer: r_t = −β·(ln π(t) − ln π_ref(t)), plus the answer's score at its end. Generalised advantage
-//! estimation (Schulman et al., 2016) makes advantages of them: with the values V_t predicted before token t, and V = 0 after
-//! the last one, δ_t = r_t + γ·V_{t+1} − V_t and A_t = δ_t + γλ·A_{t+1}. The values are taught the returns A_t + V_t.
+//! PPO on language models (Ziegler et al., 2019; Nichols et al., equation 6) rewards every token for staying near the
+//! reference and the last one for the whole answer: r_t = −β·(ln π(t) − ln π_ref(t)), plus the answer's score at its
+//! end. Generalised advantage estimation (Schulman et al., 2016) turns the rewards into advantages: with the values V_t
+//! predicted before token t, and V = 0 after the last one, δ_t = r_t + γ·V_{t+1} − V_t and A_t = δ_t + γλ·A_{t+1}. The
+//! values are trained on the returns A_t + V_t.
 
-/// Added to the variance that advantages are divided by the root of.
+/// Added to the variance before advantages are divided by its root.
 const LEAST_VARIANCE: f64 = 1e-8;
 
-/// How far ahead an advantage looks.
+/// The discounts of future rewards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Horizon {
-    /// γ: what a reward one token later is worth.
+    /// γ: the discount of a reward for each token of delay.
     pub discount: f64,
-    /// λ: 0 trusts the values alone, 1 the rewards alone.
+    /// λ: 0 uses the values alone, 1 the rewards alone.
     pub lambda: f64,
 }
 
-/// The rewards of an answer's tokens: what its tokens pay for leaving the reference by `weight`, and its `score` at the end.
+/// The rewards of an answer's tokens: −`weight` times each token's log-ratio to the reference, plus `score` at the last
+/// one.
 pub fn token_rewards(logprobs: &[f32], reference: &[f32], weight: f64, score: f64) -> Vec<f64> {
     let mut rewards: Vec<f64> = logprobs
         .iter()
@@ -45,7 +47,7 @@ pub fn advantages(rewards: &[f64], values: &[f64], horizon: Horizon) -> Vec<f64>
 
 /// Shifts and scales the advantages of all answers of a batch, as one set of numbers, to mean 0 and variance 1.
 ///
-/// The variance is that with n − 1, as torch has it. A single number becomes 0.
+/// The variance is the unbiased one, divided by n − 1, as in torch. A single number becomes 0.
 pub fn whiten(answers: &mut [Vec<f64>]) {
     let count = answers.iter().map(Vec::len).sum::<usize>();
     let all = || answers.iter().flatten();
@@ -73,7 +75,7 @@ mod tests {
     }
 
     proptest! {
-        /// A_t is Σ (γλ)^k δ_{t+k}, written out without the recursion.
+        /// A_t is Σ (γλ)^k δ_{t+k}, computed without the recursion.
         #[test]
         fn advantages_are_the_discounted_sum_of_surprises((rewards, values) in drawn(), discount in 0.5f64..1.0, lambda in 0.0f64..1.0) {
             let found = advantages(&rewards, &values, Horizon { discount, lambda });
@@ -85,7 +87,7 @@ mod tests {
             }
         }
 
-        /// With γ = λ = 1 the return is the sum of the rewards to come, whatever the values are.
+        /// With γ = λ = 1 the return is the sum of the rewards to come, for any values.
         #[test]
         fn without_discount_returns_are_sums_of_rewards((rewards, values) in drawn()) {
             let found = advantages(&rewards, &values, Horizon { discount: 1.0, lambda: 1.0 });
@@ -113,7 +115,7 @@ mod tests {
                 (mean, numbers.iter().map(|a| (a - mean).powi(2)).sum::<f64>() / (n - 1.0))
             };
             let (mean, variance) = moments(&all);
-            // Next to nothing is lost of a variance that is there at all.
+            // A variance far above the constant is hardly reduced.
             let own = moments(&before).1;
             let wanted = own / (own + LEAST_VARIANCE);
             prop_assert!(mean.abs() < 1e-6 && (variance - wanted).abs() < 1e-6, "{mean} {variance} {wanted}");
@@ -123,7 +125,7 @@ mod tests {
             }
         }
 
-        /// The rewards of an answer add up to its score less what it pays for its divergence.
+        /// The rewards of an answer sum to its score less the cost of its divergence.
         #[test]
         fn rewards_add_up(pairs in prop::collection::vec((-4.0f32..0.0, -4.0f32..0.0), 1..12), weight in 0.0f64..1.0, score in -2.0f64..2.0) {
             let (own, other): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();

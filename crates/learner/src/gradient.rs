@@ -1,4 +1,4 @@
-//! Gradients and log-probabilities of many rows, on all workers at once.
+//! Gradients and log-probabilities of many rows, computed on all workers at once.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::loss::Tally;
 use crate::pool::Pool;
 
-/// The numbers of one row's counted positions; what the objective does not want is empty.
+/// The numbers of one row's counted positions; numbers that the objective does not use are empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowScores<'a> {
     pub logprobs: &'a [f64],
@@ -18,7 +18,7 @@ pub(crate) struct RowScores<'a> {
     pub entropy: &'a [f64],
 }
 
-/// Derivatives of the loss by a row's numbers; 0 to begin with.
+/// Derivatives of the loss by a row's numbers, initially 0.
 #[derive(Debug, Default)]
 pub(crate) struct RowSlopes<'a> {
     pub logprobs: &'a mut [f64],
@@ -26,12 +26,12 @@ pub(crate) struct RowSlopes<'a> {
     pub entropy: &'a mut [f64],
 }
 
-/// What is minimised, seen from one unit of rows at a time.
+/// The minimised loss, evaluated for one unit of rows at a time.
 pub(crate) trait Objective: Send + Sync + 'static {
-    /// Which numbers are needed? What is to be recomputed and left out is the engine's business.
+    /// The numbers that the objective needs. The engine decides about recomputation and dropout.
     fn wants(&self) -> Plan;
 
-    /// The part of the loss that a unit of rows has, and its derivatives. A unit is one row, unless rows were dealt together.
+    /// The loss of a unit of rows, and its derivatives. A unit is one row, unless rows were distributed together.
     fn differentiate(
         &self,
         rows: &[usize],
@@ -40,12 +40,12 @@ pub(crate) trait Objective: Send + Sync + 'static {
     ) -> Tally;
 }
 
-/// How memory is spent and saved.
+/// Settings that bound memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Thrift {
     /// Positions of a micro-batch.
     pub budget: usize,
-    /// Compute blocks again on the way back instead of keeping them.
+    /// Compute blocks again in the backward pass instead of keeping them.
     pub recompute: bool,
     /// Seed of an adapter's dropout.
     pub seed: u64,
@@ -64,7 +64,7 @@ struct Hand {
     /// Micro-batches of units of rows.
     batches: Vec<Vec<Vec<usize>>>,
     recompute: bool,
-    /// Seed of this hand's dropout; none while nothing is trained.
+    /// Seed of this worker's dropout; `None` without training.
     dropout: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Engine {
         Self::on_cores(model, workers, None, thrift)
     }
 
-    /// The same on so many of the machine's cores; on all of them where nothing is said.
+    /// An engine that uses the given number of the machine's cores; all of them if `cores` is `None`.
     pub fn on_cores(
         model: &Model,
         workers: Option<usize>,
@@ -86,14 +86,15 @@ impl Engine {
         })
     }
 
-    /// Another seed of dropout.
+    /// Sets the seed of dropout.
     pub fn set_seed(&mut self, seed: u64) {
         self.thrift.seed = seed;
     }
 
-    /// Gradient of the objective summed over `units`, each a row or several that are computed together, flat as [`Model::trained`], and the sums to report.
+    /// Gradient of the objective summed over `units`, flat as [`Model::trained`], and the sums to report. Each unit is
+    /// one row or several that are computed together.
     ///
-    /// Log-probabilities or losses that are not finite end it with [`Error::NotFinite`] for `update`.
+    /// If log-probabilities or losses are not finite, the result is [`Error::NotFinite`] for `update`.
     pub fn gradient(
         &self,
         model: &Model,
@@ -104,7 +105,7 @@ impl Engine {
     ) -> Result<(Tensor, Tally)> {
         let mut hands = self.hands(model, rows, units)?;
         for (hand, place) in hands.iter_mut().zip(0u64..) {
-            // Another one for each update and worker.
+            // A different seed for each update and worker.
             let mixed = update.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (place << 48);
             hand.dropout = Some(self.thrift.seed ^ mixed);
         }
@@ -115,7 +116,7 @@ impl Engine {
         let mut sum: Option<Tensor> = None;
         let mut tally = Tally::default();
         let _guard = tch::no_grad_guard();
-        // In the workers' order, not in that of their finishing: the sum must not depend on timing.
+        // The sum follows the workers' order, not the order in which they finish: it must not depend on timing.
         for part in self.pool.run(jobs)? {
             let (gradient, part) = part?;
             tally.add(&part);
@@ -168,7 +169,7 @@ impl Engine {
             .collect())
     }
 
-    /// One optimizer update, spread over the workers.
+    /// One optimizer update, distributed over the workers.
     pub fn update(
         &self,
         optimizer: &mut AdamW,
@@ -267,7 +268,7 @@ impl Hand {
         Ok((flat, tally))
     }
 
-    /// What the objective makes of a micro-batch's numbers.
+    /// The slopes that the objective gives for a micro-batch's numbers.
     fn slopes(
         &self,
         batch: &[Vec<usize>],
@@ -278,7 +279,7 @@ impl Hand {
         let mut slopes = Slopes {
             logprobs: vec![0.0; scores.logprobs.len()],
             values: vec![0.0; scores.values.len()],
-            // Only what has a gradient has slopes.
+            // Only numbers with a gradient have slopes.
             entropy: match plan.entropy {
                 Entropy::Train => vec![0.0; scores.entropy.len()],
                 _ => Vec::new(),
@@ -355,14 +356,14 @@ impl Hand {
     }
 }
 
-/// A micro-batch as the model takes it.
+/// A micro-batch as input of the model.
 struct Given {
     ids: Tensor,
     wanted: Vec<std::ops::Range<usize>>,
     temperatures: Vec<f64>,
 }
 
-/// The first `n` of a list, or nothing where it is empty; the rest stays.
+/// Removes the first `n` numbers from a list and returns them; an empty list gives none.
 fn first<'a>(list: &mut &'a [f64], n: usize) -> &'a [f64] {
     let (own, rest) = list.split_at(n.min(list.len()));
     *list = rest;
@@ -377,7 +378,7 @@ fn first_mut<'a>(list: &mut &'a mut [f64], n: usize) -> &'a mut [f64] {
     own
 }
 
-/// The first `n` of two lists of the same length.
+/// Removes the first `n` numbers from two lists of the same length.
 fn take<'a>(lists: &mut (&'a [f64], &'a mut [f64]), n: usize) -> (&'a [f64], &'a mut [f64]) {
     (first(&mut lists.0, n), first_mut(&mut lists.1, n))
 }

@@ -1,4 +1,4 @@
-//! A finished reward model, asked what programs are worth.
+//! A trained reward model that scores programs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::gradient::{Engine, Thrift};
 use crate::learner::check_ids;
 use crate::state;
 
-/// A reward model that is not trained any more.
+/// A reward model whose training is finished.
 pub struct Judge {
     model: Model,
     engine: Engine,
@@ -20,7 +20,7 @@ impl Judge {
     /// A judge that computes on `workers` threads, as in [`crate::GrpoConfig::workers`].
     ///
     /// # Errors
-    /// [`Error::Input`] where the model has no head for rewards.
+    /// [`Error::Input`] if the model has no head for rewards.
     pub fn new(model: Model, workers: Option<usize>) -> Result<Self> {
         if model.config().scalar != Scalar::Score {
             return Err(Error::Input(
@@ -38,13 +38,13 @@ impl Judge {
         })
     }
 
-    /// Does a text fit the model's positions?
+    /// True if a text fits the model's positions.
     pub fn can_read(&self, prompt: &[u32], answer: &[u32]) -> bool {
         let length = prompt.len() + answer.len();
         length as i64 <= self.model.config().max_position_embeddings
     }
 
-    /// What tells it from other judges: a digest of its weights, those of an adapter included.
+    /// A digest of the judge's weights, those of an adapter included, which identifies it.
     pub fn fingerprint(&self) -> Result<String> {
         let mut fingerprint = state::fingerprint(&self.model)?;
         if let Some(adapter) = self.model.adapter() {
@@ -54,7 +54,7 @@ impl Judge {
         Ok(fingerprint)
     }
 
-    /// The reward of each answer to its prompt, as token ids, the answer with the token that ends it.
+    /// The reward of each answer to its prompt, as token ids; the answer includes its end token.
     pub fn rewards(&self, texts: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f64>> {
         let mut rows = Vec::with_capacity(texts.len());
         for (i, (prompt, answer)) in texts.iter().enumerate() {

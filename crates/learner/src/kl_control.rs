@@ -1,13 +1,13 @@
 //! The weight of the divergence from the reference in a policy's reward.
 //!
-//! Fixed, or led by what was measured (Ziegler et al., 2019, section 2.2): with the divergence d of a batch of n
-//! answers and the target d*, e = clip(d/d* − 1, −0.2, 0.2) and β ← β·(1 + e·n/h), where the horizon h says after
-//! how many answers the weight has gone about the whole way.
+//! The weight is fixed, or follows the measured divergence (Ziegler et al., 2019, section 2.2): with the divergence d
+//! of a batch of n answers and the target d*, e = clip(d/d* − 1, −0.2, 0.2) and β ← β·(1 + e·n/h). After about h
+//! answers, the horizon, the weight has made most of the correction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Largest proportional error that one batch is answered with.
+/// Bound of the proportional error of one batch.
 const LARGEST_ERROR: f64 = 0.2;
 
 /// How the weight goes on.
@@ -50,9 +50,10 @@ impl KlControl {
         }
     }
 
-    /// The weight after a batch of so many `answers` with this mean divergence, nats per answer, whose weight was `weight`.
+    /// The weight after a batch of `answers` answers with this mean divergence, nats per answer; `weight` is the
+    /// batch's own.
     ///
-    /// A divergence that is not finite says nothing: the weight stays.
+    /// If the divergence is not finite, the weight stays.
     pub fn next(&self, weight: f64, divergence: f64, answers: usize) -> f64 {
         match *self {
             KlControl::Fixed { weight } => weight,
@@ -61,7 +62,7 @@ impl KlControl {
                 target, horizon, ..
             } => {
                 let error = (divergence / target - 1.0).clamp(-LARGEST_ERROR, LARGEST_ERROR);
-                // A batch longer than five horizons would turn the weight's sign.
+                // A batch longer than five horizons would make the weight negative.
                 let share = (answers as f64 / horizon).min(1.0);
                 weight * (1.0 + error * share)
             }
@@ -82,7 +83,7 @@ mod tests {
     };
 
     proptest! {
-        /// Where more weight means less divergence, the weight comes to rest at the target.
+        /// If more weight means less divergence, the weight converges to the target.
         #[test]
         fn it_settles_at_the_target(free in 0.5f64..50.0, answers in 50usize..1000) {
             let mut weight = ADAPTIVE.start();

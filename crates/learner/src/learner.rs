@@ -18,17 +18,19 @@ use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::report::StepReport;
 use crate::{pace, sharpen, state};
 
-/// One sampled completion and what it was worth.
+/// One sampled completion and its advantage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrpoSample {
     /// The prompt's token ids, at least one.
     pub prompt: Vec<u32>,
-    /// The sampled token ids, with the one that ended the text, at least one.
+    /// The sampled token ids including the end token, at least one.
     pub tokens: Vec<u32>,
-    /// Log-probability of each sampled token under the distribution it was drawn from, which is that of `temperature` without top-k and top-p.
-    /// Empty for tokens that were not drawn for this step: they are imitated, with a ratio of 1 wherever the policy is.
+    /// Log-probability of each sampled token under the distribution it was drawn from, which is that of `temperature`
+    /// without top-k and top-p. Empty for tokens that were not drawn for this step: such tokens are imitated, with a
+    /// ratio of 1 under every policy.
     pub old_logprobs: Vec<f32>,
-    /// The advantage of the whole completion; 0 trains nothing by itself but counts in the means.
+    /// The advantage of the whole completion. An advantage of 0 trains nothing by itself, but the sample counts in the
+    /// means.
     pub advantage: f32,
     /// Softmax temperature the tokens were drawn at.
     pub temperature: f32,
@@ -42,25 +44,26 @@ pub struct Learner {
     engine: Engine,
     optimizer: AdamW,
     reference: Option<Model>,
-    /// What tells the weights below an adapter.
+    /// Digest of the weights below an adapter.
     base: Option<String>,
     seed: u64,
-    /// Calls of [`Learner::step`] that trained something.
+    /// Number of calls of [`Learner::step`] that trained.
     steps: u64,
-    /// Factor of the step size where it follows the divergence.
+    /// Factor of the step size, if the step size follows the divergence.
     pace: f64,
-    /// Factor that the logits have grown by, apart from what was learned.
+    /// Factor by which sharpening has multiplied the logits.
     sharpened: f64,
-    /// Share of the run's budget that is spent.
+    /// Spent share of the run's budget.
     progress: f64,
 }
 
 impl Learner {
-    /// A learner for `model`. Where `config.kl_beta` is not 0 it is kept as a reference: a frozen copy, or with an adapter the weights below it, with a
-    /// copy of the adapter where the model had one before.
-    /// With `config.lora` a model without an adapter gets a fresh one. [`Correction::Auto`] becomes what it is for the model's kind of numbers.
+    /// A learner for `model`. If `config.kl_beta` is not 0, a reference is kept: a frozen copy of the model. With an
+    /// adapter the reference is the weights below the adapter, plus a copy of an adapter that the model had before.
+    /// With `config.lora` a model without an adapter gets a fresh one. [`Correction::Auto`] is resolved for the model's
+    /// kind of numbers.
     ///
-    /// `seed` decides which samples share a minibatch.
+    /// `seed` determines the samples of each minibatch.
     pub fn new(mut model: Model, mut config: GrpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
         let half = matches!(model.kind(), Kind::BFloat16 | Kind::Half);
@@ -74,7 +77,7 @@ impl Learner {
         let reference = match (config.kl_beta > 0.0, &config.lora, model.adapter()) {
             (false, ..) => None,
             (true, None, None) => Some(model.frozen_copy()),
-            // What is below an adapter never changes, so it needs no copy.
+            // The weights below an adapter never change and need no copy.
             _ => Some(model.sibling()),
         };
         let reference = reference.transpose().doing("keep itself as a reference")?;
@@ -116,7 +119,8 @@ impl Learner {
         &self.config
     }
 
-    /// Says which share of the run's budget is spent, 0 to 1; [`GrpoConfig::final_rate`] and [`GrpoConfig::sharpen`] go by it.
+    /// Sets the spent share of the run's budget, 0 to 1; [`GrpoConfig::final_rate`] and [`GrpoConfig::sharpen`] depend
+    /// on it.
     pub fn set_progress(&mut self, share: f64) {
         self.progress = if share.is_finite() {
             share.clamp(0.0, 1.0)
@@ -125,7 +129,7 @@ impl Learner {
         };
     }
 
-    /// Calls of [`Learner::step`] that trained something.
+    /// Number of calls of [`Learner::step`] that trained.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -135,10 +139,11 @@ impl Learner {
         self.optimizer.updates()
     }
 
-    /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each. Equal samples are computed once and count as often as they are.
+    /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each. Equal samples are computed
+    /// once and counted each.
     ///
-    /// With [`Error::NotFinite`] the update in question was not done; updates of earlier minibatches of the same step stay.
-    /// Samples that contradict themselves or the model are refused before anything is computed.
+    /// With [`Error::NotFinite`] the failed update changed nothing; updates of earlier minibatches of the same step
+    /// stay. Samples that contradict themselves or the model are refused before the computation begins.
     pub fn step(&mut self, samples: &[GrpoSample]) -> Result<StepReport> {
         let began = Instant::now();
         let mut report = StepReport::default();
@@ -191,7 +196,7 @@ impl Learner {
             left_out,
         });
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        // Each step has a stream of its own: the random state is the number of steps.
+        // Each step has its own random stream: the number of steps is the whole random state.
         random.set_stream(self.steps);
         let mut sums = Tally::default();
         for epoch in 0..self.config.epochs {
@@ -236,7 +241,8 @@ impl Learner {
         Ok(report)
     }
 
-    /// What the ratios of a step are to, and the factors of each row's tokens: of [`crate::correction`] where it is asked for.
+    /// The log-probabilities that a step's ratios refer to, and the factors of each row's tokens: those of
+    /// [`crate::correction`] if one is set.
     fn corrected(
         &self,
         rows: &Arc<Vec<Row>>,
@@ -259,7 +265,7 @@ impl Learner {
         let mut old = Vec::new();
         let (mut gaps, mut tokens) = (0.0, 0.0);
         for (now, drawn) in now.into_iter().zip(drawn) {
-            // What was not drawn for this step has nothing to be made up for.
+            // Tokens that were not drawn for this step need no correction.
             if drawn.is_empty() {
                 factors.push(None);
                 left_out.push(false);
@@ -322,7 +328,7 @@ impl Learner {
         if report.updates == 0 {
             report.sampler_gap = tally.abs_logratio / tally.compared.max(1) as f64;
         }
-        // The last update's tokens tell what all the updates before did.
+        // The divergence over the last update's tokens shows the effect of all earlier updates.
         report.kl_at_end = tally.kl / tally.compared.max(1) as f64;
         report.updates += 1;
         report.grad_norm += norm;
@@ -335,8 +341,8 @@ impl Learner {
         Ok(())
     }
 
-    /// Everything a learner needs to go on from here, as files: what is trained (the weights or the adapter), optimizer, counters and seed, and
-    /// the reference where it is not the weights below the adapter.
+    /// The learner's whole state, as files: the trained parameters (the weights or the adapter), optimizer, counters
+    /// and seed, and the reference unless it is the weights below the adapter.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let trained = self.model.trained_bytes().doing("write its weights")?;
         let counters = state::Counters {
@@ -365,17 +371,17 @@ impl Learner {
         Ok(files)
     }
 
-    /// The reference, where it cannot be had from the model alone.
+    /// The reference, if it does not follow from the model alone.
     fn saved_reference(&self) -> Option<&Model> {
         let reference = self.reference.as_ref();
         reference.filter(|r| r.adapter().is_some() || self.model.adapter().is_none())
     }
 
-    /// Takes over what [`Learner::state`] gave, the seed included. The learner must have been made for a model of the same shape (with an adapter:
-    /// for the same weights below it); other files are ignored.
+    /// Restores the files of [`Learner::state`], the seed included. The learner must have been made for a model of the
+    /// same shape (with an adapter: for the same weights below it); other files are ignored.
     ///
-    /// With the same settings and number of workers it goes on bit by bit like
-    /// the one that wrote the files. After an error, restore again or throw it away: a part may have been taken over.
+    /// With the same settings and number of workers the learner continues bit by bit like the one that wrote the files.
+    /// After an error, restore again or discard the learner: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let counters = state::Counters::parse(state::find(files, state::COUNTERS)?)?;
         if counters.base != self.base {
@@ -408,7 +414,7 @@ impl Learner {
     }
 }
 
-/// Puts a fresh adapter on a model that has none, where one is asked for.
+/// Attaches a fresh adapter to a model without one, if `lora` is set.
 pub(crate) fn adapt(model: &mut Model, lora: Option<&LoraConfig>, seed: u64) -> Result<()> {
     let Some(lora) = lora else {
         return Ok(());
@@ -427,15 +433,15 @@ pub(crate) fn adapt(model: &mut Model, lora: Option<&LoraConfig>, seed: u64) -> 
     }
 }
 
-/// What the rows of a step are compared with.
+/// The references of a step's rows.
 struct Compared {
-    /// Log-probabilities that their ratios are to.
+    /// Log-probabilities that the ratios refer to.
     old: Vec<Vec<f32>>,
-    /// Factors of their tokens, where they have any.
+    /// Factors of the rows' tokens, if any.
     factors: Vec<Option<Vec<f64>>>,
-    /// Those that teach nothing.
+    /// True for rows that are left out of training.
     left_out: Vec<bool>,
-    /// Mean of |ln ratio| to the policy that drew the tokens, where it was looked at.
+    /// Mean of |ln ratio| to the policy that drew the tokens, if computed.
     gap: Option<f64>,
 }
 
@@ -444,14 +450,14 @@ struct Clipped {
     terms: Terms,
     entropy: Entropy,
     entropy_bonus: f64,
-    /// Log-probabilities that the ratios of each row are to.
+    /// Log-probabilities that the ratios of each row refer to.
     old: Vec<Vec<f32>>,
     references: Option<Vec<Vec<f32>>>,
     /// Factors of each row's tokens.
     factors: Vec<Option<Vec<f64>>>,
-    /// Rows that teach nothing.
+    /// True for rows that are left out of training.
     left_out: Vec<bool>,
-    /// What each row counts in the present update.
+    /// Each row's weight and advantage in the present update.
     shares: Vec<Share>,
 }
 
@@ -477,7 +483,7 @@ impl Objective for Clipped {
             tally.entropy += f64::from(copies) * entropies;
             tally.entropy_tokens += u64::from(copies) * scores.entropy.len() as u64;
             if self.entropy == Entropy::Train && !self.left_out[*row] {
-                // The bonus is a part of the loss too.
+                // The entropy bonus is a part of the loss, too.
                 let slope = -self.entropy_bonus * self.shares[*row].weight;
                 slopes.entropy.fill(slope);
                 tally.loss += slope * entropies;
@@ -517,7 +523,8 @@ impl Clipped {
     }
 }
 
-/// Deals `count` samples into at most `parts` minibatches of nearly equal size, in a random order unless there is only one.
+/// Splits `count` samples into at most `parts` minibatches of nearly equal size, in a random order unless there is only
+/// one.
 fn minibatches(count: usize, parts: u32, random: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
     let parts = (parts as usize).clamp(1, count.max(1));
     let mut order: Vec<usize> = (0..count).collect();
@@ -529,7 +536,7 @@ fn minibatches(count: usize, parts: u32, random: &mut ChaCha8Rng) -> Vec<Vec<usi
         .collect()
 }
 
-/// Fisher and Yates' shuffle. Written out, since a run must repeat with later versions of any library.
+/// Fisher and Yates' shuffle. It is written out because a run must repeat with later versions of any library.
 pub(crate) fn shuffle(order: &mut [usize], random: &mut ChaCha8Rng) {
     for last in (1..order.len()).rev() {
         // The high half of a 128-bit product is uniform up to 2⁻⁶⁴ · length.
@@ -569,7 +576,7 @@ fn check(model: &Model, samples: &[GrpoSample], update: u64) -> Result<()> {
     Ok(())
 }
 
-/// Do these tokens exist, and does the sequence fit the model?
+/// Checks that these tokens exist and that the sequence fits the model.
 pub(crate) fn check_ids(
     model: &Model,
     what: &str,

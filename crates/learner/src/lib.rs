@@ -1,21 +1,20 @@
 //! Losses, optimizer and training loops over the policy.
 //!
-//! [`Learner`] turns sampled programs and their advantages into gradient steps
-//! (GRPO and its relatives), [`Ppo`] does so with a value head, [`sft()`] teaches a model answers to prompts, and [`PairTraining`] makes reward models
-//! and aligned policies of pairs of a fast and a slow program. All
-//! stand on the same parts: per-token losses as plain arithmetic ([`loss`]), batches by length without padding waste
-//! ([`batch`]), gradients on several threads at once, and AdamW over one flat vector ([`AdamW`]).
+//! [`Learner`] turns sampled programs and their advantages into gradient steps (GRPO and its relatives), [`Ppo`] does
+//! so with a value head, [`sft()`] trains a model on answers to prompts, and [`PairTraining`] makes reward models and
+//! aligned policies of pairs of a fast and a slow program. All of them use the same parts: per-token losses as plain
+//! arithmetic ([`loss`]), batches by length without padding waste ([`batch`]), gradients on several threads at once,
+//! and AdamW over one flat vector ([`AdamW`]).
 //!
-//! What it deliberately does not do: no rewards and no advantages (`reward`),
-//! no sampling (`policy`), no storage of checkpoints: [`Learner::state`] gives
-//! files and [`Learner::restore`] takes them, whoever keeps them.
+//! Left out on purpose: no rewards and no advantages (`reward`), no sampling (`policy`), and no storage of checkpoints:
+//! [`Learner::state`] gives files and [`Learner::restore`] takes them; the caller stores them.
 //!
 //! Invariants:
 //! - training uses the sampled token ids and the log-probabilities they were drawn with, never text;
-//! - a batch split another way gives the same gradient up to rounding, and with
-//!   the same number of workers a run repeats bit by bit on the same machine;
+//! - a batch that is split differently gives the same gradient up to rounding, and with the same number of workers a
+//!   run repeats bit by bit on the same machine;
 //! - a step whose loss or gradient is not finite changes no weight;
-//! - a learner restored from its files goes on bit by bit like the one that wrote them.
+//! - a learner restored from its files continues bit by bit like the one that wrote them.
 
 pub mod adamw;
 pub mod batch;

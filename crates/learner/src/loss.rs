@@ -13,15 +13,15 @@
 //! | cispo | −min(ρ, ε_high)·A·lp, the factor taken as a constant | as dapo |
 //!
 //! plus β·(exp(ref − lp) − (ref − lp) − 1), the k3 estimate of the divergence from
-//! a reference (Schulman, 2020), which no term makes negative. The
-//! derivatives are written out, so that libtorch only has to carry them through the model, and so that they can be checked against finite differences.
+//! a reference (Schulman, 2020), which is never negative. The derivatives are written out: libtorch only carries them
+//! through the model, and finite differences can check them.
 
 use crate::config::Loss;
 
-/// What the loss of every token of a minibatch has in common.
+/// The terms that the losses of all tokens of a minibatch share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Which loss.
+    /// The kind of loss.
     pub loss: Loss,
     /// ε_low.
     pub clip_low: f64,
@@ -29,8 +29,8 @@ pub struct Terms {
     pub clip_high: f64,
     /// β.
     pub kl_beta: f64,
-    /// δ: a ratio that a negative advantage has pushed beyond it counts no more than it (INTELLECT-2, arXiv:2505.07291). No bound where it
-    /// is missing; `cispo` has none.
+    /// δ: a ratio that a negative advantage has pushed beyond this limit counts as the limit (INTELLECT-2,
+    /// arXiv:2505.07291). `None` means no bound; `cispo` ignores it.
     pub ratio_limit: Option<f64>,
 }
 
@@ -39,24 +39,24 @@ pub struct Terms {
 pub struct Sequence<'a> {
     /// Log-probabilities now.
     pub logprobs: &'a [f64],
-    /// Log-probabilities they were drawn with.
+    /// Log-probabilities at the draw.
     pub old: &'a [f32],
-    /// Log-probabilities under the reference policy, where there is one.
+    /// Log-probabilities under the reference policy, if there is one.
     pub reference: Option<&'a [f32]>,
     /// The sequence's advantage.
     pub advantage: f64,
     /// Weight of each token, from [`token_weights`].
     pub weight: f64,
-    /// Factor of each token's term, a constant: [`crate::correction`]. The divergence from the reference has none.
+    /// Factor of each token's term, a constant: [`crate::correction`]. The divergence from the reference has no factor.
     pub factors: Option<&'a [f64]>,
 }
 
-/// Sums over tokens, from which means are made.
+/// Sums over tokens, from which means are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tally {
     /// Weighted loss.
     pub loss: f64,
-    /// Divergence of the policy from the one that drew the tokens: ρ − 1 − ln ρ, each at least 0.
+    /// Divergence of the policy from the one that drew the tokens: ρ − 1 − ln ρ for each token, at least 0.
     pub kl: f64,
     /// k3 divergence from the reference.
     pub reference_kl: f64,
@@ -66,23 +66,23 @@ pub struct Tally {
     pub abs_logratio: f64,
     /// Entropies of the distributions.
     pub entropy: f64,
-    /// Tokens whose ratio went over a bound in the direction that the advantage pushes, so that they are not pushed on.
+    /// Tokens whose ratio has passed a bound in the direction of the advantage, and which are not pushed further.
     pub clipped: u64,
     /// Tokens with an entropy.
     pub entropy_tokens: u64,
-    /// Tokens with a log-probability that they were drawn with: those that divergence, ratios and clipping are known of.
+    /// Tokens with a log-probability at the draw: divergence, ratios and clipping are computed over these.
     pub compared: u64,
     /// Tokens.
     pub tokens: u64,
-    /// The part of `loss` that is of values.
+    /// The values' part of `loss`.
     pub value_loss: f64,
-    /// Tokens whose value is out of bounds, so that it is not taught.
+    /// Tokens whose value is out of bounds and therefore not trained.
     pub values_clipped: u64,
     /// Pairs.
     pub pairs: u64,
     /// Pairs whose fast answer has the higher score.
     pub right: u64,
-    /// By how much it has, which may be negative.
+    /// Sum of the differences fast minus slow of the answers' scores; may be negative.
     pub gap: f64,
 }
 
@@ -106,7 +106,8 @@ impl Tally {
         self.gap += other.gap;
     }
 
-    /// The sums over `copies` sequences like this one. The loss has its weight already and stays; pairs and values have no copies.
+    /// The sums over `copies` sequences like this one. The loss already includes its weight and stays; pairs and values
+    /// have no copies.
     pub(crate) fn repeated(self, copies: u32) -> Tally {
         let (n, times) = (u64::from(copies), f64::from(copies));
         Tally {
@@ -151,11 +152,11 @@ pub fn token_weights(
 /// k3 estimate of the divergence from a reference, and its derivative by the log-probability.
 pub fn k3(logprob: f64, reference: f64) -> (f64, f64) {
     let d = reference - logprob;
-    // exp_m1 keeps the digits where the two policies hardly differ.
+    // exp_m1 keeps the digits if the two policies hardly differ.
     (d.exp_m1() - d, -d.exp_m1())
 }
 
-/// Loss of a sequence; `slopes` gets its derivative by each log-probability.
+/// Loss of a sequence; the derivative by each log-probability is written to `slopes`.
 pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tally {
     let (low, high) = (1.0 - terms.clip_low, 1.0 + terms.clip_high);
     let (a, w) = (s.advantage, s.weight);
@@ -191,21 +192,22 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
                 (-factor * a * lp, -factor * a, clipped)
             }
             _ => {
-                // The mean in a sequence's ratio and the sum over its tokens cancel: its slope looks like a token's.
+                // The mean in a sequence's ratio and the sum over its tokens cancel: the sequence's slope has the form
+                // of a token's.
                 let ratio = of_sequence.unwrap_or(own);
                 let limit = terms.ratio_limit.unwrap_or(f64::INFINITY);
-                // Written so that a ratio that is no number stays one.
+                // In this form a NaN ratio stays NaN.
                 let limited = if ratio > limit { limit } else { ratio };
                 let (free, bound) = (limited * a, ratio.clamp(low, high) * a);
                 let clipped =
                     ((ratio < low || ratio > limit) && a < 0.0) || (ratio > high && a > 0.0);
-                // A ratio that is no number must come out as one, and not vanish in the minimum.
+                // A NaN ratio must give a NaN loss; `min` would drop the NaN.
                 let value = if bound < free { bound } else { free };
                 (-value, if clipped { 0.0 } else { -free }, clipped)
             }
         };
         let factor = s.factors.map_or(1.0, |factors| factors[t]);
-        // Every token's log-probability moves the ratio of the whole sequence, in all its terms.
+        // Every token's log-probability changes the ratio of the whole sequence, in all of its terms.
         let moved = mean_factor.unwrap_or(factor);
         let (mut value, mut by_logprob) = (factor * value, moved * by_logprob);
         if let Some(reference) = s.reference {

@@ -1,22 +1,19 @@
-//! How long the steps of the optimizer may be, by what they do to the policy.
+//! The step size of the optimizer, controlled by the divergence that its steps cause.
 //!
-//! AdamW's steps have a length in the space of weights; what they do to the
-//! distribution over programs depends on how sharp that is, and changes while
-//! it learns. Too long a step breaks a policy within one update, too short a
-//! one wastes the time of a run. So the length follows the divergence that was
-//! measured: when a step moved the policy by more than twice the target, the
-//! next is 1.5 times shorter, below half the target 1.5 times longer (the rule
-//! of Rudin et al., 2021, "Learning to walk in minutes", after Schulman et
-//! al., 2017).
+//! AdamW's steps have a length in the space of weights. Their effect on the distribution over programs depends on how
+//! sharp that distribution is, and changes during training. Too long a step ruins a policy within one update; too short
+//! a step wastes the time of a run. The length therefore follows the measured divergence: if a step moved the policy by
+//! more than twice the target, the next is 1.5 times shorter, below half the target 1.5 times longer (the rule of Rudin
+//! et al., 2021, "Learning to walk in minutes", after Schulman et al., 2017).
 
 /// Factor of one change.
 const CHANGE: f64 = 1.5;
 /// Bounds of the whole factor.
 const BOUNDS: (f64, f64) = (1.0 / 64.0, 64.0);
 
-/// The factor of the step size after a step that came to `kl` where `target` was wanted.
+/// The factor of the step size after a step whose divergence was `kl`, for the divergence `target`.
 pub fn next(factor: f64, kl: f64, target: f64) -> f64 {
-    // A step far beyond the target is answered at once, not by one notch.
+    // After a step far beyond the target the factor falls by three notches at once.
     let next = if kl > 8.0 * target {
         factor / (CHANGE * CHANGE * CHANGE)
     } else if kl > 2.0 * target {
@@ -36,7 +33,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Where the divergence grows with the square of the step size, the rule comes to rest within its band.
+        /// If the divergence grows with the square of the step size, the rule settles within its band.
         #[test]
         fn it_settles_within_its_band(unit in 1e-7f64..1e-2, target in 1e-5f64..1e-2) {
             let at = |factor: f64| unit * factor * factor;

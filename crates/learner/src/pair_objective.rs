@@ -1,4 +1,4 @@
-//! Pairs as rows, and their losses as what is minimised.
+//! Pairs as rows, and the mean of their losses as an objective.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::learner::check_ids;
 use crate::loss::Tally;
 use crate::pairwise::{self, Evidence, Judged, Likelihoods};
 
-/// A fast and a slow answer to one prompt, as token ids, each answer with the token that ends it.
+/// A fast and a slow answer to one prompt, as token ids; each answer includes its end token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenPair {
     /// The prompt, at least one token.
@@ -21,7 +21,7 @@ pub struct TokenPair {
     pub fast: Vec<u32>,
     /// The worse answer, at least one token.
     pub slow: Vec<u32>,
-    /// What their margin follows from.
+    /// The evidence that determines the margin.
     pub evidence: Evidence,
 }
 
@@ -38,24 +38,24 @@ pub struct Standing {
     pub pairs: u64,
 }
 
-/// What is scored.
+/// The kind of scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aim {
     /// Whole texts.
     Rewards,
-    /// Answers, beside a reference.
+    /// Answers, relative to a reference.
     Alignment {
         /// β.
         beta: f64,
     },
 }
 
-/// Pairs as rows: those of pair i are 2i, the fast answer, and 2i + 1.
+/// Pairs as rows: row 2i is the fast answer of pair i, and row 2i + 1 the slow one.
 #[derive(Debug, Clone)]
 pub(crate) struct Dealt {
     pub rows: Arc<Vec<Row>>,
     pub margins: Arc<Vec<f64>>,
-    /// Log-probability of each row's answer under the reference, once it was asked.
+    /// Log-probability of each row's answer under the reference, once computed.
     pub references: Option<Arc<Vec<f64>>>,
 }
 
@@ -115,7 +115,7 @@ impl Dealt {
     }
 }
 
-/// Mean loss of some pairs.
+/// Mean loss of the given pairs.
 pub(crate) struct Pairs {
     pub aim: Aim,
     pub margins: Arc<Vec<f64>>,
@@ -131,7 +131,7 @@ impl Pairs {
         match self.aim {
             Aim::Rewards => pairwise::rewards(fast, slow, margin),
             Aim::Alignment { beta } => {
-                // They were asked before anything is judged.
+                // The reference's log-probabilities are computed before the first loss.
                 let reference = |row: usize| {
                     self.references
                         .as_ref()
@@ -176,7 +176,7 @@ impl Objective for Pairs {
         };
         let judged = self.judge(rows[0] / 2, sum(&scores[0]), sum(&scores[1]));
         for (slopes, by) in slopes.iter_mut().zip([judged.by_fast, judged.by_slow]) {
-            // Each token's log-probability moves the answer's alike.
+            // The derivative by the answer's log-probability is that by each token's.
             match self.aim {
                 Aim::Rewards => slopes.values.fill(self.weight * by),
                 Aim::Alignment { .. } => slopes.logprobs.fill(self.weight * by),
@@ -186,7 +186,7 @@ impl Objective for Pairs {
     }
 }
 
-/// Means of what was counted. The loss has its weights already.
+/// Means of the counted pairs. The loss already includes its weights.
 pub(crate) fn standing(tally: &Tally) -> Standing {
     let pairs = tally.pairs.max(1) as f64;
     Standing {

@@ -1,4 +1,4 @@
-//! The files of a training on pairs that others do not have.
+//! The files that only a training on pairs has.
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -10,9 +10,9 @@ use crate::skips::Skips;
 
 /// [`Counters`].
 pub(crate) const COUNTERS: &str = "pairs.json";
-/// What the reference thinks of the answers.
+/// The reference's log-probabilities of the answers.
 pub(crate) const REFERENCES: &str = "references.safetensors";
-/// Grows when the files change their meaning.
+/// Increases when the meaning of the files changes.
 pub(crate) const VERSION: u32 = 1;
 
 /// What is not a tensor.
@@ -58,7 +58,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Was it saved by a training like `own`?
+    /// Checks that the files were saved by a training like `own`.
     pub fn fits(&self, own: &Counters) -> Result<()> {
         let differ = [
             ("other pairs", self.pairs != own.pairs),
@@ -77,7 +77,7 @@ impl Counters {
     }
 }
 
-/// What tells some rows from others: FNV-1a over all tokens and margins.
+/// Identifies rows: FNV-1a over all tokens and margins.
 pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |number: u64| {
@@ -94,7 +94,7 @@ pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
     format!("{hash:016x}")
 }
 
-/// The reference's log-probabilities of all answers, of the pairs and of those held out.
+/// The reference's log-probabilities of all answers, those of the pairs and those of the held-out pairs.
 pub(crate) fn references_bytes(train: &[f64], held_out: &[f64]) -> Result<Vec<u8>> {
     let bytes =
         |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|x| x.to_le_bytes()).collect() };
@@ -113,7 +113,7 @@ pub(crate) fn references_bytes(train: &[f64], held_out: &[f64]) -> Result<Vec<u8
     safetensors::serialize(tensors, None).map_err(damaged)
 }
 
-/// Reads what [`references_bytes`] wrote, for so many answers.
+/// Reads the output of [`references_bytes`]; `lengths` are the expected numbers of answers.
 pub(crate) fn parse_references(bytes: &[u8], lengths: [usize; 2]) -> Result<[Vec<f64>; 2]> {
     let damaged = |source| Error::Safetensors {
         file: REFERENCES,

@@ -1,7 +1,7 @@
 //! Training on pairs: reward models and direct performance alignment.
 //!
-//! Both take the same pairs, batches, order and optimizer; they differ in what is scored (the whole text by a scalar head, or the
-//! answer's tokens by the policy and its frozen reference) and in the loss ([`crate::pairwise`]).
+//! Both take the same pairs, batches, order and optimizer. They differ in the scores (of the whole text by a scalar
+//! head, or of the answer's tokens by the policy and its frozen reference) and in the loss ([`crate::pairwise`]).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::preference_config::{DpaConfig, RewardModelConfig};
 use crate::skips::{Kept, SkippedUpdate, Skips};
 use crate::{pair_state, state};
 
-/// Answers that a reference is asked of between two words of how far it is.
+/// Number of answers that the reference scores between two reports of progress.
 const ASKED_AT_ONCE: usize = 512;
 
 /// What an update did.
@@ -57,12 +57,12 @@ pub struct PairTraining {
     steps: u64,
     skips: Skips,
     kept: Kept,
-    /// The order of the pairs in the pass that was last asked for.
+    /// The order of the pairs in the pass that was last requested.
     order: Option<(u64, Vec<usize>)>,
 }
 
 impl PairTraining {
-    /// Makes a reward model of `model`, which is one already or gets a fresh head.
+    /// Makes a reward model of `model`; a model without a head for rewards gets a fresh one.
     pub fn reward_model(
         model: Model,
         pairs: &[TokenPair],
@@ -77,7 +77,7 @@ impl PairTraining {
         Self::new(model, Aim::Rewards, pairs, validation, config.clone())
     }
 
-    /// Aligns `model`; as it is now it is the reference.
+    /// Aligns `model`; its present state is the reference.
     pub fn alignment(
         model: Model,
         pairs: &[TokenPair],
@@ -158,12 +158,12 @@ impl PairTraining {
         self.skips.total
     }
 
-    /// The next update; none when all are done.
+    /// Performs the next update; `None` if all are done.
     ///
-    /// An update whose loss or gradient is not finite is skipped: it changes nothing.
+    /// An update whose loss or gradient is not finite is skipped and changes nothing.
     ///
     /// # Errors
-    /// [`Error::TooManySkipped`] where more than [`RewardModelConfig::most_skipped`] in a row were.
+    /// [`Error::TooManySkipped`] if more than [`RewardModelConfig::most_skipped`] updates in a row were skipped.
     pub fn step(&mut self) -> Result<Option<PairProgress>> {
         if self.step >= self.steps {
             return Ok(None);
@@ -190,12 +190,12 @@ impl PairTraining {
         }))
     }
 
-    /// What was skipped since this was last asked, also by a [`PairTraining::step`] that failed.
+    /// The updates skipped since the last call, including those of a [`PairTraining::step`] that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
         self.kept.take()
     }
 
-    /// How the validation pairs stand; none without any.
+    /// Loss and accuracy on the validation pairs; `None` if there are none.
     pub fn judge(&mut self) -> Result<Option<Standing>> {
         self.ask_reference()?;
         let pairs = self.held_out.pairs();
@@ -242,7 +242,7 @@ impl PairTraining {
         Ok((tally, norm))
     }
 
-    /// The pairs of the present update. They follow from seed and step alone.
+    /// The pairs of the present update. They depend on seed and step alone.
     fn pick(&mut self) -> Vec<usize> {
         let (pairs, batch) = (self.train.pairs(), self.config.batch);
         let in_pass = pairs.div_ceil(batch) as u64;
@@ -258,13 +258,14 @@ impl PairTraining {
         order[place * batch..((place + 1) * batch).min(pairs)].to_vec()
     }
 
-    /// Asks the model as it was before the first update what it thinks of all answers. So no copy of it is kept.
+    /// Has the model, as it is before the first update, score all answers. No copy of the model is then needed.
     fn ask_reference(&mut self) -> Result<()> {
         self.prepare(|_, _| {})
     }
 
-    /// Does what comes before the first update, which [`PairTraining::step`] would do as well, and says of how many answers it is done, and of how many it will be:
-    /// an alignment asks the model as it is then what it thinks of all of them. Nothing is left to do where that was done, or restored.
+    /// Does the work that precedes the first update, which [`PairTraining::step`] would otherwise do: for an alignment
+    /// the model scores all answers in its initial state. `tell` receives the number of answers scored and their total.
+    /// If the scores were computed or restored before, nothing is done.
     pub fn prepare(&mut self, mut tell: impl FnMut(usize, usize)) -> Result<()> {
         if self.aim == Aim::Rewards {
             return Ok(());
@@ -301,7 +302,8 @@ impl PairTraining {
         }
     }
 
-    /// Everything that is needed to go on from here, as files: what is trained, the optimizer, counters and what the reference said.
+    /// The training's whole state, as files: the trained parameters, the optimizer, counters and the reference's
+    /// log-probabilities.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut files = vec![
             (
@@ -323,17 +325,18 @@ impl PairTraining {
         Ok(files)
     }
 
-    /// Takes over what [`PairTraining::state`] gave. The training must have been begun on the same model, pairs and settings.
+    /// Restores the files of [`PairTraining::state`]. The training must have been begun on the same model, pairs and
+    /// settings.
     ///
-    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
-    /// it away: a part may have been taken over.
+    /// With the same number of workers the training continues bit by bit like the one that wrote the files. After an
+    /// error, restore again or discard the training: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let saved = pair_state::Counters::parse(state::find(files, pair_state::COUNTERS)?)?;
         saved.fits(&self.counters())?;
         let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
         moments.fits(&self.optimizer)?;
         let trained = state::find(files, state::trained(&self.model))?;
-        // Once a weight has changed the reference cannot be asked any more.
+        // Once a weight has changed, the reference's log-probabilities cannot be computed any more.
         let asked = files.iter().any(|(n, _)| n == pair_state::REFERENCES);
         if self.aim != Aim::Rewards && (asked || saved.updates > 0) {
             let bytes = state::find(files, pair_state::REFERENCES)?;

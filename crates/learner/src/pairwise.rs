@@ -1,4 +1,5 @@
-//! Losses of pairs of programs, a fast and a slow answer to one prompt, with their derivatives: plain arithmetic in double precision.
+//! Losses of pairs of programs, a fast and a slow answer to one prompt, with their derivatives: plain arithmetic in
+//! double precision.
 //!
 //! With p the prompt, d_f the fast and d_s the slow answer (Nichols et al., 2024, equations 2, 3 and 7):
 //!
@@ -32,7 +33,7 @@ pub enum Evidence {
 impl Evidence {
     /// The margin μ of equation 3 with λ = `cap`.
     ///
-    /// The source does not say what a wrong program's margin is. Here it is `cap`, as if it never came to its end.
+    /// The source leaves the margin of a wrong program open. Here the margin is `cap`, as if the program never ended.
     pub fn margin(self, cap: f64) -> f64 {
         match self {
             Evidence::Timed { fast_s, slow_s } => (slow_s / fast_s).min(cap),
@@ -41,7 +42,7 @@ impl Evidence {
         }
     }
 
-    /// Are the times such as a clock can have given, and the right way round?
+    /// True if the times are plausible clock readings, and the fast one does not exceed the slow one.
     pub fn is_sound(self) -> bool {
         match self {
             Evidence::Timed { fast_s, slow_s } => {
@@ -52,7 +53,7 @@ impl Evidence {
     }
 }
 
-/// What a pair comes to.
+/// The loss of a pair, its derivatives and its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
     /// The loss.
@@ -61,9 +62,9 @@ pub struct Judged {
     pub by_fast: f64,
     /// Its derivative by the slow answer's score.
     pub by_slow: f64,
-    /// Has the fast answer the higher score (equations 5 and 8)? The margin does not count here.
+    /// True if the fast answer has the higher score (equations 5 and 8). The margin is not considered here.
     pub right: bool,
-    /// How far the fast answer's score lies above the slow one's.
+    /// The fast answer's score minus the slow one's.
     pub gap: f64,
 }
 
@@ -91,7 +92,7 @@ pub fn alignment(of: &Likelihoods, beta: f64, margin: f64) -> Judged {
     judge(gap, margin, beta)
 }
 
-/// −ln σ(gap − margin), where the gap moves by `by` with each score.
+/// −ln σ(gap − margin), where `by` is the derivative of the gap by each score.
 fn judge(gap: f64, margin: f64, by: f64) -> Judged {
     let x = gap - margin;
     // d/dx of −ln σ(x) is −σ(−x).
@@ -105,14 +106,14 @@ fn judge(gap: f64, margin: f64, by: f64) -> Judged {
     }
 }
 
-/// ln(1 + eˣ) = −ln σ(−x), without overflow and with all digits where it is small.
+/// ln(1 + eˣ) = −ln σ(−x), without overflow and with full precision for small results.
 fn softplus(x: f64) -> f64 {
-    // `max` would lose what is no number.
+    // `max` would drop NaN.
     let above = if x > 0.0 { x } else { 0.0 * x };
     above + (-x.abs()).exp().ln_1p()
 }
 
-/// 1 / (1 + e⁻ˣ), with all digits where it is small.
+/// 1 / (1 + e⁻ˣ), with full precision for small results.
 fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + (-x).exp())
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// −ln σ(x) as it stands in the paper.
+    /// −ln σ(x) as written in the paper.
     fn naive(x: f64) -> f64 {
         -(1.0 / (1.0 + (-x).exp())).ln()
     }
@@ -151,12 +152,13 @@ mod tests {
             let by_fast = (at(fast + h, slow).loss - at(fast - h, slow).loss) / (2.0 * h);
             let by_slow = (at(fast, slow + h).loss - at(fast, slow - h).loss) / (2.0 * h);
             prop_assert!((judged.by_fast - by_fast).abs() < 1e-7 && (judged.by_slow - by_slow).abs() < 1e-7);
-            // Only the difference counts, so what one is pushed up the other is pushed down.
+            // Only the difference of the scores counts: the two derivatives are opposite.
             prop_assert_eq!(judged.by_fast, -judged.by_slow);
             prop_assert!(judged.by_fast < 0.0);
         }
 
-        /// With a reference that finds all answers alike and β = 1, aligning a policy is training a reward model.
+        /// With a reference that gives all answers the same log-probability and β = 1, alignment of a policy equals the
+        /// training of a reward model.
         #[test]
         fn alignment_to_an_even_reference_is_a_reward_model(fast in -9.0f64..0.0, slow in -9.0f64..0.0, even in -9.0f64..0.0, margin in 0.0f64..3.0) {
             let of = Likelihoods { fast, slow, fast_reference: even, slow_reference: even };

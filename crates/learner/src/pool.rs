@@ -1,7 +1,7 @@
-//! Threads that libtorch computes on.
+//! Worker threads for libtorch's computations.
 //!
-//! On a small model, libtorch's own threads gain little: every operation forks
-//! and joins. Rows side by side on threads that each compute alone gain nearly their number.
+//! On a small model libtorch's own threads gain little: every operation forks and joins. Threads that each compute
+//! their own rows gain a factor of nearly their number.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,11 @@ use tch::Device;
 
 use crate::error::{Error, Result};
 
-/// Above this many weights, one gradient for each worker takes too much memory, and single operations are large enough to be split.
+/// Largest model, in weights, with several workers. Above this size, one gradient for each worker takes too much
+/// memory, and single operations are large enough to be split.
 const SMALL_MODEL: i64 = 64_000_000;
 
-/// More workers than this do not pay for the summing of their gradients.
+/// Largest number of workers for which the summing of their gradients still pays.
 const MOST_WORKERS: usize = 16;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -23,7 +24,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Threads with libtorch's thread count set for each.
 pub(crate) struct Pool {
     workers: Vec<Worker>,
-    /// Threads of each.
+    /// Number of libtorch's threads of each worker.
     each: usize,
 }
 
@@ -33,7 +34,8 @@ struct Worker {
 }
 
 impl Pool {
-    /// Threads for a model of `parameters` weights on `device`; `workers` overrides their number, `cores` how many cores they share.
+    /// Workers for a model of `parameters` weights on `device`. `workers` overrides their number, `cores` the number of
+    /// cores they share.
     pub fn new(
         parameters: i64,
         device: Device,
@@ -49,7 +51,8 @@ impl Pool {
         };
         let workers = workers.unwrap_or(fitting).max(1);
         let each = (cores / workers).max(1);
-        // libtorch keeps the number for new threads in one place for the whole process: it is changed only while our threads start.
+        // libtorch keeps the thread count of new threads in one place for the whole process: the pool changes that
+        // count only while its own workers start.
         static STARTING: Mutex<()> = Mutex::new(());
         let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let before = tch::get_num_threads();
@@ -65,12 +68,12 @@ impl Pool {
         self.workers.len()
     }
 
-    /// Threads that each of them computes on.
+    /// Number of libtorch's threads of each worker.
     pub fn threads_of_each(&self) -> usize {
         self.each
     }
 
-    /// Runs each job on a thread of its own, at most [`Pool::workers`] of them, and returns their results in order.
+    /// Runs each job on its own worker, at most [`Pool::workers`] jobs, and returns their results in order.
     pub fn run<T: Send + 'static>(
         &self,
         jobs: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
@@ -81,7 +84,8 @@ impl Pool {
             let worker = workers.next().ok_or(Error::ThreadEnded)?;
             let (reply, result) = channel();
             let job = move || {
-                // The asker waits for every reply unless an earlier one failed; then nobody needs this one.
+                // The caller waits for every reply unless an earlier one failed; after a failure this reply is not
+                // needed.
                 let _unwanted = reply.send(job());
             };
             let jobs = worker.jobs.as_ref().ok_or(Error::ThreadEnded)?;
@@ -124,7 +128,7 @@ impl Drop for Worker {
         // Without a sender the thread's queue ends.
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // It can only have ended by a panic, which its job's asker has been told of.
+            // The thread can only have ended by a panic, which the job's caller has already seen.
             let _panicked = thread.join();
         }
     }

@@ -1,9 +1,9 @@
 //! Proximal policy optimization with a value head (Schulman et al., 2017; on language models Ziegler et al., 2019).
 //!
-//! A step takes answers that the policy has just written, each with a score for the whole of it. The model as it is now
-//! says what it expected before each token, the frozen reference how likely it finds the tokens; from that come rewards and
-//! advantages ([`crate::gae`]), and some passes of small updates ([`crate::ppo_loss`]). Then the weight of the divergence
-//! follows what was measured ([`crate::kl_control`]).
+//! A step takes answers that the policy has just written, each with a score for the whole answer. The present model
+//! predicts the value before each token, and the frozen reference gives the tokens' log-probabilities. From these come
+//! rewards and advantages ([`crate::gae`]), and some passes of small updates follow ([`crate::ppo_loss`]). Then the
+//! weight of the divergence is adapted to the measured divergence ([`crate::kl_control`]).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,11 +35,11 @@ pub struct Ppo {
     engine: Engine,
     optimizer: AdamW,
     reference: Model,
-    /// What tells the weights below an adapter.
+    /// Digest of the weights below an adapter.
     base: Option<String>,
     seed: u64,
     steps: u64,
-    /// Share of the steps that is done, as it was told.
+    /// Finished share of the training, as set by the caller.
     progress: f64,
     /// Updates done or skipped.
     tried: u64,
@@ -49,7 +49,7 @@ pub struct Ppo {
 }
 
 impl Ppo {
-    /// Says which share of the training is done, 0 to 1; [`PpoConfig::schedule`] goes by it.
+    /// Sets the finished share of the training, 0 to 1; [`PpoConfig::schedule`] depends on it.
     pub fn set_progress(&mut self, share: f64) {
         self.progress = if share.is_finite() {
             share.clamp(0.0, 1.0)
@@ -58,10 +58,10 @@ impl Ppo {
         };
     }
 
-    /// A learner for `model`, which gets a value head if it has none. As it is now it is kept as the reference: a frozen copy, or with an
-    /// adapter the weights below it, with a copy of the adapter where it had one before.
+    /// A learner for `model`, which gets a value head if it has none. The present model is kept as the reference: a
+    /// frozen copy, or with an adapter the weights below it, plus a copy of an adapter that the model had before.
     ///
-    /// `seed` decides which answers share an update.
+    /// `seed` determines the answers of each update.
     pub fn new(model: Model, config: PpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
         if model.config().scalar == Scalar::Score {
@@ -74,7 +74,7 @@ impl Ppo {
             .doing("get a head for values")?;
         let reference = match (&config.lora, model.adapter()) {
             (None, None) => model.frozen_copy(),
-            // What is below an adapter never changes, so it needs no copy.
+            // The weights below an adapter never change and need no copy.
             _ => model.sibling(),
         };
         let reference = reference.doing("keep itself as a reference")?;
@@ -113,7 +113,7 @@ impl Ppo {
         &self.config
     }
 
-    /// Calls of [`Ppo::step`] that trained something.
+    /// Number of calls of [`Ppo::step`] that trained.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -128,18 +128,20 @@ impl Ppo {
         self.skips.total
     }
 
-    /// What of the last step's samples was skipped since this was last asked, also by a [`Ppo::step`] that failed.
+    /// The updates skipped since the last call, by their samples in the last step, including those of a [`Ppo::step`]
+    /// that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
         self.kept.take()
     }
 
-    /// Trains on some answers. Without any nothing happens.
+    /// Trains on the given answers; without answers it does nothing.
     ///
-    /// An update whose loss or gradient is not finite is skipped; so is the whole step, as one update, where already what the values, the policy or the
-    /// reference say of the samples is not finite. Samples that contradict themselves or the model are refused before anything is computed.
+    /// An update whose loss or gradient is not finite is skipped. The whole step is skipped, as one update, if the
+    /// values or the log-probabilities of the policy or the reference are not finite. Samples that contradict
+    /// themselves or the model are refused before the computation begins.
     ///
     /// # Errors
-    /// [`Error::TooManySkipped`] where more than [`PpoConfig::most_skipped`] updates in a row were.
+    /// [`Error::TooManySkipped`] if more than [`PpoConfig::most_skipped`] updates in a row were skipped.
     pub fn step(&mut self, samples: &[PpoSample]) -> Result<PpoReport> {
         let began = Instant::now();
         let mut report = PpoReport {
@@ -157,7 +159,7 @@ impl Ppo {
         let Some(prepared) = self.skips.count(prepared, self.config.most_skipped)? else {
             self.tried += 1;
             self.steps += 1;
-            // What the answers are worth is known all the same.
+            // The answers' scores are known even if the step is skipped.
             let score = samples.iter().map(|s| s.score).sum::<f64>() / samples.len() as f64;
             return Ok(PpoReport {
                 score,
@@ -170,7 +172,7 @@ impl Ppo {
         };
         let prepared = Arc::new(prepared);
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        // Each step has a stream of its own: the random state is the number of steps.
+        // Each step has its own random stream: the number of steps is the whole random state.
         random.set_stream(self.steps);
         let mut sums = Tally::default();
         for _ in 0..self.config.epochs {
@@ -195,7 +197,7 @@ impl Ppo {
         Ok(report)
     }
 
-    /// Values, rewards, advantages and returns of a step's answers, under the policy as it is now.
+    /// Values, rewards, advantages and returns of a step's answers, under the present policy.
     fn prepare(&self, samples: &[PpoSample], report: &mut PpoReport) -> Result<Prepared> {
         let rows: Arc<Vec<Row>> = Arc::new(
             samples
@@ -205,7 +207,8 @@ impl Ppo {
         );
         let everything: Vec<usize> = (0..rows.len()).collect();
         let references = self.engine.logprobs(&self.reference, &rows, &everything)?;
-        // The sampler's numbers are not those of half precision, whose rounding would be taken for something that was learned.
+        // In half precision the sampler's log-probabilities differ from the learner's by rounding, which would be
+        // mistaken for learning; the learner therefore computes them itself.
         let half = matches!(self.model.kind(), Kind::BFloat16 | Kind::Half);
         let plan = Plan {
             logprobs: half,
@@ -320,8 +323,8 @@ impl Ppo {
         Ok((tally, norm))
     }
 
-    /// Everything a learner needs to go on from here, as files: what is trained, the optimizer, counters and seed, and the reference where it
-    /// is not the weights below the adapter.
+    /// The learner's whole state, as files: the trained parameters, the optimizer, counters and seed, and the reference
+    /// unless it is the weights below the adapter.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let counters = ppo_state::Counters {
             version: ppo_state::VERSION,
@@ -354,16 +357,16 @@ impl Ppo {
         Ok(files)
     }
 
-    /// Can the reference not be had from the model alone?
+    /// True if the reference does not follow from the model alone.
     fn keeps_reference(&self) -> bool {
         self.reference.adapter().is_some() || self.model.adapter().is_none()
     }
 
-    /// Takes over what [`Ppo::state`] gave, the seed included. The learner must have been made for a model of the same shape (with an adapter:
-    /// for the same weights below it) with the same settings; other files are ignored.
+    /// Restores the files of [`Ppo::state`], the seed included. The learner must have been made for a model of the same
+    /// shape (with an adapter: for the same weights below it) with the same settings; other files are ignored.
     ///
-    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
-    /// it away: a part may have been taken over.
+    /// With the same number of workers the learner continues bit by bit like the one that wrote the files. After an
+    /// error, restore again or discard the learner: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let counters = ppo_state::Counters::parse(state::find(files, ppo_state::COUNTERS)?)?;
         if counters.base != self.base {

@@ -87,7 +87,7 @@ impl Default for PpoConfig {
 }
 
 impl PpoConfig {
-    /// Do the settings make sense?
+    /// Checks the ranges of the settings.
     pub fn check(&self) -> Result<()> {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("max_grad_norm", self.max_grad_norm, 0.0)?;

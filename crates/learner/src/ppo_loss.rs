@@ -1,18 +1,18 @@
 //! PPO's loss of one answer, with its derivatives: plain arithmetic in double precision.
 //!
-//! With ρ = exp(ln π − ln π_old), A a token's advantage, V its value now, V_old the value when it was drawn and R its return
-//! (Schulman et al., 2017; both terms clipped as in Ziegler et al., 2019):
+//! With ρ = exp(ln π − ln π_old), A a token's advantage, V its value now, V_old the value when it was drawn and R its
+//! return (Schulman et al., 2017; both terms clipped as in Ziegler et al., 2019):
 //!
 //! max(−ρA, −clip(ρ, 1−ε, 1+ε)·A) + c · ½ · max((V − R)², (clip(V, V_old − ε_v, V_old + ε_v) − R)²).
 //!
 //! Each token's loss has the same weight: 1 / tokens of the minibatch.
 
-/// What all tokens have in common.
+/// The terms that all tokens share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
     /// ε: distance of the ratio's bounds from 1.
     pub clip: f64,
-    /// ε_v: how far a value may go from that when its token was drawn, before it is pushed no further.
+    /// ε_v: how far a value may move from its number at the draw before it is pushed no further.
     pub value_clip: f64,
     /// c: weight of the values' loss.
     pub value_weight: f64,
@@ -37,18 +37,18 @@ pub struct Answer<'a> {
     pub weight: f64,
 }
 
-/// Sums over tokens, from which means are made.
+/// Sums over tokens, from which means are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
     /// Weighted loss of the policy.
     pub policy: f64,
     /// Weighted loss of the values, with its factor c.
     pub value: f64,
-    /// Divergence of the policy from the one that drew the tokens: ρ − 1 − ln ρ, each at least 0.
+    /// Divergence of the policy from the one that drew the tokens: ρ − 1 − ln ρ for each token, at least 0.
     pub kl: f64,
-    /// Tokens whose ratio is out of bounds in the direction that the advantage pushes.
+    /// Tokens whose ratio is out of bounds in the direction of the advantage.
     pub clipped: u64,
-    /// Tokens whose value is out of bounds, so that it is not taught.
+    /// Tokens whose value is out of bounds and therefore not trained.
     pub values_clipped: u64,
     /// Tokens.
     pub tokens: u64,
@@ -66,7 +66,7 @@ impl Sums {
     }
 }
 
-/// Loss of an answer; `by_logprob` and `by_value` get its derivatives.
+/// Loss of an answer; the derivatives are written to `by_logprob` and `by_value`.
 pub fn differentiate(
     terms: &Terms,
     answer: &Answer<'_>,
@@ -85,7 +85,7 @@ pub fn differentiate(
         let (low, high) = (1.0 - terms.clip, 1.0 + terms.clip);
         let clipped = (ratio < low && a < 0.0) || (ratio > high && a > 0.0);
         let (free, bound) = (-ratio * a, -ratio.clamp(low, high) * a);
-        // A ratio that is no number must come out as one, and not vanish in the maximum.
+        // A NaN ratio must give a NaN loss; `max` would drop the NaN.
         sums.policy += w * if bound > free { bound } else { free };
         by_logprob[t] = if clipped { 0.0 } else { w * free };
         sums.clipped += u64::from(clipped);
@@ -95,7 +95,7 @@ pub fn differentiate(
         let (free, bound) = ((v - target).powi(2), (bounded - target).powi(2));
         let held = bound > free;
         sums.value += w * terms.value_weight * 0.5 * if held { bound } else { free };
-        // Where the clipped one counts, the value lies out of bounds, and moving it moves nothing.
+        // If the clipped term counts, the value is out of bounds and its derivative is 0.
         by_value[t] = if held {
             0.0
         } else {
@@ -147,7 +147,7 @@ mod tests {
             sums.policy + sums.value
         }
 
-        /// Is a token so near a bend of the loss that a finite difference reaches over it?
+        /// True if a token is so near a bend of the loss that a finite difference crosses the bend.
         fn is_near_a_bend(&self) -> bool {
             (0..self.values.len()).any(|t| {
                 let ratio = (self.logprobs[t] - f64::from(self.old_logprobs[t])).exp();
@@ -214,7 +214,7 @@ mod tests {
             }
         }
 
-        /// While nothing has moved, the slope is the policy gradient, and values are pulled to their returns.
+        /// Before any change, the slope is the policy gradient, and values are pulled to their returns.
         #[test]
         fn before_any_update_nothing_is_clipped(drawn in drawn()) {
             let mut drawn = drawn;

@@ -1,4 +1,4 @@
-//! A step's answers with what they are compared with, and their losses as what is minimised.
+//! A step's answers with their references, and the mean of their losses as an objective.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::gradient::{Objective, RowScores, RowSlopes};
 use crate::loss::Tally;
 use crate::ppo_loss::{Answer, Terms, differentiate};
 
-/// What a step's rows are compared with.
+/// The rows of a step and the numbers that they are compared with.
 pub(crate) struct Prepared {
     pub rows: Arc<Vec<Row>>,
     pub old_logprobs: Vec<Vec<f32>>,
@@ -18,7 +18,7 @@ pub(crate) struct Prepared {
     pub returns: Vec<Vec<f64>>,
 }
 
-/// The losses of [`crate::ppo_loss`] on some answers.
+/// The losses of [`crate::ppo_loss`] on the given answers.
 pub(crate) struct Clipped {
     pub terms: Terms,
     pub prepared: Arc<Prepared>,
@@ -52,7 +52,7 @@ impl Objective for Clipped {
                 weight: self.weight,
             };
             let sums = differentiate(&self.terms, &answer, slopes.logprobs, slopes.values);
-            // A ratio that overflows is no ratio, even where clipping would hide it.
+            // An overflowing ratio must not count, even if clipping would hide it.
             let policy = if sums.kl.is_finite() {
                 sums.policy
             } else {
@@ -73,7 +73,7 @@ impl Objective for Clipped {
     }
 }
 
-/// 1 − variance of what the values missed / variance of the returns; 0 where all returns are the same.
+/// 1 − variance of the values' errors / variance of the returns; 0 if all returns are equal.
 pub(crate) fn explained(returns: &[Vec<f64>], values: &[Vec<f64>]) -> f64 {
     let variance = |numbers: &[f64]| {
         let n = numbers.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! What PPO takes and what it says.
+//! The samples and the report of PPO.
 
 use flopsmith_policy::Model;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::learner::check_ids;
 
-/// An answer and what it is worth.
+/// An answer and its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PpoSample {
     /// The prompt's token ids, at least one.
     pub prompt: Vec<u32>,
-    /// The sampled token ids, with the one that ended the text, at least one.
+    /// The sampled token ids including the end token, at least one.
     pub tokens: Vec<u32>,
     /// Log-probability of each sampled token under the distribution it was drawn from.
     pub old_logprobs: Vec<f32>,
-    /// What the whole answer is worth.
+    /// The score of the whole answer.
     pub score: f64,
     /// Softmax temperature the tokens were drawn at.
     pub temperature: f32,
@@ -60,7 +60,7 @@ pub struct PpoReport {
     pub seconds: f64,
 }
 
-/// Do the samples make sense for this model?
+/// Checks that the samples are valid for this model.
 pub(crate) fn check(model: &Model, samples: &[PpoSample]) -> Result<()> {
     for (i, s) in samples.iter().enumerate() {
         if s.prompt.is_empty() || s.tokens.is_empty() {

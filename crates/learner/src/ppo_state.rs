@@ -7,7 +7,7 @@ use crate::skips::Skips;
 
 /// The file of [`Counters`].
 pub(crate) const COUNTERS: &str = "ppo.json";
-/// Grows when the file changes its meaning.
+/// Increases when the meaning of the file changes.
 pub(crate) const VERSION: u32 = 1;
 
 /// What is not a tensor.

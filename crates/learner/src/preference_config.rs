@@ -163,7 +163,7 @@ impl Default for DpaConfig {
 }
 
 impl RewardModelConfig {
-    /// Do the settings make sense?
+    /// Checks the ranges of the settings.
     pub fn check(&self) -> Result<()> {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("margin_cap", self.margin_cap, 0.0)?;
@@ -198,7 +198,7 @@ impl RewardModelConfig {
 }
 
 impl DpaConfig {
-    /// Do the settings make sense?
+    /// Checks the ranges of the settings.
     pub fn check(&self) -> Result<()> {
         if !(self.beta > 0.0 && self.beta.is_finite()) {
             return Err(crate::config::bad("beta", self.beta, "a positive number"));
@@ -206,7 +206,7 @@ impl DpaConfig {
         self.fit().check()
     }
 
-    /// What it has in common with a reward model's training.
+    /// The settings that it shares with a reward model's training.
     pub(crate) fn fit(&self) -> RewardModelConfig {
         RewardModelConfig {
             learning_rate: self.learning_rate,

@@ -1,4 +1,4 @@
-//! What training says of itself.
+//! Reports of training.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ impl StepReport {
     /// Turns sums into means.
     pub(crate) fn fill(&mut self, sums: &Tally) {
         let tokens = sums.tokens.max(1) as f64;
-        // Samples that nobody drew just now, such as imitated ones, have no ratio.
+        // Samples that were not drawn for this step, such as imitated ones, have no ratio.
         let compared = sums.compared.max(1) as f64;
         let updates = self.updates.max(1) as f64;
         self.loss = sums.loss / updates;

@@ -20,12 +20,13 @@ use crate::sft_state::{COUNTERS, Counters, VERSION, digest};
 use crate::skips::{Kept, SkippedUpdate, Skips};
 use crate::state;
 
-/// Teaches `model` the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning to end.
+/// Trains `model` on the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning
+/// to end.
 ///
 /// `progress` is called after every update that was not skipped and may end the training.
 ///
 /// # Errors
-/// With [`Error::TooManySkipped`] the model is as the last good update left it.
+/// With [`Error::TooManySkipped`] the model keeps the weights of the last update that was not skipped.
 pub fn sft(
     model: &mut Model,
     examples: &[(Vec<u32>, Vec<u32>)],
@@ -35,11 +36,11 @@ pub fn sft(
 ) -> Result<SftReport> {
     let rows = begin(model, examples, config, validation)?;
     adapt(model, config.lora.as_ref(), config.seed)?;
-    // It has the same weights, and gradients of its own.
+    // The replica has the same weights, and its own gradients.
     let own = model.replica().doing("share its weights")?;
     let mut training = SftTraining::over(own, rows, config)?;
     while let Some(done) = training.step()? {
-        // Nobody asks for them here.
+        // This function does not report skipped updates.
         training.take_skipped();
         if progress(&done).is_break() {
             break;
@@ -86,12 +87,12 @@ fn thrift(config: &SftConfig) -> Thrift {
     }
 }
 
-/// Where a training stands in its passes over the examples.
+/// The position of a training in its passes over the examples.
 struct Epochs {
     rows: Arc<Vec<Row>>,
     seed: u64,
     batch_tokens: usize,
-    /// The pass that `batches` are of, and the next one of them.
+    /// The pass that `batches` belong to, and the index of the next batch.
     epoch: u64,
     next: usize,
     batches: Vec<Vec<usize>>,
@@ -127,7 +128,7 @@ impl Epochs {
         self.next = next.min(self.batches.len());
     }
 
-    /// The updates of one pass: the examples in a random order, added while they fit.
+    /// The updates of one pass: the examples in a random order, added to an update while they fit.
     fn cut(&self, epoch: u64) -> Vec<Vec<usize>> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(epoch);
@@ -149,10 +150,10 @@ impl Epochs {
     }
 }
 
-/// A model that is being taught.
+/// A model in supervised fine-tuning.
 ///
-/// An update minimises the mean negative log-probability of the taught tokens of about `batch_tokens` tokens. The same seed and number of workers give the same
-/// weights. An update whose loss or gradient is not finite is skipped.
+/// An update minimises the mean negative log-probability of the taught tokens of about `batch_tokens` tokens. The same
+/// seed and number of workers give the same weights. An update whose loss or gradient is not finite is skipped.
 pub struct SftTraining {
     /// The model. Its weights change with every [`SftTraining::step`].
     pub model: Model,
@@ -168,18 +169,19 @@ pub struct SftTraining {
     report: SftReport,
     /// Updates planned.
     steps: u64,
-    /// Time spent on updates in this process, and the positions of these.
+    /// Time spent on updates in this process, and the positions of these updates.
     training: Duration,
     positions: u64,
     began: Instant,
-    /// Seconds of earlier sittings.
+    /// Seconds of earlier sessions.
     earlier: f64,
-    /// Was the validation loss in the report taken after the last update?
+    /// True if the validation loss in the report was measured after the last update.
     looked: bool,
 }
 
 impl SftTraining {
-    /// Begins to teach `model` the answers of `examples`. With `config.lora` a model without an adapter gets a fresh one.
+    /// Begins to train `model` on the answers of `examples`. With `config.lora` a model without an adapter gets a fresh
+    /// one.
     pub fn new(
         mut model: Model,
         examples: &[(Vec<u32>, Vec<u32>)],
@@ -235,10 +237,10 @@ impl SftTraining {
         self.report.steps
     }
 
-    /// The next update that is not skipped; none when all are done.
+    /// Performs the next update that is not skipped; `None` if all are done.
     ///
     /// # Errors
-    /// [`Error::TooManySkipped`] where more than [`SftConfig::most_skipped`] in a row were.
+    /// [`Error::TooManySkipped`] if more than [`SftConfig::most_skipped`] updates in a row were skipped.
     pub fn step(&mut self) -> Result<Option<SftProgress>> {
         while self.report.steps < self.steps {
             let picked = self.epochs.next();
@@ -258,12 +260,12 @@ impl SftTraining {
         Ok(None)
     }
 
-    /// What was skipped since this was last asked, also by a [`SftTraining::step`] that failed.
+    /// The updates skipped since the last call, including those of a [`SftTraining::step`] that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
         self.kept.take()
     }
 
-    /// What an update came to, and now and then how the validation examples stand.
+    /// The progress after an update, at intervals with the loss of the validation examples.
     fn tell(
         &mut self,
         picked: &[usize],
@@ -302,12 +304,12 @@ impl SftTraining {
         })
     }
 
-    /// Mean loss of the validation examples, nats per token; none without any.
+    /// Mean loss of the validation examples, nats per token; `None` if there are none.
     pub fn judge(&self) -> Result<Option<f64>> {
         mean_loss(&self.engine, &self.model, &self.held_out)
     }
 
-    /// What it came to.
+    /// Ends the training and gives its report.
     pub fn finish(mut self) -> Result<SftReport> {
         if !self.looked {
             self.report.val_loss = self.judge()?;
@@ -340,7 +342,7 @@ impl SftTraining {
         Ok((tally, norm))
     }
 
-    /// Everything that is needed to go on from here, as files: what is trained, the optimizer, and counters.
+    /// The training's whole state, as files: the trained parameters, the optimizer, and counters.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
         Ok(vec![
             (
@@ -355,10 +357,11 @@ impl SftTraining {
         ])
     }
 
-    /// Takes over what [`SftTraining::state`] gave. The training must have been begun on the same model, examples and settings.
+    /// Restores the files of [`SftTraining::state`]. The training must have been begun on the same model, examples and
+    /// settings.
     ///
-    /// With the same number of workers it goes on bit by bit like the one that wrote the files. After an error, restore again or throw
-    /// it away: a part may have been taken over.
+    /// With the same number of workers the training continues bit by bit like the one that wrote the files. After an
+    /// error, restore again or discard the training: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let saved = Counters::parse(state::find(files, COUNTERS)?)?;
         saved.fits(&self.counters())?;

@@ -10,7 +10,7 @@ use crate::skips::Skips;
 
 /// The file of [`Counters`].
 pub(crate) const COUNTERS: &str = "sft.json";
-/// Grows when the file changes its meaning.
+/// Increases when the meaning of the file changes.
 pub(crate) const VERSION: u32 = 1;
 
 /// What is not a tensor.
@@ -57,7 +57,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Was it saved by a training like `own`?
+    /// Checks that the file was saved by a training like `own`.
     pub fn fits(&self, own: &Counters) -> Result<()> {
         let differ = [
             ("other examples", self.examples != own.examples),
@@ -76,7 +76,7 @@ impl Counters {
     }
 }
 
-/// What tells some examples from others.
+/// Identifies examples.
 pub(crate) fn digest(rows: &[Row]) -> String {
     pair_state::digest(rows, &[])
 }

@@ -1,4 +1,4 @@
-//! Updates that were left out because their loss or gradient was not finite.
+//! Updates that were skipped because their loss or gradient was not finite.
 
 use std::mem;
 
@@ -15,23 +15,23 @@ pub(crate) struct Skips {
     pub in_a_row: u32,
 }
 
-/// An update that was left out, so that somebody can look at what it would have been made of.
+/// A skipped update, recorded with its examples so that a user can inspect them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedUpdate {
-    /// Its number: updates done or skipped before it.
+    /// The update's number: updates done or skipped before it.
     pub update: u64,
-    /// What was not finite.
+    /// The error that names the quantity that was not finite.
     pub error: String,
-    /// Which of the examples, pairs or samples that the training was given it was of, by their places.
+    /// Indices of the update's examples, pairs or samples in the training's input.
     pub picked: Vec<usize>,
 }
 
-/// Updates that nobody has asked for yet.
+/// Skipped updates that were not yet handed out.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(Vec<SkippedUpdate>);
 
 impl Kept {
-    /// Keeps update `number`, of what was `picked`, where it has to be skipped.
+    /// Records update `number` with its `picked` examples if the update is not finite.
     pub fn look_at<T>(&mut self, update: &Result<T>, number: u64, picked: &[usize]) {
         if let Err(error @ Error::NotFinite { .. }) = update {
             self.0.push(SkippedUpdate {
@@ -42,17 +42,17 @@ impl Kept {
         }
     }
 
-    /// Hands them out, once.
+    /// Hands out the recorded updates, once.
     pub fn take(&mut self) -> Vec<SkippedUpdate> {
         mem::take(&mut self.0)
     }
 }
 
 impl Skips {
-    /// Counts an update: what it gave where it was done, and none where it was skipped. Other errors go on to the caller.
+    /// Counts an update: gives its result, or `None` if it is skipped. Other errors go to the caller.
     ///
     /// # Errors
-    /// The update's own where `most` in a row were skipped before it.
+    /// The update's own error if `most` updates in a row were skipped before it.
     pub fn count<T>(&mut self, update: Result<T>, most: u32) -> Result<Option<T>> {
         match update {
             Ok(done) => {

@@ -14,15 +14,15 @@ use crate::error::{Doing, Error, Result};
 
 /// The policy's weights, as in a Hugging Face folder.
 pub(crate) const MODEL: &str = "model.safetensors";
-/// The policy's adapter, where one is trained.
+/// The policy's adapter, if one is trained.
 pub(crate) const ADAPTER: &str = "adapter.safetensors";
-/// Moments, and masters of half-precision weights.
+/// Moments, and master copies of half-precision weights.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
 /// [`Counters`].
 pub(crate) const COUNTERS: &str = "learner.json";
 /// The frozen starting policy.
 pub(crate) const REFERENCE: &str = "reference.safetensors";
-/// Grows when the files change their meaning.
+/// Increases when the meaning of the files changes.
 pub(crate) const VERSION: u32 = 1;
 
 /// What is not a tensor.
@@ -44,7 +44,7 @@ pub(crate) struct Counters {
     pub base: Option<String>,
 }
 
-/// The file of what is trained of a model.
+/// The file of a model's trained parameters.
 pub(crate) fn trained(model: &Model) -> &'static str {
     match model.adapter() {
         Some(_) => ADAPTER,
@@ -52,8 +52,8 @@ pub(crate) fn trained(model: &Model) -> &'static str {
     }
 }
 
-/// What tells one model's own weights from another's: a digest, since files say nothing of the weights below an adapter. Read in pieces, so
-/// that no copy of a large model is made.
+/// A digest that identifies a model's own weights, since the files do not hold the weights below an adapter. The
+/// weights are read in pieces, without a copy of a large model.
 pub(crate) fn fingerprint(model: &Model) -> Result<String> {
     const PIECE: i64 = 1 << 22;
     let _guard = tch::no_grad_guard();
@@ -162,7 +162,7 @@ impl<'a> OptimizerFile<'a> {
         })
     }
 
-    /// Has the file exactly this optimizer's tensors, in their shapes and kind?
+    /// Checks that the file has exactly this optimizer's tensors, in their shapes and kind.
     pub fn fits(&self, optimizer: &AdamW) -> Result<()> {
         let wrong = |reason| {
             Err(Error::State {

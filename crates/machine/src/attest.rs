@@ -1,9 +1,8 @@
-//! What a machine was like when something was timed on it.
+//! The attestation: the state of a machine during a timing.
 //!
-//! Everything is read from files the kernel offers; what is not there stays
-//! unknown and says so. An attestation holds no time stamps and no load, so
-//! that the same machine in the same state gives the same digest; what moves
-//! (load, steal time) is kept beside it in [`Conditions`](crate::environment::Conditions).
+//! All values come from files of the kernel; a value that no file holds stays unknown and is reported as unknown. An
+//! attestation holds no time stamps and no load, so the same machine in the same state gives the same digest. The
+//! values that change (load, steal time) are stored in [`Conditions`](crate::environment::Conditions).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::peak::Peak;
 use crate::roofline::Roofs;
 
-/// Lines of advice that a run begins with at most.
+/// Largest number of lines of advice at the start of a run.
 const WARNINGS: usize = 2;
 
 /// A machine, as far as it matters for the time of a kernel.
@@ -85,7 +84,7 @@ pub struct Attestation {
     pub roofs: Roofs,
 }
 
-/// What an attestation needs to be told.
+/// The facts that the caller of [`Attestation::collect`] supplies.
 pub struct Circumstances<'a> {
     /// Core of the supervisor.
     pub supervisor_core: Option<usize>,
@@ -93,11 +92,11 @@ pub struct Circumstances<'a> {
     pub kernel_cores: &'a [usize],
     /// Threads a kernel may use.
     pub threads: u32,
-    /// Did the shared buffers get huge pages?
+    /// True if the shared buffers got huge pages.
     pub buffers_in_huge_pages: bool,
-    /// Compiler and version.
+    /// Compiler and its version.
     pub compiler: &'a str,
-    /// Flags.
+    /// The compiler's flags.
     pub flags: &'a [String],
     /// The linker's version.
     pub linker: &'a str,
@@ -107,12 +106,12 @@ pub struct Circumstances<'a> {
     pub hand_shake: &'a str,
     /// The measured roof.
     pub peak: Peak,
-    /// The roofs beside it.
+    /// Further roofs: other vector widths, caches, one thread.
     pub roofs: &'a Roofs,
 }
 
 impl Attestation {
-    /// Reads what this machine says of itself.
+    /// Reads the machine's properties from the kernel's files and adds the `circumstances`.
     pub fn collect(circumstances: &Circumstances) -> Self {
         let root = Path::new("/");
         let cpuinfo = read(root, "proc/cpuinfo").unwrap_or_default();
@@ -162,18 +161,19 @@ impl Attestation {
         }
     }
 
-    /// The attestation as JSON, in the form its digest is made of.
+    /// The attestation as JSON; its digest is computed from this text.
     pub fn to_json(&self) -> String {
         // A struct of strings, numbers and string-keyed maps always has a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Digest of everything in it.
+    /// Digest of the whole attestation.
     pub fn digest(&self) -> Digest {
         Digest::of(self.to_json().as_bytes())
     }
 
-    /// Names the hardware and toolchain, but not the state of this boot: machines with equal keys have timings that may be compared.
+    /// A key of the hardware and the toolchain that leaves out the state of this boot: timings from machines with equal
+    /// keys may be compared.
     pub fn class_key(&self) -> String {
         let text = format!(
             "{}|{}|{:?}|{:?}|{}|{:?}",
@@ -182,15 +182,15 @@ impl Attestation {
         Digest::of(text.as_bytes()).short().to_owned()
     }
 
-    /// What would make timings on this machine better, one sentence each, the most important first.
+    /// Changes that would make timings on this machine more reliable, one sentence each, the most important first.
     pub fn advice(&self) -> Vec<String> {
         let mut lines = self.pressing();
         lines.extend(self.minor());
         lines
     }
 
-    /// What is worth a word before every run: the two most important of what moves clocks or lets others into the physical
-    /// cores of kernels, and can be changed.
+    /// Warnings to print before every run: the two most important causes that change clock rates or let other processes
+    /// use the kernel's physical cores, and that the user can remove.
     pub fn warnings(&self) -> Vec<String> {
         let mut lines = self.pressing();
         lines.truncate(WARNINGS);
@@ -236,13 +236,13 @@ impl Attestation {
     }
 }
 
-/// The lines of what is so.
+/// The lines whose condition holds.
 fn of<const N: usize>(all: [(bool, &str); N]) -> Vec<String> {
     let so = all.into_iter().filter(|(so, _)| *so);
     so.map(|(_, line)| line.to_owned()).collect()
 }
 
-/// The trimmed text of a file below `root`; none where there is no text.
+/// The trimmed text of a file below `root`; none if the file cannot be read or is empty.
 pub fn read(root: &Path, path: &str) -> Option<String> {
     let text = std::fs::read_to_string(root.join(path)).ok()?;
     let text = text.trim();

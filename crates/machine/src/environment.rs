@@ -1,8 +1,8 @@
-//! What else goes on on a machine while something is timed on it.
+//! Other activity on the machine during a timing.
 //!
-//! Everything is read from files the kernel offers; what is not there stays unknown. The kernel books processor time by
-//! hundredths of a second, so a share of a short look is coarse: looks are added up ([`Surroundings`]) and judged once they
-//! come to a quarter of a second or so.
+//! All values come from files of the kernel; a value that no file holds stays unknown. The kernel counts processor time
+//! in hundredths of a second, so the share from a short interval is coarse. The intervals are therefore added up
+//! ([`Surroundings`]), and the sum is judged once it covers about a quarter of a second.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -16,9 +16,9 @@ use crate::pinning::Cores;
 
 /// Seconds of one tick of `/proc/stat`: USER_HZ is 100 on every Linux this runs on, see proc(5).
 const TICK_SECONDS: f64 = 0.01;
-/// From this share on, what others do on a core is worth a word. A desktop at rest stays well below.
+/// From this share on, the use of a core by other processes is reported. An idle desktop stays well below.
 pub const OTHERS: f64 = 0.25;
-/// From this share on, what the hypervisor takes of a core is worth a word.
+/// From this share on, time that the hypervisor takes from a core is reported.
 pub const STOLEN: f64 = 0.10;
 
 /// What changes from minute to minute; kept with the raw samples of each measurement.
@@ -42,7 +42,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Reads them now. What only a measurement knows stays unknown.
+    /// Reads the current conditions. Fields that only a measurement can fill stay unknown.
     pub fn now(kernel_core: usize) -> Self {
         let root = Path::new("/");
         Self {
@@ -83,20 +83,20 @@ fn steal_share(stat: &str) -> Option<f64> {
     (ticks.len() == 8 && total > 0.0).then(|| ticks[7] / total)
 }
 
-/// The cores that matter to a timer.
+/// The cores that affect a timer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Where the kernel runs.
+    /// The cores on which the kernel runs.
     pub kernel: Vec<usize>,
-    /// Hardware threads that share a physical core with one of those.
+    /// Hardware threads that share a physical core with one of the kernel's cores.
     pub siblings: Vec<usize>,
-    /// Where the stopwatch spins, if it has a core of its own.
+    /// The core on which the supervisor spins, if it has its own core.
     pub supervisor: Option<usize>,
 }
 
 impl Watched {
-    /// Those of a timer that has these `cores` for a kernel of `threads` threads, where `siblings` share physical cores with
-    /// the kernel's.
+    /// The watched cores of a timer that has these `cores` for a kernel of `threads` threads. The `siblings` share
+    /// physical cores with the kernel's cores.
     pub fn of(cores: &Cores, threads: u32, siblings: &[usize]) -> Self {
         let used = cores.kernel.len().min(threads.max(1) as usize);
         let kernel = cores.kernel[..used].to_vec();
@@ -112,7 +112,7 @@ impl Watched {
     }
 }
 
-/// Ticks of each core since boot: those at work for somebody, and those the hypervisor took.
+/// Ticks of each core since boot: ticks with work for any process, and ticks that the hypervisor took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading(BTreeMap<usize, Ticks>);
 
@@ -123,7 +123,7 @@ struct Ticks {
 }
 
 impl Reading {
-    /// Reads `/proc/stat`; none where it has no cores.
+    /// Reads `/proc/stat`; none where the file lists no cores.
     pub fn now() -> Option<Self> {
         let reading = Self::parse(&read(Path::new("/"), "proc/stat")?);
         (!reading.0.is_empty()).then_some(reading)
@@ -151,10 +151,11 @@ impl Reading {
         Self(stat.lines().filter_map(core).collect())
     }
 
-    /// Seconds since an earlier reading in which `core` was at work, and those that were stolen from it.
+    /// Seconds since an earlier reading: those in which `core` was at work, and those that the hypervisor took from the
+    /// core.
     fn since(&self, before: &Self, core: usize) -> Option<(f64, f64)> {
         let (then, now) = (before.0.get(&core)?, self.0.get(&core)?);
-        // The kernel sets back its count of stolen time now and then.
+        // The kernel occasionally lowers its count of stolen time.
         let seconds = |then: u64, now: u64| now.saturating_sub(then) as f64 * TICK_SECONDS;
         Some((
             seconds(then.busy, now.busy),
@@ -163,25 +164,25 @@ impl Reading {
     }
 }
 
-/// What became of the time of some cores: seconds, to be added up.
+/// The use of some cores' time, in seconds. Values of several intervals can be added.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Surroundings {
-    /// Wall-clock seconds that were looked at, of all kernel cores together.
+    /// Observed wall-clock seconds, summed over all kernel cores.
     pub core_seconds: f64,
-    /// Those that the hypervisor took.
+    /// Seconds of these that the hypervisor took.
     pub stolen: f64,
-    /// Those in which somebody else than the measured processes was at work. Below 0 where the kernel booked less than
-    /// they say they used; that evens out in sums.
+    /// Seconds of these in which processes other than the measured ones were at work. Below 0 where the kernel counted
+    /// less time than the measured processes report; the error evens out in sums.
     pub others: f64,
-    /// The same of the siblings: wall-clock seconds of all together.
+    /// Observed wall-clock seconds, summed over all siblings.
     pub sibling_seconds: f64,
-    /// Those in which they were at work.
+    /// Seconds of these in which the siblings were at work.
     pub sibling_busy: f64,
 }
 
 impl Surroundings {
-    /// What happened between two readings that lie `wall` apart, while the measured processes used `own` processor time
-    /// on the kernel's cores.
+    /// The use of time between two readings that are `wall` apart, if the measured processes used `own` processor time
+    /// on the kernel's cores in that interval.
     pub fn between(
         before: &Reading,
         after: &Reading,
@@ -217,7 +218,7 @@ impl Surroundings {
         sum
     }
 
-    /// The same as shares.
+    /// These values as shares.
     pub fn shares(&self) -> Shares {
         let share = |part: f64, of: f64| (of > 0.0).then(|| (part / of).clamp(0.0, 1.0));
         Shares {
@@ -254,18 +255,18 @@ pub struct Shares {
     pub siblings: Option<f64>,
 }
 
-/// A core as it was found while nothing of ours ran.
+/// The state of a core while no process of the caller ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// Which one.
+    /// The core's number.
     pub core: usize,
-    /// The share of its time in which somebody was at work on it.
+    /// The share of time in which processes were at work on the core.
     pub others: f64,
-    /// The share that the hypervisor took.
+    /// The share of time that the hypervisor took.
     pub stolen: f64,
 }
 
-/// Looks for `window` at the cores of a timer, each once. Nothing of the caller's may run on them meanwhile.
+/// Observes each core of a timer for `window`. The caller must run nothing on these cores meanwhile.
 pub fn look(cores: &Watched, window: Duration) -> Vec<Found> {
     let Some(before) = Reading::now() else {
         return Vec::new();
@@ -289,7 +290,7 @@ pub fn look(cores: &Watched, window: Duration) -> Vec<Found> {
         .collect()
 }
 
-/// What is worth a word of what was found, the worst of it.
+/// A warning about the worst disturbance in `found`; none if all shares are below their thresholds.
 pub fn complaint(found: &[Found], cores: &Watched) -> Option<String> {
     let worst = |share: &dyn Fn(&Found) -> f64| {
         let by_share = |a: &&Found, b: &&Found| share(a).total_cmp(&share(b));
@@ -362,7 +363,7 @@ mod tests {
         assert!(near(shares.others, 0.25), "{shares:?}");
         assert!(near(shares.stolen, 0.25), "{shares:?}");
         assert!(near(shares.siblings, 0.5), "{shares:?}");
-        // A tick too few in one look and one too many in the next are none.
+        // An error of one tick too few in one interval and one tick too many in the next cancels out.
         let quiet = Surroundings::between(&after, &after, second, own, &cores());
         assert!(near(quiet.shares().others, 0.0), "{quiet:?}");
         sum += quiet;

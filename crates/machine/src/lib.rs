@@ -1,7 +1,7 @@
-//! What the machine can do, and what disturbs it.
+//! The machine's capabilities, and the disturbances on it.
 //!
-//! Attestation, the peaks of its cores and its memory, roofs, the system's
-//! OpenBLAS, what else runs meanwhile, and which cores a timer takes.
+//! Attestation, the peaks of its cores and its memory, roofs, the system's OpenBLAS, other activity during a timing,
+//! and the choice of cores for a timer.
 
 pub mod attest;
 pub mod environment;

@@ -1,10 +1,9 @@
-//! How fast OpenBLAS is here, when it is told the right processor.
+//! The speed of OpenBLAS on this machine, with the best core type.
 //!
-//! In a virtual machine OpenBLAS may not know the processor and fall back to
-//! its oldest kernel, four times slower than it could be. So it is run once
-//! per core type the processor can execute, each in a process of its own, and
-//! the fastest counts and is named. It is a comparison for reports, never a
-//! reward.
+//! In a virtual machine, OpenBLAS may not recognise the processor and may fall back to its oldest kernel, which is four
+//! times slower than the best one. This module therefore runs OpenBLAS once for each core type that the processor can
+//! execute, each time in a new process. It reports the fastest result and its core type. The result is a comparison for
+//! reports and never a reward.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -81,7 +80,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Where Linux distributions put the library.
+/// Finds the library in the folders that Linux distributions use.
 fn find_library() -> Option<PathBuf> {
     let folders = [
         "/usr/lib/x86_64-linux-gnu/openblas-pthread",
@@ -101,8 +100,8 @@ fn find_library() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Measures C = A·B with n × n doubles on so many threads, which run on `cores` only, or wherever they like where none is
-/// named. None where OpenBLAS or the compiler is missing, and for several threads where the library was built for one.
+/// Measures C = A·B with n × n doubles on `threads` threads, which run only on `cores`, or on any core if `cores` is
+/// empty. None where OpenBLAS or the compiler is missing, and for several threads where the library was built for one.
 pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Option<Best> {
     let library = find_library()?;
     let folder = tempfile::tempdir().ok()?;
@@ -140,7 +139,7 @@ pub fn measure(compiler: &Path, n: usize, threads: u32, cores: &[usize]) -> Opti
     })
 }
 
-/// One run of the driver.
+/// The command for one run of the driver.
 fn command(
     driver: &Path,
     library: &Path,
@@ -160,7 +159,7 @@ fn command(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // What a user has set for programs of his own would put all threads on one core.
+    // A user's settings for other programs would put all threads on one core.
     for name in ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"] {
         command.env_remove(name);
     }
@@ -170,9 +169,9 @@ fn command(
     command
 }
 
-/// Runs the driver once, at most for a few seconds.
+/// Runs the driver once, for at most 10 s.
 fn seconds(mut command: Command, cores: &[usize]) -> Option<f64> {
-    // A child inherits the cores of the thread that starts it, and its threads inherit them from it.
+    // A child inherits the allowed cores of the thread that starts it, and its threads inherit them from the child.
     let pinned = crate::pinning::Pinned::to_all(cores).ok()?;
     let mut child = command.spawn().ok()?;
     drop(pinned);
@@ -206,7 +205,7 @@ mod tests {
     #[test]
     fn openblas_is_measured_where_it_is_installed() {
         let Some(best) = measure(Path::new("gcc"), 128, 1, &[]) else {
-            // Without the library (or a compiler) there is nothing to measure, and the answer says so.
+            // Without the library or a compiler, the function has nothing to measure and must return none.
             assert!(nothing_to_measure_with());
             return;
         };

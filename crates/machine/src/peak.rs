@@ -1,7 +1,7 @@
-//! What this machine can do at best: multiply-adds, whole numbers in bytes, and memory traffic.
+//! The peak rates of this machine: multiply-adds, whole numbers in bytes, and memory traffic.
 //!
-//! All rates are the best of many short blocks, so that a busy neighbour does not
-//! lower the roof under which candidates are judged.
+//! Each rate is the best of many short blocks, so other processes on the machine do not lower the roof that programs
+//! are compared with.
 
 mod bytes;
 mod flops;
@@ -20,9 +20,9 @@ use flops::FlopKernel;
 use memory::Level;
 use rate::Crew;
 
-/// Blocks of multiply-adds, and passes over a cache, that are done at least.
+/// Least number of blocks of multiply-adds, and of passes over a cache.
 const ROUNDS: usize = 5;
-/// Passes over the buffer beyond all caches: each is long.
+/// Least number of passes over the buffer that exceeds all caches; each pass is long.
 const PASSES: usize = 3;
 
 /// The roof of a machine.
@@ -39,14 +39,14 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Seconds no program can stay under that does `flops` operations.
+    /// The shortest possible time in seconds of a program that does `flops` operations.
     pub fn fastest_seconds(&self, flops: f64) -> f64 {
         flops / (self.gflops * 1e9)
     }
 }
 
 impl From<&Peak> for Roofs {
-    /// What attestations of earlier versions say: one ceiling, and memory.
+    /// The roofs that attestations of earlier versions hold: one ceiling, and memory.
     fn from(peak: &Peak) -> Self {
         Self {
             compute: vec![Ceiling {
@@ -58,7 +58,7 @@ impl From<&Peak> for Roofs {
                 level: MEMORY.into(),
                 threads: peak.threads,
                 gb_s: peak.bandwidth_gb_s,
-                // The size of the buffer at that time.
+                // The size of the buffer in those versions.
                 buffer_bytes: 48 << 20,
                 holds_bytes: None,
             }],
@@ -67,8 +67,8 @@ impl From<&Peak> for Roofs {
     }
 }
 
-/// Measures the peak with one thread on each of `cores` (or `threads` unpinned ones when there are fewer cores named),
-/// for about `budget`.
+/// Measures the peak with one thread on each of `cores`, for about `budget`. If `cores` names fewer cores than
+/// `threads`, the remaining threads are unpinned.
 pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {
     let threads = threads.max(1);
     let kernel = FlopKernel::widest();
@@ -85,7 +85,8 @@ pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {
     }
 }
 
-/// Measures what whole numbers can do at best with these threads, for about `budget`: 10⁹ additions and minima of bytes a second.
+/// Measures the peak rate of whole numbers with these threads, for about `budget`: 10⁹ additions and minima of bytes a
+/// second.
 pub fn measure_integers(cores: &[usize], threads: u32, budget: Duration) -> Ceiling {
     let threads = threads.max(1);
     let kernel = ByteKernel::widest();
@@ -102,8 +103,9 @@ pub fn measure_integers(cores: &[usize], threads: u32, budget: Duration) -> Ceil
     }
 }
 
-/// Measures the peak as [`measure`] does, and then, for about `each`, every roof that is not part of it: narrower vectors,
-/// the caches, and all of it with one thread, where `threads` are more. The peak is the highest of the ceilings with all threads.
+/// Measures the peak as [`measure`] does. Then measures every further roof for about `each`: narrower vectors, the
+/// caches, and, where `threads` exceeds 1, all of these with one thread. The peak is the highest of the ceilings with
+/// all threads.
 pub fn measure_all(
     cores: &[usize],
     threads: u32,
@@ -147,7 +149,7 @@ pub fn measure_all(
             });
         }
     }
-    // Wide vectors may lower the clock.
+    // Wide vectors may lower the clock, so a narrower width may have the highest rate.
     if let Some(highest) = roofs.fastest(peak.threads)
         && highest.gflops > peak.gflops
     {
@@ -162,7 +164,7 @@ fn caches(cores: &[usize]) -> BTreeMap<String, u64> {
     attest::data_caches(cores.first().copied().unwrap_or(0))
 }
 
-/// 10⁹ operations a second.
+/// Measures a floating-point ceiling, in 10⁹ operations a second.
 fn compute(cores: &[usize], threads: u32, budget: Duration, kernel: FlopKernel) -> f64 {
     let crew = Crew {
         cores,
@@ -173,7 +175,7 @@ fn compute(cores: &[usize], threads: u32, budget: Duration, kernel: FlopKernel) 
     crew.best_rate(|| (), |()| kernel.block()) / 1e9
 }
 
-/// 10⁹ bytes a second.
+/// Measures a read bandwidth, in 10⁹ bytes a second.
 fn bandwidth(cores: &[usize], threads: u32, budget: Duration, level: &Level) -> f64 {
     let crew = Crew {
         cores,
@@ -206,7 +208,7 @@ mod tests {
     fn wide_vectors_beat_plain_code() {
         let kernel = FlopKernel::widest();
         if kernel == FlopKernel::Plain {
-            // There is nothing to compare on this processor.
+            // This processor has no wide vectors to compare with.
             return;
         }
         let of = |kernel| compute(&[], 1, Duration::from_millis(60), kernel);
@@ -214,12 +216,13 @@ mod tests {
         assert!(wide > 1.3 * narrow, "{wide} against {narrow}");
     }
 
-    /// A byte where a double would be: with vectors as wide, eight times as many in each, and a multiply-add counts two.
+    /// Vectors of the same width hold eight times as many bytes as doubles, and a multiply-add counts two operations.
     #[test]
     fn bytes_are_a_higher_roof_than_floats() {
         let bytes = measure_integers(&[], 1, Duration::from_millis(60));
         let floats = compute(&[], 1, Duration::from_millis(60), FlopKernel::widest());
-        // Two units for floats and one for bytes would be twice; half of it is left for what else the machine does meanwhile.
+        // With two units for floats and one for bytes, the expected ratio is 2; the factor 2 is left as a margin for
+        // other activity on the machine.
         assert!(bytes.gflops > floats, "{bytes:?} against {floats}");
         assert!(bytes.gflops < 5000.0, "{bytes:?}");
     }
@@ -238,7 +241,8 @@ mod tests {
                 ceiling.gflops > 0.1 && ceiling.gflops < 1000.0,
                 "{ceiling:?}"
             );
-            // As many instructions, more elements in each; half of it is left for what else the machine does meanwhile.
+            // A wider vector needs as many instructions and holds more elements; a factor of 2 is left as a margin for
+            // other activity on the machine.
             if let Some(scalar) = scalar {
                 assert!(ceiling.gflops > 0.5 * scalar.gflops, "{roofs:?}");
             }

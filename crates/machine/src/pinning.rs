@@ -1,11 +1,11 @@
-//! Which cores a thread may run on.
+//! The cores on which a thread may run.
 
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Keeps the calling thread on `cores`.
+/// Restricts the calling thread to `cores`.
 pub fn pin_this_thread(cores: &[usize]) -> Result<(), nix::Error> {
     let mut set = CpuSet::new();
     for &core in cores {
@@ -14,27 +14,29 @@ pub fn pin_this_thread(cores: &[usize]) -> Result<(), nix::Error> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// Keeps a thread of a process of this user on one core.
+/// Restricts a thread of a process of this user to one core.
 pub fn pin_thread(thread: i32, core: usize) -> Result<(), nix::Error> {
     let mut set = CpuSet::new();
     set.set(core)?;
     sched_setaffinity(Pid::from_raw(thread), &set)
 }
 
-/// Whether a process takes the core from another one as soon as it is woken up there.
+/// The scheduling of a process that wakes up while another process runs on its core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It does, where the scheduler finds that it had less of the core.
+    /// The process takes the core, if the scheduler finds that it had less of the core than the other one.
     Takes,
-    /// It waits until the other one leaves, or has had its time.
+    /// The process waits until the other one leaves the core or has used up its time slice.
     Waits,
 }
 
-/// Timed processes ask for the core for so long at a time, the least that the kernel grants. Of processes that want a core, the kernel first
-/// runs those that ask for less at a time (Linux 6.12 and newer): with the usual 3 ms each call would wait for whoever else is there.
+/// The time slice that timed processes request: the shortest that the kernel grants. Of all processes that want a core,
+/// the kernel (Linux 6.12 and newer) first runs those with shorter slices. With the usual 3 ms, each call would wait
+/// for the other processes on the core.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// Says so of a process of this user, and of all threads that it makes later. Where the kernel does not take that, nothing changes.
+/// Sets the scheduling of a process of this user and of all threads that the process makes later. If the kernel refuses
+/// the setting, nothing changes.
 #[expect(
     unsafe_code,
     reason = "there are no safe functions for these system calls"
@@ -70,7 +72,8 @@ pub fn allowed_cores() -> Vec<usize> {
     }
 }
 
-/// The hardware threads that share a physical core with `core`, itself among them; alone where the kernel does not say.
+/// The hardware threads that share a physical core with `core`, including `core`; only `core` where the kernel does not
+/// report them.
 pub fn siblings(core: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     match std::fs::read_to_string(path) {
@@ -79,18 +82,19 @@ pub fn siblings(core: usize) -> Vec<usize> {
     }
 }
 
-/// Which cores a timer owns.
+/// The cores of a timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
-    /// The supervisor's; none where the kernel needs them all, which makes times less exact.
+    /// The supervisor's core; none where the kernel needs all cores, which makes times less exact.
     pub supervisor: Option<usize>,
-    /// The kernel's.
+    /// The kernel's cores.
     pub kernel: Vec<usize>,
 }
 
-/// Which of the `allowed` cores a timer of `threads` threads takes: the last ones for the kernel, of different physical
-/// cores as long as there are such, and for the supervisor the first one that shares no physical core with them. It
-/// spins while it waits, so beside the kernel's sibling it would slow what it measures; then it gets no core and sleeps.
+/// Chooses cores from `allowed` for a timer of `threads` threads. The kernel gets the last ones, on different physical
+/// cores as far as possible. The supervisor gets the first core that shares no physical core with them. If no such core
+/// exists, the supervisor gets none and sleeps while it waits: a supervisor that spins on a sibling of a kernel core
+/// would slow the measured program.
 pub fn assign(allowed: &[usize], threads: usize, siblings: impl Fn(usize) -> Vec<usize>) -> Cores {
     let beside = |core: usize, taken: &[usize]| {
         taken.contains(&core) || siblings(core).iter().any(|s| taken.contains(s))
@@ -111,16 +115,16 @@ pub fn assign(allowed: &[usize], threads: usize, siblings: impl Fn(usize) -> Vec
     Cores { supervisor, kernel }
 }
 
-/// Pins the calling thread and gives it back its old cores when dropped.
+/// Restricts the calling thread to some cores until the guard is dropped, which restores the previous cores.
 pub struct Pinned(Option<Vec<usize>>);
 
 impl Pinned {
-    /// Keeps the calling thread on `core`, if one is named, as long as the guard lives.
+    /// Restricts the calling thread to `core`, if there is one, for the lifetime of the guard.
     pub fn to(core: Option<usize>) -> Result<Self, nix::Error> {
         Self::to_all(core.as_slice())
     }
 
-    /// The same for several cores; with none it stays where it is.
+    /// As [`Pinned::to`], for several cores; an empty list changes nothing.
     pub fn to_all(cores: &[usize]) -> Result<Self, nix::Error> {
         if cores.is_empty() {
             return Ok(Self(None));
@@ -134,7 +138,7 @@ impl Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if let Some(before) = self.0.take() {
-            // The old set was in force a moment ago; if it is not any more, the narrow one stays.
+            // The previous cores were valid a moment ago. If they are no longer valid, the restriction stays.
             let _ = pin_this_thread(&before);
         }
     }
@@ -144,12 +148,12 @@ impl Drop for Pinned {
 mod tests {
     use super::*;
 
-    /// Neighbouring numbers share a core, as on many virtual machines.
+    /// Consecutive numbers share a physical core, as on many virtual machines.
     fn pairs(core: usize) -> Vec<usize> {
         vec![core & !1, core | 1]
     }
 
-    /// The time that a process asks for at a time, ns.
+    /// The time slice that a process requests, in ns.
     #[expect(unsafe_code, reason = "there is no safe function for this system call")]
     fn slice(pid: i32) -> u64 {
         // SAFETY: all of its fields are numbers, for which 0 is a value.
@@ -185,7 +189,7 @@ mod tests {
         let policy = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
             let (_, rest) = stat.rsplit_once(')').expect("a name");
-            // Field 41 of proc_pid_stat(5); the third one is the first behind the name.
+            // Field 41 of proc_pid_stat(5); the first field behind the name is the third.
             let field = rest.split_whitespace().nth(41 - 3).expect("a policy");
             field.parse::<i32>().expect("a number")
         };
@@ -193,7 +197,7 @@ mod tests {
         set_turn(pid, Turn::Waits);
         assert_eq!(policy(), libc::SCHED_BATCH);
         assert_eq!(nice(pid), 5);
-        // Older kernels have no such request.
+        // Older kernels do not support the request and report 0.
         assert!([SLICE.as_nanos() as u64, 0].contains(&slice(pid)));
         set_turn(pid, Turn::Takes);
         assert_eq!(policy(), libc::SCHED_OTHER);
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!((alone.supervisor, alone.kernel), (None, vec![1]));
         let two = assign(&[0, 1, 2, 3], 1, pairs);
         assert_eq!((two.supervisor, two.kernel), (Some(0), vec![3]));
-        // Threads get physical cores of their own first.
+        // The threads first get separate physical cores.
         let both = assign(&[0, 1, 2, 3], 2, pairs);
         assert_eq!((both.supervisor, both.kernel), (None, vec![1, 3]));
         let all = assign(&[0, 1, 2, 3], 3, pairs);

@@ -1,22 +1,22 @@
-//! The roofline model: what its arithmetic intensity permits a program on this machine.
+//! The roofline model: the upper bound that arithmetic intensity sets for a program's speed on this machine.
 //!
 //! A program that does `I` operations for each byte it moves cannot be faster than `min(peak, I · bandwidth)`
-//! (Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore
-//! architectures", Communications of the ACM 52(4), 2009). The bytes are those that a call must move at least, as the
-//! problem's byte formula counts them, so the roof is the best that any program could reach from memory. Data that
-//! fit a cache need not come from memory in every call: such programs may be faster than the memory roof, and a place
-//! then says which cache it is.
+//! (Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
+//! Communications of the ACM 52(4), 2009). The bytes are the least number that a call must move, as the problem's byte
+//! formula counts them. The roof is therefore the best speed that any program could reach from memory. Data that fit a
+//! cache need not come from memory in every call: such programs may be faster than the memory roof, and
+//! [`Place::cached_in`] then names the cache.
 //!
-//! Pure: [`crate::peak`] measures.
+//! This module only computes; [`crate::peak`] measures.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The level of a [`Bandwidth`] that no cache holds.
+/// The name of the [`Bandwidth`] level whose data no cache holds.
 pub const MEMORY: &str = "memory";
 
-/// Vectors of one element: scalar code.
+/// The vector width that stands for scalar code: one element.
 pub const SCALAR_BITS: u32 = 64;
 
 /// What a machine can do at best, as measured.
@@ -69,7 +69,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// As it is written in JSON.
+    /// The name of the bound in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Bound::Compute => "compute",
@@ -84,14 +84,14 @@ impl fmt::Display for Bound {
     }
 }
 
-/// The roofs a program is held against.
+/// The roofs that a program's speed is compared with.
 #[derive(Debug, Clone, Copy)]
 pub struct Roof<'a> {
     /// The floating-point peak for the elements the program works on, 10⁹ operations a second.
     pub peak_gflops: f64,
     /// Threads of the program.
     pub threads: u32,
-    /// Where the bandwidths stand.
+    /// The measured bandwidths.
     pub measured: &'a Roofs,
 }
 
@@ -111,15 +111,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// May the program be faster than its roof, because its data need not come from memory?
+    /// True if the program may be faster than its roof, because its data need not come from memory.
     pub fn may_exceed(&self) -> bool {
         self.bound == Bound::Memory && self.cached_in.is_some()
     }
 }
 
-/// Places a program that does `flops` operations and must move `bytes` in each call, and does `gflops` · 10⁹ operations
-/// a second. Without a count of bytes, or without a bandwidth for its number of threads, only the peak is its roof.
-/// None where there is no peak or no work.
+/// Computes the place of a program that does `flops` operations and must move `bytes` in each call, at a speed of
+/// `gflops` · 10⁹ operations a second. Without a count of bytes, or without a bandwidth for its number of threads, the
+/// roof is the peak alone. None where the peak or the work is not positive.
 pub fn place(flops: f64, bytes: f64, gflops: f64, roof: Roof) -> Option<Place> {
     let (peak, flops) = (positive(roof.peak_gflops)?, positive(flops)?);
     let intensity = positive(bytes).and_then(|bytes| positive(flops / bytes));
@@ -145,7 +145,7 @@ fn positive(value: f64) -> Option<f64> {
 }
 
 impl Roofs {
-    /// Bytes a second from memory with so many threads, 10⁹/s.
+    /// Bandwidth of memory with `threads` threads, 10⁹ bytes/s.
     pub fn memory_gb_s(&self, threads: u32) -> Option<f64> {
         self.bandwidth
             .iter()
@@ -153,7 +153,7 @@ impl Roofs {
             .and_then(|b| positive(b.gb_s))
     }
 
-    /// The smallest measured cache that holds so many bytes.
+    /// The smallest measured cache that holds `bytes` bytes.
     pub fn holding(&self, bytes: f64) -> Option<&str> {
         let bytes = positive(bytes)?;
         self.bandwidth
@@ -164,8 +164,9 @@ impl Roofs {
             .map(|(_, level)| level)
     }
 
-    /// Was the buffer that memory was read through with so many threads at least twice as large as every measured cache?
-    /// Else part of it may have come from there, and memory is slower than it looks.
+    /// True if the buffer of the memory measurement with `threads` threads was at least twice as large as every
+    /// measured cache. Otherwise part of the buffer may have come from a cache, and memory is slower than the measured
+    /// bandwidth.
     pub fn beyond_caches(&self, threads: u32) -> bool {
         let held = self.bandwidth.iter().filter_map(|b| b.holds_bytes).max();
         self.bandwidth
@@ -174,7 +175,7 @@ impl Roofs {
             .all(|b| b.buffer_bytes / 2 >= held.unwrap_or(0))
     }
 
-    /// Numbers of threads that something was measured with, the fewest first.
+    /// The numbers of threads that have measurements, the smallest first.
     pub fn threads(&self) -> Vec<u32> {
         let compute = self.compute.iter().map(|c| c.threads);
         let mut counts: Vec<u32> = compute
@@ -185,12 +186,12 @@ impl Roofs {
         counts
     }
 
-    /// The fastest ceiling with so many threads.
+    /// The fastest ceiling with `threads` threads.
     pub fn fastest(&self, threads: u32) -> Option<&Ceiling> {
         fastest(&self.compute, threads)
     }
 
-    /// The fastest ceiling of whole numbers with so many threads.
+    /// The fastest whole-number ceiling with `threads` threads.
     pub fn fastest_integers(&self, threads: u32) -> Option<&Ceiling> {
         fastest(&self.integer, threads)
     }
@@ -204,7 +205,7 @@ fn fastest(ceilings: &[Ceiling], threads: u32) -> Option<&Ceiling> {
 }
 
 impl Ceiling {
-    /// `scalar`, or the width of its vectors.
+    /// `scalar`, or the width of the vectors.
     pub fn name(&self) -> String {
         match self.vector_bits {
             SCALAR_BITS => "scalar".into(),
@@ -212,8 +213,9 @@ impl Ceiling {
         }
     }
 
-    /// Its height for a problem whose vectors hold `lanes` times as many elements as they hold doubles
-    /// (see `Problem::arithmetic`), 10⁹ operations a second. Scalar code works on one element, whatever its size.
+    /// The ceiling for a problem whose vectors hold `lanes` times as many elements as they hold doubles (see
+    /// `Problem::arithmetic`), in 10⁹ operations a second. Scalar code processes one element at a time, whatever the
+    /// element's size.
     pub fn gflops_for(&self, lanes: f64) -> f64 {
         match self.vector_bits {
             SCALAR_BITS => self.gflops,
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(product.share, 0.1);
         assert_eq!(product.cached_in.as_deref(), Some("L2"));
         assert!(!product.may_exceed());
-        // Two threads have their own way from memory, and what no cache holds comes from there.
+        // Two threads have a separate memory bandwidth, and data that no cache holds come from memory.
         let large = at(1e9, 1e9, 2);
         assert_eq!((large.bound, large.roof_gflops), (Bound::Memory, 30.0));
         assert!(!large.may_exceed());

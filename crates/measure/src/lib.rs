@@ -1,10 +1,8 @@
 //! Verifies and times candidates.
 //!
-//! The two stages are separate calls because they are separate jobs on
-//! separate nodes; neither of them trusts anything the candidate's process
-//! says. The clock, the seeds, the reference and every verdict live in the
-//! supervisor, outside the jail. This crate knows nothing of the bus, of
-//! learning or of archives.
+//! The two stages are separate calls because they are separate jobs on separate nodes; neither stage trusts anything
+//! the candidate's process says. The clock, the seeds, the reference and every verdict live in the supervisor, outside
+//! the jail. This crate knows nothing of the bus, of learning or of archives.
 
 pub mod needs;
 pub mod ranking;
@@ -16,8 +14,8 @@ pub mod verify;
 
 /// Version of the harness and of its hand-shake with this crate.
 pub use flopsmith_harness::VERSION as HARNESS_VERSION;
-/// Changes when what a verdict or a number means changes outside the harness: checks, estimators, stopping rules. Results of
-/// different methods are never taken for each other.
+/// Increase this number when a change outside the harness (checks, estimators, stopping rules) alters the meaning of a
+/// verdict or a number. Results of different methods are never taken for each other.
 pub const METHOD: &str = "10";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{

@@ -1,4 +1,4 @@
-//! What the stages need of a node's hard limits, to be looked at before the first program is.
+//! The hard limits that the stages need from a node, checked before the first program runs.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use flopsmith_sandbox::{Error, Limits, MemoryBound, Sandbox};
 
 use crate::{sanitize, supervise, time, verify};
 
-/// Can a compiler and a program with `threads` threads have their limits in jails here? Buffers of a problem come on top, and
-/// are looked at with each job.
+/// Checks that a compiler and a program with `threads` threads can have their limits in jails here. The buffers of a
+/// problem come on top; each job checks them itself.
 ///
 /// # Errors
 /// [`Error::Limit`], which names the limit; others where jails do not work.
@@ -23,7 +23,7 @@ pub fn stages(sandbox: &Sandbox, threads: u32) -> Result<(), Error> {
         .try_for_each(|limits| sandbox.try_limits(limits, MemoryBound::AddressSpace))
 }
 
-/// Can a program with a sanitizer's runtime in it have its limits here?
+/// Checks that a program with a sanitizer's runtime in it can have its limits here.
 ///
 /// # Errors
 /// As [`stages`].

@@ -1,11 +1,12 @@
-//! The statistics of a measurement: floors, the ratio of the two sides, and how sure it is.
+//! The statistics of a measurement: floors, the ratio of the two sides, and its uncertainty.
 //!
-//! Calls that follow each other share their luck, so a round, a burst of each side right after each other, is one
-//! observation: ln of the ratio of its lower quartiles. Whatever the machine does to both sides for longer than a round
-//! is in none of them, and the random order of the two makes what remains symmetric. Where the rounds lie, and how
-//! sure that is, says the biweight (`location.rs`). Seconds themselves are low quantiles over all bursts, since on a shared
-//! machine only the low end of many short samples repeats; and where neighbours hit so many bursts of one side that the
-//! rounds say little when the budget is spent, the ratio is that of the floors, too. Everything here is pure.
+//! Calls that follow each other share the state of the machine. A round (one burst of each side, right after each
+//! other) is therefore one observation: ln of the ratio of the lower quartiles of its bursts. Disturbances that last
+//! longer than a round affect both sides and cancel, and the random order of the two bursts makes the remaining errors
+//! symmetric. The biweight (`location.rs`) estimates the location of the rounds and its uncertainty. Seconds themselves
+//! are low quantiles over all bursts, since on a shared machine only the low end of many short samples repeats. If
+//! other processes disturb so many bursts of one side that the rounds say little when the budget is spent, the ratio is
+//! that of the floors, too. Everything here is pure.
 
 mod location;
 
@@ -16,24 +17,25 @@ use location::{Location, NORMAL};
 /// The quantile that counts as the floor.
 pub const FLOOR_QUANTILE: f64 = 0.05;
 
-/// The quantile of a burst that is compared with its partner's. On machines whose single calls scatter by some percent
-/// the lower quartile repeats better than the fastest call: a fifth less spread in measurements of a kernel against itself.
+/// The quantile of a burst that is compared with that of the other side's burst. On machines whose single calls scatter
+/// by some percent the lower quartile repeats better than the fastest call: its spread is a fifth less in measurements
+/// of a kernel against itself.
 const PAIR_QUANTILE: f64 = 0.25;
 
-/// Parts of a measurement whose floors are compared where the rounds disagree.
+/// Number of parts of a measurement whose floors are compared if the rounds disagree.
 const PARTS: usize = 5;
 
-/// Each of them has at least so many rounds.
+/// Least number of rounds in each of these parts.
 const ROUNDS_OF_PART: usize = 4;
 
-/// Rounds disagree when half of the interval that they give is longer than this.
+/// Rounds disagree if half of their interval is longer than this.
 const DISAGREEING: f64 = 0.01;
 
-/// The floors are believed over the rounds when their interval is so many times as short: by chance, five values that
-/// say no more than the rounds hardly ever agree so well.
+/// The floors are believed over the rounds if their interval is this many times shorter: five values that say no more
+/// than the rounds hardly ever agree so well by chance.
 const CLEARLY: f64 = 3.0;
 
-/// Samples lie on the floor when they are within this share above it.
+/// Samples lie on the floor if they exceed it by at most this share.
 pub const FLOOR_WIDTH: f64 = 0.005;
 
 /// No measurement claims a smaller standard error of ln(ratio): code layout, physical pages and
@@ -56,7 +58,7 @@ impl Burst {
     }
 }
 
-/// The `q`-quantile of an ascending slice, interpolated linearly between neighbours. None when it is empty.
+/// The `q`-quantile of an ascending slice, interpolated linearly between adjacent values. None for an empty slice.
 pub fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     let last = ascending.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;
@@ -120,7 +122,7 @@ pub struct Estimate {
 /// other. None while a side has no counted call.
 ///
 /// With fewer than three rounds, as with calls that take most of the budget, the ratio is that of the floors, and its
-/// interval is what is known of such measurements in general.
+/// interval comes from the general experience with such measurements.
 pub fn estimate(candidate: &[Burst], baseline: &[Burst]) -> Option<Estimate> {
     let sides = Sides::of(candidate, baseline)?;
     let rounds = log_ratios(candidate, baseline);
@@ -140,11 +142,11 @@ pub fn estimate(candidate: &[Burst], baseline: &[Burst]) -> Option<Estimate> {
     Some(sides.with(estimate, location))
 }
 
-/// What a measurement says that came to the end of its budget: `estimate`, unless its rounds disagree and the floors
-/// clearly do not. That is so where neighbours hit most bursts of either side.
+/// The result of a measurement that came to the end of its budget: `estimate`, unless its rounds disagree and the
+/// floors clearly agree. That happens if other processes disturb most bursts of either side.
 ///
-/// Only asked once, at the end: five parts agree by chance in a few of a hundred looks, and a rule that looks until they
-/// do finds intervals that are far too narrow.
+/// Call this only once, at the end: five parts agree by chance in a few of a hundred looks, and a rule that looks until
+/// the parts agree finds intervals that are far too narrow.
 pub fn last_resort(candidate: &[Burst], baseline: &[Burst], estimate: Estimate) -> Estimate {
     let half = NORMAL * estimate.sampling_log_se;
     if half <= DISAGREEING {
@@ -159,9 +161,9 @@ pub fn last_resort(candidate: &[Burst], baseline: &[Burst], estimate: Estimate) 
     }
 }
 
-/// The ratio of the floors: that over everything, `overall`, and its interval by what the parts of the measurement differ
-/// by. Where only one part of it met the floor of a side, as when the machine sped up between two bursts, the parts
-/// outvote it. None where parts would have few rounds.
+/// The ratio of the floors: `overall`, the ratio over the whole measurement, with an interval from the differences
+/// between the parts of the measurement. If only one part met the floor of a side, as when the machine sped up between
+/// two bursts, the parts outvote `overall`. None if the parts would have too few rounds.
 fn floors(candidate: &[Burst], baseline: &[Burst], overall: f64) -> Option<Location> {
     let rounds = candidate.len().min(baseline.len());
     if rounds < PARTS * ROUNDS_OF_PART {
@@ -191,8 +193,8 @@ fn log_ratios(candidate: &[Burst], baseline: &[Burst]) -> Vec<f64> {
         .zip(baseline)
         .filter_map(|(ours, theirs)| {
             let (ours, theirs) = (ours.counted(), theirs.counted());
-            // The quartile of few calls lies elsewhere than that of many: equally many on both sides, except beside a
-            // single slow call, where that makes no difference.
+            // The quartile of few calls has another bias than that of many. The comparison therefore takes equally many
+            // calls from both sides, except if one side has a single slow call, where the bias makes no difference.
             let same = match ours.len().min(theirs.len()) {
                 0 => return None,
                 1 => usize::MAX,
@@ -227,7 +229,8 @@ impl Sides {
         (self.theirs.floor / self.ours.floor).ln()
     }
 
-    /// `estimate` with the ratio at a location, if there is one, and an interval that also holds what no scatter shows.
+    /// `estimate` with the ratio at `location`, if there is one, and an interval that also covers errors that no
+    /// scatter shows.
     fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
         let log_ratio = location.map_or(estimate.log_ratio, |l| l.value);
         let sampling_log_se = location.map_or(0.0, |l| l.half() / NORMAL);
@@ -284,8 +287,8 @@ impl Side {
         })
     }
 
-    /// What few samples cannot know about their own spread: the gap between the lowest ones,
-    /// and 2 % shared out over calls and bursts.
+    /// The uncertainty that few samples cannot show in their own spread: the gap between the lowest two, and 2 %
+    /// divided by the square root of calls times bursts.
     fn prior_log_se(&self) -> f64 {
         let n = self.calls as f64;
         let gap = if self.calls < 8 { self.gap } else { 0.0 };

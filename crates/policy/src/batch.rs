@@ -1,4 +1,4 @@
-//! The rows that are written side by side, and the requests that wait for a place among them.
+//! The rows of a batch, and the requests that wait for a place in the batch.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::sample::{Bounds, Request, Sample};
 
-/// Below this the likeliest token is taken: 1 / temperature times a score is more than single precision holds long before 0.
+/// Below this temperature the likeliest token is taken: a score divided by the temperature leaves the range of single
+/// precision long before the temperature reaches 0.
 const COLDEST: f32 = 1e-6;
 
-/// So many probabilities are worth a thread of their own that draws from them.
+/// Number of probabilities from which a drawing thread of its own pays.
 const DRAWS_OF_A_THREAD: usize = 1 << 20;
 
 /// One row of a batch while it is being written.
@@ -46,7 +47,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Tokens it has yet to draw, at most: so many are run.
+    /// Upper bound of the tokens that the row has yet to draw, which is also the number of steps left for the row.
     fn left(&self) -> usize {
         more(self.request) - self.sample.tokens.len()
     }
@@ -60,12 +61,13 @@ impl<'a> Row<'a> {
             .unwrap_or_default()
     }
 
-    /// Are its scores brought to its temperature here, because those of the model itself are wanted as well?
+    /// True if the row's temperature is applied here and not by the decoder, because the request also wants the model's
+    /// own scores.
     fn is_tempered_here(&self) -> bool {
         self.request.extras.raw && !self.cut.greedy && self.request.sampling.temperature != 1.0
     }
 
-    /// What the decoder multiplies its scores by.
+    /// The factor by which the decoder multiplies the row's scores.
     fn sharpen(&self) -> f32 {
         match self.cut.greedy || self.is_tempered_here() {
             true => 1.0,
@@ -73,7 +75,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Is its next token drawn from the whole distribution, by nothing but a number?
+    /// True if the next token is drawn from the whole distribution with a single uniform number.
     fn is_plain(&self) -> bool {
         let Cut {
             greedy,
@@ -86,12 +88,12 @@ impl<'a> Row<'a> {
         whole && detour.is_none_or(|detour| self.met > detour.at)
     }
 
-    /// The number that its next draw inverts the cumulative sum at.
+    /// The number at which the next draw inverts the cumulative sum.
     fn u(&self) -> f64 {
         uniform(self.request.seed, self.sample.tokens.len() as u64)
     }
 
-    /// A draw that is left to the decoder.
+    /// A draw that the decoder makes.
     fn ask(&self) -> Ask {
         Ask {
             sharpen: match self.cut.greedy {
@@ -103,10 +105,12 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Draws its next token from the scores of the model, which the decoder has brought to its temperature unless that is done here.
+    /// Draws the next token from the model's scores. The decoder has applied the temperature, unless
+    /// [`Row::is_tempered_here`].
     fn draw(&mut self, scores: &[f32], eos: &[u32], room: &mut Room) -> Result<u32> {
         let p = if self.is_tempered_here() {
-            // From the likelier to the less likely side nothing that matters gets lost: p^(1/T) of what a float can hold.
+            // Dividing by the largest probability first keeps p^(1/T) within the range of a float for every token that
+            // matters.
             let by = 1.0 / self.request.sampling.temperature;
             let best = scores.iter().copied().fold(0.0, f32::max);
             room.tempered.clear();
@@ -134,7 +138,7 @@ impl<'a> Row<'a> {
         self.take(Answer { drawn: next, raw }, eos)
     }
 
-    /// Appends what was drawn, and sees whether the answer ends by it.
+    /// Appends the drawn token and marks the row as done if this token ends the answer.
     fn take(&mut self, Answer { drawn, raw }: Answer, eos: &[u32]) -> Result<u32> {
         let Drawn { token, logprob } = drawn;
         self.sample.tokens.push(token);
@@ -166,12 +170,13 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Tokens of an answer that are run behind the prefix, at most: the last of the prompt, and all of the answer but its last.
+/// Upper bound of the tokens that are run after the prefix: the last token of the prompt, and all of the answer but its
+/// last.
 fn more(request: &Request) -> usize {
     request.sampling.max_tokens as usize
 }
 
-/// What is run of a prompt before the row's first step, which runs its last token.
+/// The tokens of a prompt that are run before the row's first step; that step runs the prompt's last token.
 fn prefix(request: &Request) -> &[u32] {
     request
         .prompt
@@ -179,32 +184,33 @@ fn prefix(request: &Request) -> &[u32] {
         .map_or(&[], |(_, before)| before)
 }
 
-/// Buffers that every draw uses anew.
+/// Buffers that every draw reuses.
 #[derive(Default)]
 struct Room {
     kept: Vec<u32>,
     tempered: Vec<f32>,
 }
 
-/// Rows that are written side by side.
+/// Rows that are decoded together.
 pub(crate) struct Batch<'a> {
     eos: &'a [u32],
     bounds: Bounds,
-    /// Tokens that `bounds.cache_bytes` are enough for.
+    /// Number of tokens for which `bounds.cache_bytes` is enough.
     tokens: usize,
     decoder: Box<dyn Decoder + 'a>,
-    /// Requests that have not begun, equal prompts side by side, the longest first: rows of a batch then need little masking.
+    /// Requests that have not begun, the longest first, with equal prompts next to each other: the rows of a batch then
+    /// need little masking.
     waiting: VecDeque<(usize, &'a Request)>,
-    /// Rows of the batch; a retired one stays as `None` until enough of them are gone to pay for moving the others.
+    /// Rows of the batch. A retired row stays as `None` until enough rows are gone to pay for moving the others.
     rows: Vec<Option<Row<'a>>>,
     probabilities: Vec<f32>,
-    /// The requests of the rows that went on in the last step, and their tokens.
+    /// Indices of the requests whose rows drew a token in the last step, with these tokens.
     drawn: Vec<(usize, u32)>,
     rooms: Vec<Room>,
 }
 
 impl<'a> Batch<'a> {
-    /// No rows yet; all requests wait, but those that want no token.
+    /// A batch without rows. All requests wait, except those that want no token.
     pub fn new(
         model: &'a Model,
         requests: &'a [Request],
@@ -217,7 +223,7 @@ impl<'a> Batch<'a> {
         Ok(Self::over(decoder, model, waiting, eos, bounds))
     }
 
-    /// The requests that want a token, equal prompts side by side.
+    /// The requests that want a token, with equal prompts next to each other.
     fn waiting(requests: &'a [Request]) -> VecDeque<(usize, &'a Request)> {
         let mut waiting: Vec<(usize, &Request)> = requests
             .iter()
@@ -231,7 +237,7 @@ impl<'a> Batch<'a> {
         waiting.into()
     }
 
-    /// A batch that an engine of choice runs.
+    /// A batch that the given decoder runs.
     fn over(
         decoder: Box<dyn Decoder + 'a>,
         model: &Model,
@@ -253,25 +259,27 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Lets requests in where there is room, and runs the last token of every row. False when there is nothing left to write.
+    /// Admits waiting requests where there is room, and runs the last token of every row. Gives false if nothing is
+    /// left to write.
     pub fn advance(&mut self) -> Result<bool> {
         self.turn()?;
         if self.rows.is_empty() {
             return Ok(false);
         }
-        // A retired row's place is filled with any token; nobody reads what follows it.
+        // A retired row's place is filled with an arbitrary token; its output is not read.
         let last = |row: &Option<Row<'_>>| row.as_ref().map_or(0, Row::last);
         let tokens: Vec<u32> = self.rows.iter().map(last).collect();
         self.decoder.advance(&tokens)?;
         Ok(true)
     }
 
-    /// Closes up the rows and lets waiting requests in behind them, when that pays.
+    /// Removes retired rows and admits waiting requests, if that pays.
     fn turn(&mut self) -> Result<()> {
         let stay: Vec<usize> = (0..self.rows.len())
             .filter(|r| self.rows[*r].is_some())
             .collect();
-        // Moving the cache costs about as much as two steps read of it, and prompts are run the faster the more there are.
+        // Moving the cache costs about as much as reading the cache in two steps, and prompts run faster the more of
+        // them run together.
         let gone = self.rows.len() - stay.len();
         if !stay.is_empty() && gone * 8 < self.rows.len() {
             return Ok(());
@@ -350,7 +358,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Draws for all rows from probabilities that the decoder hands over.
+    /// Draws for all rows from the decoder's probabilities.
     fn draw_here(&mut self) -> Result<()> {
         let sharpen = |row: &Option<Row<'_>>| row.as_ref().map_or(1.0, Row::sharpen);
         let sharpen: Vec<f32> = self.rows.iter().map(sharpen).collect();
@@ -387,12 +395,12 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The requests of the rows that went on in the last step, and their tokens.
+    /// Indices of the requests whose rows drew a token in the last step, with these tokens.
     pub fn drawn(&self) -> &[(usize, u32)] {
         &self.drawn
     }
 
-    /// Takes out the rows that are done.
+    /// Moves the finished rows' samples into `answers`.
     pub fn retire(&mut self, answers: &mut [Option<Sample>]) {
         for slot in &mut self.rows {
             if let Some(row) = slot.take_if(|r| r.done) {
@@ -402,7 +410,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Draws for some rows; `p` holds the `width` probabilities of each.
+/// Draws for the given rows; `p` holds the `width` probabilities of each.
 fn draw_all(
     rows: &mut [Option<Row<'_>>],
     p: &[f32],

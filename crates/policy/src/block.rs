@@ -6,19 +6,19 @@ use crate::error::{Doing, Result};
 use crate::lora::Noise;
 use crate::model::{Block, Linear, Model};
 
-/// What the blocks of one forward pass have in common.
+/// Inputs that all blocks of one forward pass share.
 #[derive(Debug)]
 pub(crate) struct Sequences {
     pub rows: i64,
     pub length: i64,
     /// [length, 1, head / 2], complex.
     pub rotations: Tensor,
-    /// Seed of an adapter's dropout; none outside training.
+    /// Seed of an adapter's dropout; `None` outside training.
     pub noise: Option<u64>,
 }
 
 impl Sequences {
-    /// The noise of a block's product.
+    /// The dropout noise of a block's product.
     fn noise(&self, block: usize, product: u64) -> Option<Noise> {
         let seed = self.noise?;
         Some(Noise {
@@ -29,7 +29,7 @@ impl Sequences {
 }
 
 impl<'a> Linear<'a> {
-    /// Weights and nothing else.
+    /// A product with weights alone: no bias and no adapter.
     pub fn plain(weight: &'a Tensor) -> Self {
         Linear {
             weight,
@@ -49,7 +49,7 @@ impl<'a> Linear<'a> {
         }
     }
 
-    /// The weights with what an adapter adds.
+    /// The weights plus the adapter's update.
     pub fn merged(&self) -> Result<Tensor> {
         match &self.low {
             None => Ok(self.weight.shallow_clone()),
@@ -60,7 +60,7 @@ impl<'a> Linear<'a> {
         }
     }
 
-    /// `to` + the product of `x`; there is no bias where this is used.
+    /// `to` plus the product of `x`; the products that use this have no bias.
     pub fn add_to(&self, to: &Tensor, x: &Tensor, noise: Option<Noise>) -> Result<Tensor> {
         let y = self
             .weight
@@ -75,7 +75,8 @@ impl<'a> Linear<'a> {
 }
 
 impl Model {
-    /// Block `n`: `x` [rows · length, hidden] → the same shape. `keep` is shown its keys and values, [rows, kv heads, length, head].
+    /// Block `n`: `x` [rows · length, hidden] → the same shape. `keep` receives the block's keys and values, [rows, kv
+    /// heads, length, head].
     pub(crate) fn run_block(
         &self,
         n: usize,
@@ -88,8 +89,8 @@ impl Model {
         self.run_from_gate(&w, n, &x, &gate_up, s)
     }
 
-    /// Block `n`, whose weights are `w`, up to its feed-forward layer's first product: `x` behind the attention, and gate and up side by side,
-    /// [rows · length, 2 · intermediate].
+    /// Block `n`, whose weights are `w`, up to its feed-forward layer's first product. Gives `x` after the attention,
+    /// and gate and up in one tensor, [rows · length, 2 · intermediate].
     pub(crate) fn run_to_gate(
         &self,
         w: &Block<'_>,
@@ -138,7 +139,7 @@ impl Model {
         Ok((x, gate_up))
     }
 
-    /// The rest of block `n`, from what [`Model::run_to_gate`] gave.
+    /// The rest of block `n`, from the output of [`Model::run_to_gate`].
     pub(crate) fn run_from_gate(
         &self,
         w: &Block<'_>,
@@ -155,9 +156,10 @@ impl Model {
         w.down.add_to(x, &gated, s.noise(n, 3))
     }
 
-    /// From `by_y`, the derivative by what [`Model::run_from_gate`] gave, to that by `gate_up`, and adds to `weights` that of the last product's. The
-    /// derivative by its `x` is `by_y` itself. For blocks without an adapter: what lies between the two products, more than a third of what a
-    /// graph of the block would keep, is computed again.
+    /// Turns `by_y`, the derivative by the output of [`Model::run_from_gate`], into the derivative by `gate_up`, and
+    /// adds the last product's weight derivative to `weights`. The derivative by the input `x` is `by_y` itself. For
+    /// blocks without an adapter. The values between the two products, more than a third of a block's graph, are
+    /// computed again instead of kept.
     pub(crate) fn back_to_gate(
         &self,
         n: usize,
@@ -193,8 +195,8 @@ impl Model {
             .doing("run a feed-forward layer")
     }
 
-    /// The embeddings of `ids` [rows, length]: [rows · length, hidden]. Two dimensions for everything but attention: libtorch then goes straight to
-    /// one matrix product.
+    /// The embeddings of `ids` [rows, length]: [rows · length, hidden]. Everything but attention works on two
+    /// dimensions: libtorch then uses one matrix product.
     pub(crate) fn embed(&self, ids: &Tensor) -> Result<Tensor> {
         Tensor::f_embedding(self.embedding(), ids, -1, false, false)
             .and_then(|x| x.f_view([-1, self.config.hidden_size]))
@@ -211,7 +213,7 @@ impl Model {
         .doing("normalize hidden states")
     }
 
-    /// What softmax and scalar heads compute in whatever the weights are: single precision, except that double stays double.
+    /// The kind that softmax and scalar heads compute in: double for double weights, otherwise single precision.
     pub(crate) fn wide(&self) -> Kind {
         if self.kind() == Kind::Double {
             Kind::Double

@@ -12,8 +12,9 @@ use tokenizers::{AddedToken, SplitDelimiterBehavior};
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 
-/// Where a merge may not cross: Qwen2's own rule. transformers applies this rule (and NFC) to every folder whose
-/// `model_type` is `qwen2`, whatever its `tokenizer.json` says; any other would be read there as other tokens.
+/// The pieces of text that a merge may not cross: Qwen2's own rule. transformers applies this rule (and NFC) to every
+/// folder whose `model_type` is `qwen2` and ignores the rule of its `tokenizer.json`. With any other rule transformers
+/// would read other tokens.
 const PIECES: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
     r"|[^\r\n\p{L}\p{N}]?\p{L}+",
@@ -26,8 +27,9 @@ const PIECES: &str = concat!(
 
 /// Learns merges from `texts` until there are `vocab_size` tokens (or nothing is left to merge).
 ///
-/// Every byte has a token of its own, so every text (in Unicode's composed form) can be written. `specials` come first, in their order; the
-/// first of them ends an answer and fills up batches. The same input gives the same tokenizer, bit for bit.
+/// Every byte has its own token, so every text (in Unicode's composed form) can be encoded. `specials` come first, in
+/// their order; the first of them ends an answer and pads batches. The same input gives the same tokenizer, bit for
+/// bit.
 pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Result<Tokenizer> {
     let Some(end) = specials.first() else {
         return Err(Error::Input(

@@ -12,7 +12,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A turn of the person who asks.
+    /// A turn of the user.
     pub fn user(content: impl Into<String>) -> Self {
         Message {
             role: "user".into(),
@@ -20,7 +20,7 @@ impl Message {
         }
     }
 
-    /// What the model answered.
+    /// A turn of the model.
     pub fn assistant(content: impl Into<String>) -> Self {
         Message {
             role: "assistant".into(),

@@ -1,4 +1,4 @@
-//! Hugging Face folders in and out: `config.json` and safetensors.
+//! Reading and writing Hugging Face folders: `config.json` and safetensors.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,16 +21,18 @@ use crate::quantization::quantization;
 use crate::shards::{self, WEIGHTS};
 
 impl Model {
-    /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that `model.safetensors.index.json` names; or
-    /// PEFT's of an adapter, with the model it belongs to.
+    /// Opens a Hugging Face folder: `config.json` with `model.safetensors`, or with the shards that
+    /// `model.safetensors.index.json` names; or a PEFT folder of an adapter, with the model that the adapter belongs
+    /// to.
     ///
-    /// Weights become `kind` on `device`, whatever the file holds. Every missing, misshapen, unreadable and surplus tensor is listed in one error.
-    /// Where the configuration ties the head to the embedding and the weights have another one, the head is not tied.
+    /// Weights are converted to `kind` on `device`. One error lists every missing, misshapen, unreadable and surplus
+    /// tensor. If the configuration ties the head to the embedding and the weights have a different head, the head is
+    /// not tied.
     pub fn load(folder: &Path, device: Device, kind: Kind) -> Result<Self> {
         Self::load_telling(folder, device, kind, |_| {})
     }
 
-    /// The same, and says after each tensor how much is read.
+    /// [`Model::load`], which reports after each tensor how much is read.
     pub fn load_telling(
         folder: &Path,
         device: Device,
@@ -41,7 +43,7 @@ impl Model {
         let mut config = Config::load(&origin.base)?;
         let maps = shards::map(&origin.base, &config)?;
         let tied = config.tie_word_embeddings;
-        // What does not fit is said before memory for it is asked for.
+        // Misfits are reported before memory is allocated for the weights.
         let found = fitting(&origin.base, &mut config, &maps)?;
         if tied && !config.tie_word_embeddings {
             tracing::warn!(
@@ -58,11 +60,11 @@ impl Model {
         Ok(model)
     }
 
-    /// Would [`Model::load`] open this folder, and in which shape? Reads `config.json` and the headers of the weights, and no weight but a head that
-    /// repeats the embedding.
+    /// The shape in which [`Model::load`] would open this folder. Reads `config.json` and the headers of the weights,
+    /// and no weight but a head that repeats the embedding.
     ///
     /// # Errors
-    /// What `load` would say.
+    /// The errors of `load`.
     pub fn check(folder: &Path) -> Result<Config> {
         let origin = Origin::of(folder)?;
         let mut config = Config::load(&origin.base)?;
@@ -70,7 +72,7 @@ impl Model {
         fitting(&origin.base, &mut config, &maps)?;
         let config = origin.shape(config)?;
         if let Some(adapter) = &origin.adapter {
-            // It is small beside a model.
+            // The adapter is loaded whole, since it is small compared with the model.
             Adapter::load(adapter, &config, Device::Cpu, Kind::Float)?;
         }
         Ok(config)
@@ -78,10 +80,11 @@ impl Model {
 
     /// Writes `config.json` and `model.safetensors` so that transformers opens the folder.
     ///
-    /// Each file is written beside its place, flushed to the disk and renamed: a reader never sees half a file.
+    /// Each file is written under a temporary name in the folder, flushed to the disk and renamed: a reader never sees
+    /// half a file.
     ///
     /// # Errors
-    /// Where an adapter is on: it would be lost. [`Model::merge`] it, or save it by itself.
+    /// If the model has an adapter, which would be lost: [`Model::merge`] it, or save it by itself.
     pub fn save(&self, folder: &Path) -> Result<()> {
         if self.adapter().is_some() {
             return Err(Error::Input(
@@ -92,7 +95,7 @@ impl Model {
             path: folder.to_owned(),
             source,
         })?;
-        // The value head is of use in training only, and no part of what others know.
+        // The value head serves training only; other programs do not know it.
         files::replace(folder, WEIGHTS, &self.own_bytes(|name| name != VALUE)?)?;
         let mut config = self.config.clone();
         let dtype = match self.kind() {
@@ -112,12 +115,13 @@ impl Model {
         files::replace(folder, "config.json", text.as_bytes())
     }
 
-    /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated. What an adapter adds is not in them.
+    /// All weights as safetensors, with Hugging Face's names and shapes; a tied head is not repeated. An adapter's
+    /// update is not included.
     pub fn weights_bytes(&self) -> Result<Vec<u8>> {
         self.own_bytes(|_| true)
     }
 
-    /// The weights that are trained: those of the adapter where there is one, else all of [`Model::weights_bytes`].
+    /// The trained weights: those of the adapter if there is one, otherwise [`Model::weights_bytes`].
     pub fn trained_bytes(&self) -> Result<Vec<u8>> {
         match self.adapter() {
             Some(adapter) => adapter.bytes(),
@@ -130,10 +134,10 @@ impl Model {
         bytes_of(self.base(), "", metadata, kept)
     }
 
-    /// Takes over weights written by [`Model::weights_bytes`] or [`Model::trained_bytes`], in place: replicas see them too. An adapter takes
-    /// the place of the one before, and the weights below it stay.
+    /// Takes over weights written by [`Model::weights_bytes`] or [`Model::trained_bytes`], in place: replicas see them
+    /// too. An adapter replaces the earlier one, and the weights below it stay.
     ///
-    /// Nothing is changed when the tensors do not fit.
+    /// If the tensors do not fit, nothing is changed.
     pub fn set_weights(&mut self, bytes: &[u8]) -> Result<()> {
         if Adapter::shape_in(bytes)?.is_some() {
             let adapter = Adapter::from_bytes(bytes, self.config(), self.device(), self.kind())?;
@@ -163,7 +167,7 @@ impl Model {
     }
 }
 
-/// The tensors of `parameters` whose names are `kept`, as safetensors; `prefix` goes before their names.
+/// The tensors of `parameters` whose names are `kept`, as safetensors; `prefix` is put before their names.
 pub(crate) fn bytes_of(
     parameters: &Parameters,
     prefix: &str,
@@ -203,16 +207,16 @@ pub(crate) fn bytes_of(
     })
 }
 
-/// How far the reading of a model is.
+/// Progress of reading a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Bytes of weights that were read, as the files have them.
+    /// Bytes of weights read so far, in the files' format.
     pub bytes: u64,
-    /// Bytes that there are.
+    /// Bytes in total.
     pub of: u64,
 }
 
-/// Copies what was found into its place, converted to the kind that is there.
+/// Copies each found tensor into its parameter, converted to the parameter's kind.
 pub(crate) fn fill(
     parameters: &Parameters,
     found: &BTreeMap<String, TensorView<'_>>,
@@ -254,8 +258,8 @@ fn fill_telling(
     Ok(())
 }
 
-/// The tensors of a folder's mapped files, which are exactly those that the configuration asks for; it unties a head that the files have beside
-/// the embedding.
+/// The tensors of a folder's mapped files, which are exactly those that the configuration asks for. If the files have a
+/// head that differs from the embedding, the configuration is untied.
 fn fitting<'a>(
     folder: &Path,
     config: &mut Config,
@@ -278,7 +282,7 @@ fn fitting<'a>(
         } else if !found.contains_key(EMBEDDING)
             && let Some(both) = found.remove(HEAD)
         {
-            // Some files have the one matrix under its other name.
+            // Some files have the shared matrix under the head's name.
             found.insert(EMBEDDING.into(), both);
         }
     }
@@ -300,7 +304,7 @@ fn fitting<'a>(
     Ok(found)
 }
 
-/// Is there a head that differs from the embedding?
+/// True if there is a head that differs from the embedding.
 fn has_other_head(found: &BTreeMap<String, TensorView<'_>>) -> Result<bool> {
     let (Some(head), Some(embedding)) = (found.get(HEAD), found.get(EMBEDDING)) else {
         return Ok(false);
@@ -343,12 +347,12 @@ fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String
 /// The tensors that a file has to have.
 pub(crate) struct Wanted<'a> {
     pub layout: &'a Layout,
-    /// Is the head the embedding?
+    /// True if the head is the embedding.
     pub tied: bool,
 }
 
 impl Wanted<'_> {
-    /// Checks that exactly the wanted tensors are there, in the right shapes and in a kind that can be read.
+    /// Checks that exactly the wanted tensors are there, in the right shapes and in a readable kind.
     pub fn compare(&self, origin: &str, found: &BTreeMap<String, TensorView<'_>>) -> Result<()> {
         let mut problems = Vec::new();
         for part in &self.layout.parts {
@@ -388,8 +392,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// Older files repeat a tied head and carry the rotary frequencies, which follow from the configuration; a policy that is trained with a
-    /// value head is sampled without.
+    /// True for surplus tensors without an effect: older files repeat a tied head and carry the rotary frequencies,
+    /// which follow from the configuration; a policy that is trained with a value head is sampled without it.
     fn is_harmless(&self, name: &str) -> bool {
         (self.tied && name == HEAD) || name.ends_with(".rotary_emb.inv_freq") || name == VALUE
     }
@@ -419,7 +423,7 @@ fn dtype_of(kind: Kind) -> Dtype {
     }
 }
 
-/// A tensor's bytes on their way into a file.
+/// A tensor's bytes, to be written into a file.
 struct Owned {
     dtype: Dtype,
     shape: Vec<usize>,

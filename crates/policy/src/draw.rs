@@ -17,13 +17,14 @@ pub(crate) struct Cut {
     pub greedy: bool,
     /// Keep this many of the likeliest; 0 keeps all.
     pub top_k: u32,
-    /// Then keep the fewest of the likeliest whose share of what is left reaches this; 1 keeps all.
+    /// Then keep the fewest of the likeliest tokens whose share of the remaining probability reaches this; 1 keeps all.
     pub top_p: f32,
-    /// Then keep what is at least so likely as this share of the likeliest; 0 keeps all.
+    /// Then keep the tokens that are at least this share as likely as the likeliest; 0 keeps all.
     pub min_p: f32,
 }
 
-/// Number in [0, 1) for `position` of the sample with `seed`; a counter, so that no draw depends on an earlier one.
+/// Number in [0, 1) for `position` of the sample with `seed`. The generator is a counter: no draw depends on an earlier
+/// one.
 pub(crate) fn uniform(seed: u64, position: u64) -> f64 {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(position);
@@ -32,8 +33,9 @@ pub(crate) fn uniform(seed: u64, position: u64) -> f64 {
 
 /// Draws from `probabilities` (which need not add up to exactly 1) by inverting their cumulative sum at `u`.
 ///
-/// The sum runs in the order of the token ids, so that rounding, which may swap two almost equal tokens in a
-/// sorted order, moves a boundary by as little as the rounding itself. `None` when they are no probabilities (NaN, or all zero).
+/// The sum runs in the order of the token ids. Rounding may swap two almost equal tokens in a sorted order; in the
+/// order of the ids it moves a boundary by only the rounding error. `None` if the entries are no probabilities (NaN, or
+/// all zero).
 pub(crate) fn draw(
     probabilities: &[f32],
     cut: Cut,
@@ -57,7 +59,7 @@ pub(crate) fn draw(
             total,
         );
     }
-    // Two levels: sums of short runs, which the compiler makes vector code of, then one run element by element.
+    // Two levels: sums of short runs, which the compiler vectorizes, then one run element by element.
     const RUN: usize = 64;
     let mut total = 0.0f64;
     for run in probabilities.chunks(RUN) {
@@ -81,7 +83,7 @@ pub(crate) fn draw(
                 total,
             );
             if drawn.is_none() {
-                // Rounding put the target past the last run, and that one is all zero.
+                // Rounding put the target past the last run, and the last run is all zero.
                 drawn = argmax(probabilities).map(|token| Drawn {
                     token,
                     logprob: (at(probabilities, token) / total).ln() as f32,
@@ -94,8 +96,8 @@ pub(crate) fn draw(
     None
 }
 
-/// Another token of a kind than the one that was drawn, each as likely as the other; the drawn one where there is none.
-/// The log-probability is that of the policy, not of the exchange.
+/// Another token of the drawn token's kind, each equally likely; the drawn token if there is no other. The
+/// log-probability is that of the policy, not of the exchange.
 pub(crate) fn exchange(probabilities: &[f32], kind: &[bool], drawn: Drawn, u: f64) -> Drawn {
     let others: Vec<u32> = (0u32..)
         .zip(kind.iter().zip(probabilities))
@@ -139,7 +141,8 @@ fn argmax(probabilities: &[f32]) -> Option<u32> {
     best.filter(|(_, p)| *p > 0.0).map(|(i, _)| i as u32)
 }
 
-/// The first entry at which the running sum exceeds `target`; the last one with any probability when rounding leaves none.
+/// The first entry at which the running sum exceeds `target`; the last entry with a positive probability if rounding
+/// leaves none.
 fn invert(entries: impl Iterator<Item = (u32, f64)>, target: f64, total: f64) -> Option<Drawn> {
     let mut sum = 0.0;
     let mut last = None;
@@ -176,7 +179,7 @@ fn keep(probabilities: &[f32], cut: Cut, kept: &mut Vec<u32>) -> Option<()> {
         kept.select_nth_unstable_by(k - 1, by_probability);
         kept.truncate(k);
     } else {
-        // Everything below this adds up to less than what top-p leaves out: it need not be sorted.
+        // All entries below this bound add up to less than top-p leaves out, and need no sorting.
         let floor = f64::from(1.0 - cut.top_p) * total / probabilities.len() as f64;
         kept.extend((0..probabilities.len() as u32).filter(|t| at(probabilities, *t) >= floor));
     }
@@ -226,7 +229,7 @@ mod tests {
         min_p: 0.0,
     };
 
-    /// The same rule written plainly: filter, renormalize, invert.
+    /// The same rule without optimizations: filter, renormalize, invert.
     fn oracle(p: &[f32], cut: Cut, u: f64) -> (u32, f64) {
         let mut order: Vec<usize> = (0..p.len()).collect();
         order.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(a.cmp(b)));
@@ -282,7 +285,8 @@ mod tests {
             let mut scratch = Vec::new();
             let drawn = draw(&p, cut, u, &mut scratch).unwrap();
             let (token, logprob) = oracle(&p, cut, u);
-            // Single-precision run sums may move a boundary by their rounding; then the neighbours share it.
+            // Single-precision run sums may move a boundary by their rounding; a token on either side of the boundary
+            // is then right.
             let again = [-1e-5, 1e-5].map(|e| oracle(&p, cut, (u + e).clamp(0.0, 0.999_999)).0);
             prop_assert!(drawn.token == token || again.contains(&drawn.token));
             if drawn.token == token {
@@ -331,10 +335,10 @@ mod tests {
             let p: Vec<f32> = scores
                 .map(|s| ((s - best) / case.temperature).exp())
                 .collect();
-            // The middle of each token's stretch of the unit interval draws that token.
+            // The middle of each token's interval of cumulative probability draws that token.
             let mut before = 0.0;
             for (token, wanted) in (0u32..).zip(&case.probabilities) {
-                // Sums in single precision move boundaries by more than what is less likely than this.
+                // The rounding of single-precision sums exceeds smaller probabilities.
                 if *wanted > 1e-5 {
                     let drawn = draw(&p, cut, before + wanted / 2.0, &mut Vec::new()).unwrap();
                     assert_eq!(drawn.token, token, "{cut:?}");

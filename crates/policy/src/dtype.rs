@@ -1,4 +1,4 @@
-//! In which numbers weights are held while a model samples or is trained.
+//! The number formats in which weights are held while a model samples or is trained.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// The kind for the model in `folder` on `device`; reads its `config.json` where that decides.
+    /// The kind for the model in `folder` on `device`; [`Dtype::Auto`] reads the folder's `config.json`.
     pub fn kind(self, folder: &Path, device: Device) -> Result<Kind> {
         Ok(match self {
             Dtype::Float32 => Kind::Float,
@@ -42,7 +42,8 @@ impl Dtype {
     }
 }
 
-/// Does a device have instructions for bfloat16? Without them a CPU takes longer for the prompts than in single precision.
+/// True if the device has instructions for bfloat16. Without them a CPU runs prompts more slowly in bfloat16 than in
+/// single precision.
 fn computes_in_half(device: Device) -> bool {
     match device {
         Device::Cpu => {

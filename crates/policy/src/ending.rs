@@ -1,4 +1,4 @@
-//! How answers end before their longest: by an end token, at a stop string, or because they go round in circles.
+//! How answers end before their length limit: by an end token, at a stop string, or because they repeat a passage.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::tokenizer::Tokenizer;
 pub enum End {
     /// An end token was drawn.
     Token,
-    /// A stop string was written.
+    /// The answer contains a stop string.
     Stop,
-    /// It said the same again and again.
+    /// The answer repeated a passage too often.
     Repetition,
-    /// It is as long as it may be.
+    /// The answer reached its length limit.
     Length,
 }
 
-/// Strings that end an answer once it contains one of them.
+/// Strings that end an answer that contains one of them.
 #[derive(Debug, Clone)]
 pub struct Stops {
     tokenizer: Arc<Tokenizer>,
     strings: Vec<String>,
-    /// So many tokens at the end of an answer can hold the whole of a string that the last one has completed.
+    /// Number of last tokens of an answer that surely hold the whole of a string that the last token completed.
     tail: usize,
 }
 
@@ -42,12 +42,13 @@ impl Stops {
         Stops {
             tokenizer,
             strings,
-            // A token writes at least one byte, unless it only begins a character; no character has more than four.
+            // A token writes at least one byte, unless it only begins a character; no character has more than four
+            // bytes.
             tail: longest + 4,
         }
     }
 
-    /// Has the last of `tokens` completed one? Asked after each token.
+    /// True if the last of `tokens` completed one of the strings. Called after each token.
     pub(crate) fn completed(&self, tokens: &[u32]) -> Result<bool> {
         if self.strings.is_empty() {
             return Ok(false);
@@ -57,7 +58,8 @@ impl Stops {
         Ok(self.strings.iter().any(|s| text.contains(s.as_str())))
     }
 
-    /// The beginning of a text that grows which will be kept whatever follows: without the first string, and without what one may begin with.
+    /// The part of a growing text that no later text can remove: it ends before the first stop string, and before a
+    /// suffix that may begin one.
     pub fn certain<'a>(&self, text: &'a str) -> &'a str {
         let text = self.cut(text);
         let begins = |s: &String| {
@@ -70,28 +72,29 @@ impl Stops {
         &text[..text.len() - open.unwrap_or_default()]
     }
 
-    /// What stands before the first of them.
+    /// The text before the first stop string in it.
     pub fn cut<'a>(&self, text: &'a str) -> &'a str {
         let first = self.strings.iter().filter_map(|s| text.find(s.as_str()));
         first.min().map_or(text, |end| &text[..end])
     }
 }
 
-/// Passages of at most so many tokens are looked for.
+/// Longest passage, in tokens, whose repetition is detected.
 const LONGEST: usize = 128;
-/// Less than this in all is no circle: a row of blanks or of zeros is honest code.
+/// Shorter repetitions, in tokens overall, do not count: code may rightly hold a row of blanks or zeros.
 const LEAST: usize = 48;
 
-/// Counts, for each length, how far back an answer has been repeating its passage of that length.
+/// Counts, for each length up to [`LONGEST`], how many of the last tokens repeat the passage of that length before
+/// them.
 #[derive(Debug, Clone)]
 pub(crate) struct Circles {
-    /// At p − 1: so many of the last tokens equal those p before them.
+    /// At index p − 1: how many of the last tokens equal the tokens p places before them.
     equal: Vec<u32>,
     times: usize,
 }
 
 impl Circles {
-    /// Finds passages that stand at least `times` times in a row; below 2 none.
+    /// Detects passages that occur at least `times` times in a row; `None` if `times` is below 2.
     pub fn new(times: u32) -> Option<Self> {
         (times >= 2).then(|| Circles {
             equal: vec![0; LONGEST],
@@ -99,7 +102,7 @@ impl Circles {
         })
     }
 
-    /// Does the answer go round in circles with the last of `tokens`? Asked after each token.
+    /// True if the last of `tokens` completes a repetition. Called after each token.
     pub fn closed(&mut self, tokens: &[u32]) -> bool {
         let Some((last, before)) = tokens.split_last() else {
             return false;
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same rule written plainly.
+    /// The same rule without optimizations.
     fn oracle(tokens: &[u32], times: usize) -> bool {
         (1..=LONGEST).any(|p| {
             let whole = (p * times).max(LEAST);

@@ -1,8 +1,8 @@
-//! What can go wrong with a model, its files and its text.
+//! Errors of a model, its files and its text.
 
 use std::path::PathBuf;
 
-/// Every failure of this crate, named by what was being done.
+/// Every failure of this crate, named after the failed action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of a model folder cannot be read.
@@ -23,7 +23,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A JSON file does not say what it should.
+    /// A JSON file does not have the expected content.
     #[error("`{}` is no usable JSON", path.display())]
     Json {
         /// The file.
@@ -38,12 +38,12 @@ pub enum Error {
         /// `model_type` of `config.json`.
         found: String,
     },
-    /// `config.json` asks for something this model does not do.
+    /// `config.json` asks for a feature that this model lacks.
     #[error("config.json: `{field}` {reason}")]
     Config {
         /// The field.
         field: &'static str,
-        /// What is wrong with its value.
+        /// The fault of the value.
         reason: String,
     },
     /// A weights file is damaged.
@@ -51,7 +51,7 @@ pub enum Error {
     Safetensors {
         /// The file, or where the bytes came from.
         origin: String,
-        /// What its reader said.
+        /// The message of the file's reader.
         #[source]
         source: safetensors::SafeTensorError,
     },
@@ -60,17 +60,17 @@ pub enum Error {
     Pointer {
         /// The file.
         path: PathBuf,
-        /// Bytes of the file itself, where the pointer says it.
+        /// Size of the file itself in bytes, if the pointer names it.
         bytes: Option<u64>,
     },
-    /// The weights are whole numbers with scales, or in 8 bits, to be used by kernels that this crate does not have.
+    /// The weights are integers with scales, or in 8 bits, for kernels that this crate does not have.
     #[error(
         "the weights in `{origin}` are quantized ({how}), and quantized weights are not known here: use the folder of the model as it was before, in bfloat16, float16 or float32, or let the program that quantized it write it back so (in transformers, `model.dequantize()`)"
     )]
     Quantized {
         /// The folder, or where the bytes came from.
         origin: String,
-        /// How, as far as the folder says it.
+        /// How the weights are quantized, as far as the folder says it.
         how: String,
     },
     /// The tensors found are not those that the configuration asks for.
@@ -87,29 +87,29 @@ pub enum Error {
     /// libtorch refused an operation.
     #[error("libtorch failed to {doing}")]
     Torch {
-        /// What was being computed.
+        /// The failed operation.
         doing: &'static str,
-        /// Its message.
+        /// libtorch's message.
         #[source]
         source: tch::TchError,
     },
-    /// There is no memory for something.
+    /// An allocation failed.
     #[error("not enough memory to {to}: tried to allocate {bytes} bytes")]
     Memory {
-        /// What it was for.
+        /// The purpose of the allocation.
         to: &'static str,
-        /// How much it would have been.
+        /// Size of the allocation in bytes.
         bytes: usize,
     },
     /// The arguments of a call contradict each other or the model.
     #[error("{0}")]
     Input(String),
-    /// The tokenizer's files or a text made it fail.
+    /// The tokenizer failed on its files or on a text.
     #[error("the tokenizer failed to {doing}")]
     Tokenizer {
-        /// What it was doing.
+        /// The failed action.
         doing: &'static str,
-        /// Its message.
+        /// The tokenizer's message.
         #[source]
         source: tokenizers::Error,
     },
@@ -125,13 +125,13 @@ pub enum Error {
     /// The weights are damaged or training went astray: there is no distribution to draw from.
     #[error("the model's scores are no numbers")]
     Scores,
-    /// Whoever asked no longer waits for the answer.
+    /// The caller no longer waits for the answer.
     #[error("sampling was stopped before it was complete")]
     Stopped,
 }
 
 impl Error {
-    /// Was there no memory for it? Then less has to be computed at once.
+    /// True if memory was short. A smaller computation at once may then succeed.
     pub fn is_out_of_memory(&self) -> bool {
         match self {
             Error::Memory { .. } => true,
@@ -142,11 +142,11 @@ impl Error {
 }
 
 impl Error {
-    /// Are the files or inputs at fault that a user named? Otherwise this machine is, or this program.
+    /// True if files or inputs that a user named are at fault; otherwise the fault is in this machine or this program.
     pub fn is_of_the_input(&self) -> bool {
         use std::io::ErrorKind;
         match self {
-            // There is something, but it cannot be got at: a disk, a network, a limit.
+            // The file exists, but cannot be read: a disk, a network, a limit.
             Error::Read { source, .. } => matches!(
                 source.kind(),
                 ErrorKind::NotFound
@@ -180,9 +180,9 @@ fn of_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"))
 }
 
-/// Do libtorch's words say that memory could not be allocated? It has no other sign of it: its error is a text.
+/// True if libtorch's message says that memory could not be allocated. Its error is a text, without another sign.
 pub fn tells_of_memory(words: &str) -> bool {
-    // Of its allocators for processors and GPUs, of C++, and of the libraries for GPUs, in this order.
+    // From libtorch's allocators for processors and GPUs, from C++, and from the libraries for GPUs, in this order.
     const SIGNS: [&str; 6] = [
         "not enough memory",
         "can't allocate memory",
@@ -198,7 +198,7 @@ pub fn tells_of_memory(words: &str) -> bool {
 /// The result of this crate's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Names what libtorch was doing when it failed.
+/// Adds the failed action to an error of libtorch.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T>;
 }
@@ -209,7 +209,7 @@ impl<T> Doing<T> for std::result::Result<T, tch::TchError> {
     }
 }
 
-/// All of a list: a few on one line, many on lines of their own.
+/// All entries of a list: a few on one line, many on lines of their own.
 fn list(problems: &[String]) -> String {
     const ON_ONE_LINE: usize = 6;
     match problems.len() {

@@ -1,4 +1,4 @@
-//! Files of model folders, as people and other programs leave them there.
+//! Files of model folders, as people and other programs write them.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// What the files begin with that Git has in the place of large ones until they are fetched: today's, and those of its first releases.
+/// The first bytes of a Git LFS pointer, which stands in the place of a large file until Git fetches the file: today's
+/// version, and that of the first releases.
 const POINTERS: [&[u8]; 2] = [
     b"version https://git-lfs.github.com/spec/",
     b"version https://hawser.github.com/spec/",
@@ -29,7 +30,7 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     text::decode(bytes).map_err(read)
 }
 
-/// What a JSON file says.
+/// The parsed content of a JSON file.
 pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_str(&text(path)?).map_err(|source| Error::Json {
         path: path.to_owned(),
@@ -37,12 +38,12 @@ pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     })
 }
 
-/// The text of a file that need not be there.
+/// The text of an optional file.
 pub(crate) fn text_if_there(path: &Path) -> Result<Option<String>> {
     if_there(text(path))
 }
 
-/// What a JSON file says; null where there is none.
+/// The parsed content of a JSON file; null if the file is missing.
 pub(crate) fn json_if_there(path: &Path) -> Result<Value> {
     if_there(json(path)).map(Option::unwrap_or_default)
 }
@@ -56,7 +57,7 @@ fn if_there<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Refuses a pointer of Git LFS in the place of a file: what its reader would say of it helps nobody.
+/// Refuses a Git LFS pointer in the place of a file: a parser's message about the pointer would not name the cause.
 pub(crate) fn refuse_pointer(path: &Path, bytes: &[u8]) -> Result<()> {
     if bytes.len() > POINTER_BYTES || !POINTERS.iter().any(|known| bytes.starts_with(known)) {
         return Ok(());
@@ -69,7 +70,7 @@ pub(crate) fn refuse_pointer(path: &Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Writes a file beside its place, flushes it and renames it there.
+/// Writes a temporary file in the same folder, flushes it and renames it to its final name.
 pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = folder.join(name);
     let failed = |source| Error::Write {
@@ -82,7 +83,8 @@ pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private by default; a model is for whoever may read its folder. The umask still applies.
+        // Temporary files are private by default; a model is readable by every user who may read its folder. The umask
+        // still applies.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(folder).map_err(failed)?;

@@ -12,23 +12,24 @@ use crate::pass::Plan;
 /// Whether a pass computes the entropy of each distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entropy {
-    /// Not at all.
+    /// No entropy.
     Skip,
-    /// As a number to report; no gradient flows through it.
+    /// A number to report; no gradient flows through it.
     Report,
-    /// With a gradient, for an entropy bonus.
+    /// A number with a gradient, for an entropy bonus.
     Train,
 }
 
 impl Model {
     /// The last hidden states, after the final norm: `ids` [rows, length] of i64 → [rows, length, hidden].
     ///
-    /// Attention is causal, so a row may be filled up at its end with any token: positions before are not touched by it.
+    /// Attention is causal, so a row may be padded at its end with any token: earlier positions do not depend on it.
     pub fn hidden(&self, ids: &Tensor) -> Result<Tensor> {
         self.run(ids, |_, _, _| Ok(()))
     }
 
-    /// [`Model::hidden`], showing the keys and values of each block, [rows, kv heads, length, head], on the way.
+    /// [`Model::hidden`], which also passes the keys and values of each block, [rows, kv heads, length, head], to
+    /// `keep`.
     pub(crate) fn run(
         &self,
         ids: &Tensor,
@@ -50,8 +51,9 @@ impl Model {
             .doing("shape hidden states")
     }
 
-    /// The keys and values of [`Model::run`] and nothing else, in single precision whatever the weights are in: each block's are widened while it
-    /// runs. A processor that has no tiles for half precision multiplies large matrices in it more slowly than in single.
+    /// Only the keys and values of [`Model::run`], computed in single precision for weights of any kind: each block's
+    /// weights are widened while the block runs. A processor without tiles for half precision multiplies large
+    /// half-precision matrices more slowly than single-precision ones.
     pub(crate) fn run_widened(
         &self,
         ids: &Tensor,
@@ -97,7 +99,7 @@ impl Model {
         Ok(())
     }
 
-    /// What is common to the blocks of a pass over `rows` sequences of `length` tokens.
+    /// The inputs that the blocks of a pass over `rows` sequences of `length` tokens share.
     pub(crate) fn sequences(
         &self,
         rows: i64,
@@ -123,10 +125,10 @@ impl Model {
         })
     }
 
-    /// What a reward model says of a text.
+    /// A reward model's score of a text.
     ///
     /// # Errors
-    /// Where the model is none.
+    /// If the model is not a reward model.
     pub fn reward(&self, ids: &[u32]) -> Result<f32> {
         let row: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();
         let tensor = Tensor::f_from_slice(&row)

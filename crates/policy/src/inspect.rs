@@ -1,4 +1,4 @@
-//! What a model folder holds, without failing where a part of it is broken.
+//! The content of a model folder, reported even if a part of it is broken.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,8 +54,8 @@ pub struct TokenizerFacts {
 /// Looks into a model folder.
 ///
 /// # Errors
-/// Only where `config.json` is missing or unusable: without it there is nothing to say. A broken tokenizer or
-/// weights that do not fit are part of the answer.
+/// Only if `config.json` is missing or unusable: nothing can be reported without it. A broken tokenizer or weights that
+/// do not fit are part of the result.
 pub fn inspect(folder: &Path) -> Result<Inspection> {
     let origin = Origin::of(folder)?;
     let written = origin.shape(Config::load(&origin.base)?)?;
@@ -75,7 +75,7 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
             let asked = tokenizer.render(&[Message::user("?")]);
             asked.map(|_| true)
         }
-        // What is wrong with a tokenizer is told by itself.
+        // A fault of the tokenizer is reported in its own field.
         _ => Ok(false),
     };
     let tokenizer = tokenizer.map(|t| TokenizerFacts {
@@ -109,10 +109,10 @@ pub fn inspect(folder: &Path) -> Result<Inspection> {
     })
 }
 
-/// Can this folder's model be sampled and trained, as far as that can be told without reading its weights?
+/// Checks that this folder's model can be sampled and trained, as far as that shows without reading its weights.
 ///
 /// # Errors
-/// The first thing that is wrong with its configuration, the headers of its weights, or its tokenizer.
+/// The first fault in its configuration, the headers of its weights, or its tokenizer.
 pub fn check(folder: &Path) -> Result<Config> {
     let config = Model::check(folder)?;
     fitting_tokenizer(folder, &config)?;
@@ -122,7 +122,7 @@ pub fn check(folder: &Path) -> Result<Config> {
 /// The tokenizer in a folder, if each of its tokens is one of the model's.
 ///
 /// # Errors
-/// There is none, or it has a token, or an end, that the model's vocabulary does not reach to.
+/// If there is no tokenizer, or if it has a token or an end token outside the model's vocabulary.
 pub fn fitting_tokenizer(folder: &Path, config: &Config) -> Result<Tokenizer> {
     let tokenizer = Tokenizer::load(folder)?;
     let reaches = |id: u32| i64::from(id) < config.vocab_size;

@@ -1,13 +1,11 @@
-//! Where each Hugging Face tensor lies in the model's own, fused tensors.
+//! The place of each Hugging Face tensor in the model's own, fused tensors.
 //!
-//! All weights are views into one flat buffer, so that an optimizer can treat
-//! them as one vector. Query, key and value projections form one matrix, gate
-//! and up another: one large product is faster than several small ones.
+//! All weights are views into one flat buffer, which an optimizer can treat as one vector. Query, key and value
+//! projections form one matrix, gate and up another: one large product is faster than several small ones.
 //!
-//! Inside a query or key head, Hugging Face pairs dimension `j` with
-//! `j + d/2` for the rotary embedding. Here the two lie next to each other, so
-//! that a pair is one complex number and rotating it one multiplication.
-//! Permuting query and key alike leaves every dot product as it was.
+//! Inside a query or key head, Hugging Face pairs dimension `j` with `j + d/2` for the rotary embedding. In this layout
+//! the two are adjacent: a pair is one complex number, and one multiplication rotates it. The same permutation of query
+//! and key leaves every dot product unchanged.
 
 use tch::{Kind, Tensor};
 
@@ -15,32 +13,33 @@ use crate::config::{Config, Scalar};
 use crate::error::{Doing, Result};
 use crate::lora::{LoraConfig, Target};
 
-/// The weights of the norm before the vocabulary is scored: logits are linear in them.
+/// The weights of the norm before the vocabulary is scored: logits are linear in these weights.
 pub const FINAL_NORM: &str = "model.norm.weight";
 
 /// The vectors of the tokens.
 pub const EMBEDDING: &str = "model.embed_tokens.weight";
 
-/// The matrix that scores the vocabulary, where it is not the embedding.
+/// The matrix that scores the vocabulary, unless it is the embedding.
 pub const HEAD: &str = "lm_head.weight";
 
 /// The vector that scores a whole text, in a reward model.
 pub const SCORE: &str = "score.weight";
 
-/// The vector that says what a policy may still expect, beside its vocabulary's head.
+/// The vector that estimates a policy's expected return; the policy keeps the head that scores the vocabulary.
 pub const VALUE: &str = "v_head.weight";
 
-/// Slots begin at multiples of this many elements, so that each is aligned for vector loads.
+/// Slots begin at multiples of this many elements, which aligns each for vector loads.
 const ALIGN: i64 = 16;
 
 /// One of the model's own tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// Its name: Hugging Face's, or `….self_attn.qkv_proj.weight`, `….qkv_proj.bias`, `….mlp.gate_up_proj.weight` where several are fused.
+    /// Hugging Face's name; `….self_attn.qkv_proj.weight`, `….qkv_proj.bias`, `….mlp.gate_up_proj.weight` for fused
+    /// tensors.
     pub name: String,
-    /// Its shape.
+    /// The tensor's shape.
     pub shape: Vec<i64>,
-    /// Its first element in the flat buffer.
+    /// Index of the tensor's first element in the flat buffer.
     pub offset: i64,
 }
 
@@ -50,12 +49,12 @@ impl Slot {
         self.shape.iter().product()
     }
 
-    /// Never true in a checked configuration; here because `len` is.
+    /// Never true in a checked configuration; clippy requires this method of a type with `len`.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Matrices are decayed by AdamW; norms and biases are not.
+    /// True for a matrix. AdamW decays matrices, but not norms and biases.
     pub fn is_matrix(&self) -> bool {
         self.shape.len() > 1
     }
@@ -69,7 +68,7 @@ pub(crate) struct Part {
     pub slot: usize,
     /// First row in the slot.
     pub row: i64,
-    /// Width of a head when the rows of each head are stored in rotary pairs.
+    /// Width of a head if the rows of each head are stored in rotary pairs.
     pub pairs: Option<i64>,
 }
 
@@ -82,8 +81,8 @@ pub(crate) struct Layout {
     pub total: i64,
 }
 
-/// Positions of a block's slots: those before the bias are counted from its first one, those after it from its end, since not every
-/// architecture has the bias.
+/// Positions of a block's slots. Those before the bias are counted from the block's first slot and those after it from
+/// the block's end, since some architectures have no bias.
 pub(crate) mod block {
     pub const NORM1: usize = 0;
     pub const QKV: usize = 1;
@@ -99,7 +98,7 @@ pub(crate) mod block {
     }
 }
 
-/// The products of a block with weights; each is one matrix here, and one or several for others.
+/// The products of a block with weights. Each is one matrix here, and one or several matrices in Hugging Face's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Product {
     Qkv,
@@ -111,7 +110,7 @@ pub(crate) enum Product {
 impl Product {
     pub const ALL: [Product; 4] = [Product::Qkv, Product::Out, Product::GateUp, Product::Down];
 
-    /// What its names begin with in a block.
+    /// The prefix of the product's tensor names in a block.
     pub fn stem(self, block: i64) -> String {
         let module = match self {
             Product::Qkv | Product::Out => "self_attn",
@@ -137,7 +136,8 @@ impl Product {
         }
     }
 
-    /// What others call its parts, with the outputs of each and the width of a head where they are stored in rotary pairs.
+    /// The targets that make up the product, with the outputs of each, and the width of a head if they are stored in
+    /// rotary pairs.
     pub fn parts(self, config: &Config) -> Vec<(Target, i64, Option<i64>)> {
         let d = config.head();
         let (q, kv) = (config.num_attention_heads * d, config.kv_heads() * d);
@@ -216,8 +216,8 @@ impl Layout {
         layout
     }
 
-    /// The layout of an adapter: for each adapted product a matrix A that all of its parts share, [parts · rank, inputs], and for each part
-    /// a matrix B, [outputs, rank]. A scalar head is trained whole.
+    /// The layout of an adapter: for each adapted product a matrix A that all of its parts share, [parts · rank,
+    /// inputs], and for each part a matrix B, [outputs, rank]. A scalar head is trained whole.
     pub fn adapter(config: &Config, lora: &LoraConfig) -> Self {
         let mut layout = Layout {
             slots: Vec::new(),
@@ -271,7 +271,7 @@ impl Layout {
         self.slots.iter().position(|slot| slot.name == name)
     }
 
-    /// Number of weights, padding left out.
+    /// Number of weights, without padding.
     pub fn parameters(&self) -> i64 {
         self.slots.iter().map(Slot::len).sum()
     }
@@ -310,7 +310,7 @@ impl Layout {
 }
 
 impl Part {
-    /// This part of its slot's tensor, as a view with the file's shape; pairs are not undone.
+    /// This part of its slot's tensor, as a view with the file's shape; rotary pairs stay in memory order.
     pub fn view(&self, slot: &Tensor) -> Result<Tensor> {
         slot.f_narrow(0, self.row, self.shape[0])
             .doing("view a part of a fused weight")

@@ -1,22 +1,20 @@
 //! The language model: Qwen2 and Llama in libtorch, its tokenizer, its sampler and its files.
 //!
-//! A [`Model`] opens a Hugging Face folder and writes one that transformers
-//! opens again; [`sample()`] writes text with it in batches; [`Handle`] keeps one
-//! on a thread of its own for many callers; [`Model::pass`] gives the
-//! learner what it differentiates and takes the way back; an [`Adapter`] is what is trained in the place of a large model's
-//! weights. With `learner`, this is the only crate that knows tch.
+//! A [`Model`] opens a Hugging Face folder and writes one that transformers opens again. [`sample()`] writes text with
+//! a model in batches. [`Handle`] keeps a model on a thread of its own for many callers. [`Model::pass`] gives the
+//! learner the tensors to differentiate and runs the backward pass. An [`Adapter`] is trained in the place of a large
+//! model's weights. With `learner`, this is the only crate that knows tch.
 //!
-//! What it deliberately does not do: no losses and no optimizer (`learner`), no
-//! prompts (`problem`), no knowledge of runs or tasks, no download of models.
+//! Left out on purpose: no losses and no optimizer (`learner`), no prompts (`problem`), no knowledge of runs or tasks,
+//! no download of models.
 //!
 //! Invariants:
-//! - token ids and log-probabilities of a sample are those that were drawn,
-//!   under the distribution they were drawn from; text is made from ids, never ids from that text;
-//! - the same seed gives the same tokens whatever else is in the batch, up to
-//!   rounding in the matrix products (a draw that falls within rounding error
-//!   of a boundary may differ);
+//! - token ids and log-probabilities of a sample are those that were drawn, under the distribution they were drawn
+//!   from; text is made from ids, never ids from that text;
+//! - the same seed gives the same tokens for every composition of the batch, up to rounding in the matrix products (a
+//!   draw that falls within rounding error of a boundary may differ);
 //! - a model's tensors are used by one thread at a time;
-//! - a file in a model folder is whole or not there.
+//! - a file in a model folder is complete or absent.
 
 mod batch;
 mod block;

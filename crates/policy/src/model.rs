@@ -13,9 +13,8 @@ use crate::rotary::Rotary;
 
 /// A Qwen2 or Llama language model, or a reward model of that shape, perhaps with an adapter.
 ///
-/// The weights are views into one flat tensor. A model is
-/// `Send` and not `Sync`: it lives on one thread; other threads get a
-/// [`Model::replica`].
+/// The weights are views into one flat tensor. A model is `Send` and not `Sync`: one thread uses a model; other threads
+/// get a [`Model::replica`].
 #[derive(Debug)]
 pub struct Model {
     pub(crate) config: Config,
@@ -38,9 +37,9 @@ pub(crate) struct Block<'a> {
 /// A product with weights.
 pub(crate) struct Linear<'a> {
     pub weight: &'a Tensor,
-    /// None where the architecture has no bias.
+    /// `None` if the architecture has no bias.
     pub bias: Option<&'a Tensor>,
-    /// What an adapter adds.
+    /// The adapter's low-rank update of the product.
     pub low: Option<LowRank<'a>>,
 }
 
@@ -70,8 +69,9 @@ impl Model {
         Ok(model)
     }
 
-    /// Like [`Model::random`], drawn on the device by its own generator: other weights on each kind of device, in a moment for shapes of billions. For
-    /// measurements, where weights only have to be of the usual size.
+    /// Like [`Model::random`], but the device's own generator draws the weights. Weights differ between kinds of
+    /// devices, and a shape of billions takes a moment. For measurements, where weights only have to be of the usual
+    /// size.
     pub fn noise(config: Config, seed: i64, device: Device, kind: Kind) -> Result<Self> {
         let model = Self::zeros(config, device, kind)?;
         let std = model.config.initializer_range;
@@ -91,7 +91,7 @@ impl Model {
         Ok(model)
     }
 
-    /// A model whose weights are all zero: the ground that loading writes on.
+    /// A model whose weights are all zero: loading a checkpoint overwrites them.
     pub(crate) fn zeros(config: Config, device: Device, kind: Kind) -> Result<Self> {
         config.check()?;
         if bytes_of(kind).is_none() {
@@ -114,8 +114,9 @@ impl Model {
         }
     }
 
-    /// This model with a fresh scalar head: a reward model, whose head is drawn as all matrices are, or a policy with a head for values, which
-    /// begins at 0. A head of that kind that it has stays. With an adapter the head is the adapter's, as all that is trained.
+    /// This model with a fresh scalar head. A reward model's head is drawn as all matrices are; a policy's head for
+    /// values begins at 0. A head of the requested kind that the model already has stays. With an adapter, the adapter
+    /// owns the head, like everything that is trained.
     pub fn with_scalar(self, scalar: Scalar, seed: i64) -> Result<Self> {
         if self.config.scalar == scalar {
             return Ok(self);
@@ -147,10 +148,10 @@ impl Model {
         Ok(new)
     }
 
-    /// A second handle on the same weights with gradients of its own.
+    /// A second handle on the same weights with separate gradients.
     ///
-    /// Weights changed through one are changed for both; gradients are not
-    /// shared. So several threads can each run forward and backward on a part of a batch.
+    /// A weight changed through one handle changes for both; gradients are not shared. Several threads can thus each
+    /// run forward and backward on a part of a batch.
     pub fn replica(&self) -> Result<Self> {
         let adapter = self.adapter.as_ref().map(Adapter::replica).transpose()?;
         let mut model = Self::over(
@@ -174,8 +175,8 @@ impl Model {
         ))
     }
 
-    /// A second handle on the same weights without the adapter, not trainable: the reference of a policy that trains an adapter, or the ground
-    /// of another one.
+    /// A second handle on the same weights without the adapter, not trainable: the reference of a policy that trains an
+    /// adapter, or the base of another adapter.
     pub fn bare(&self) -> Result<Self> {
         Ok(Self::over(
             self.config.clone(),
@@ -185,17 +186,18 @@ impl Model {
         ))
     }
 
-    /// A second handle on the same weights with a copy of the adapter, not trainable: what a model with an adapter was at this moment.
+    /// A second handle on the same weights with a copy of the adapter, not trainable: a snapshot of a model with an
+    /// adapter.
     pub fn sibling(&self) -> Result<Self> {
         let mut model = self.bare()?;
         model.adapter = self.adapter.as_ref().map(Adapter::copy).transpose()?;
         Ok(model)
     }
 
-    /// Puts an adapter on; one that was there is gone. From here on the adapter is what is trained.
+    /// Attaches an adapter and drops an earlier one. From here on the adapter is trained, not the weights.
     ///
     /// # Errors
-    /// Where it was made for models of another shape.
+    /// If the adapter was made for models of another shape.
     pub fn attach(&mut self, adapter: Adapter) -> Result<()> {
         let fitting = Layout::adapter(&self.config, adapter.config());
         if fitting.slots != adapter.parameters().slots() {
@@ -208,13 +210,14 @@ impl Model {
         Ok(())
     }
 
-    /// Puts on a fresh adapter, which changes nothing yet; a scalar head goes on from the model's own.
+    /// Attaches a fresh adapter, which changes no output yet. The model's own scalar head, if any, is copied into the
+    /// adapter.
     pub fn adapt(&mut self, lora: LoraConfig, seed: u64) -> Result<()> {
         let adapter = Adapter::fresh(&self.config, lora, seed, self.device(), self.kind())?;
         self.put_on(adapter)
     }
 
-    /// Puts an adapter on whose scalar head goes on from the model's own.
+    /// Attaches an adapter and copies the model's own scalar head into it.
     fn put_on(&mut self, adapter: Adapter) -> Result<()> {
         if let (Some(own), Some(new)) = (self.own_scalar(), adapter.scalar(self.config.scalar)) {
             let _guard = tch::no_grad_guard();
@@ -224,19 +227,20 @@ impl Model {
         self.attach(adapter)
     }
 
-    /// Takes the adapter off.
+    /// Detaches the adapter and returns it.
     pub fn detach(&mut self) -> Option<Adapter> {
         let adapter = self.adapter.take();
         self.set_trainable(self.trainable);
         adapter
     }
 
-    /// The adapter that is on.
+    /// The attached adapter.
     pub fn adapter(&self) -> Option<&Adapter> {
         self.adapter.as_ref()
     }
 
-    /// Adds what the adapter adds to the weights themselves, and takes it off. All who share the weights see it.
+    /// Adds the adapter's update to the weights themselves and removes the adapter. All handles that share the weights
+    /// see the change.
     pub fn merge(&mut self) -> Result<()> {
         let Some(adapter) = self.adapter.take() else {
             return Ok(());
@@ -268,7 +272,8 @@ impl Model {
         Ok(())
     }
 
-    /// The numbers of `adapter` into the one that is on, where it has the same shape, so that replicas see them; else puts it on.
+    /// Copies the numbers of `adapter` into the attached adapter if both have the same configuration, so that replicas
+    /// see the new numbers; otherwise attaches `adapter`.
     pub(crate) fn take_over(&mut self, adapter: Adapter) -> Result<()> {
         match &self.adapter {
             Some(own) if own.config() == adapter.config() => {
@@ -286,7 +291,7 @@ impl Model {
         &self.config
     }
 
-    /// Where the weights are.
+    /// The device of the weights.
     pub fn device(&self) -> Device {
         self.base.flat().device()
     }
@@ -306,7 +311,7 @@ impl Model {
         &self.base
     }
 
-    /// What training changes: the adapter where there is one, else the weights themselves.
+    /// The parameters that training changes: the adapter's if there is one, otherwise the weights themselves.
     pub fn trained(&self) -> &Parameters {
         match &self.adapter {
             Some(adapter) => adapter.parameters(),
@@ -314,7 +319,7 @@ impl Model {
         }
     }
 
-    /// Shall gradients be collected in [`Model::trained`]?
+    /// Sets whether gradients are collected in [`Model::trained`].
     pub fn set_trainable(&mut self, trainable: bool) {
         self.trainable = trainable;
         self.base.set_trainable(trainable && self.adapter.is_none());
@@ -323,7 +328,7 @@ impl Model {
         }
     }
 
-    /// Are gradients collected?
+    /// True if gradients are collected.
     pub fn is_trainable(&self) -> bool {
         self.trainable
     }
@@ -365,7 +370,7 @@ impl Model {
         self.first_slot(n)..self.first_slot(n + 1)
     }
 
-    /// Where block `n` begins in the parameters: the embedding stands before the first.
+    /// Slot at which block `n` begins; the embedding's slot precedes the first block.
     fn first_slot(&self, n: usize) -> usize {
         1 + n * block::len(self.config.has_bias())
     }
@@ -397,10 +402,10 @@ impl Model {
         }
     }
 
-    /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself when tied.
+    /// The matrix that scores the vocabulary, [vocabulary, hidden]; the embedding itself if the two are tied.
     ///
     /// # Errors
-    /// A reward model has none.
+    /// If the model is a reward model, which has no such matrix.
     pub(crate) fn head(&self) -> Result<&Tensor> {
         if self.config.scalar == Scalar::Score {
             return Err(Error::Input(
@@ -410,7 +415,7 @@ impl Model {
         Ok(self.base.leaf(self.head_slot()))
     }
 
-    /// The scalar head, [1, hidden]: the adapter's where one is on.
+    /// The scalar head, [1, hidden]: the adapter's if one is attached.
     pub(crate) fn scalar(&self) -> Option<&Tensor> {
         match &self.adapter {
             Some(adapter) => adapter.scalar(self.config.scalar),
@@ -423,7 +428,7 @@ impl Model {
         (self.config.scalar != Scalar::None).then(|| self.base.leaf(last))
     }
 
-    /// The place of the scalar head among the leaves that are trained.
+    /// Index of the scalar head among the trained leaves.
     pub(crate) fn scalar_slot(&self) -> Option<usize> {
         (self.config.scalar != Scalar::None).then(|| self.trained().slots().len() - 1)
     }
@@ -444,7 +449,7 @@ impl Normal {
     }
 
     pub fn uniform(&mut self) -> f64 {
-        // 53 bits, shifted by half a step so that 0 cannot come up.
+        // 53 bits, shifted by half a step to exclude 0.
         ((self.random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 

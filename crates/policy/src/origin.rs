@@ -1,4 +1,5 @@
-//! Which files make up a model: a folder of its own, or an adapter's with the folder that it belongs to.
+//! The files that make up a model: those of its own folder, or those of an adapter's folder and of the base model's
+//! folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +10,19 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::lora::Adapter;
 
-/// Where a model's files are.
+/// The folders of a model's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The folder with `config.json` and the weights.
     pub base: PathBuf,
-    /// The folder with the adapter, where there is one.
+    /// The folder with the adapter, if there is one.
     pub adapter: Option<PathBuf>,
 }
 
 impl Origin {
-    /// Looks at a folder: a model's, an adapter's whose `base_model_name_or_path` is a folder (from here, or from beside the adapter), or one that
-    /// has both.
+    /// Looks at a folder: a model's, one with both a model and an adapter, or an adapter's whose
+    /// `base_model_name_or_path` is a folder (relative to the working directory, to the adapter's folder, or to that
+    /// folder's parent).
     pub fn of(folder: &Path) -> Result<Self> {
         if !Adapter::is_in(folder) {
             return Ok(Origin {
@@ -48,7 +50,8 @@ impl Origin {
             })
     }
 
-    /// The shape of the model that the files make up, given that of its weights: on a policy's weights an adapter may make a reward model.
+    /// The shape of the model that the files make up, given the shape of its weights: an adapter may turn a policy's
+    /// weights into a reward model.
     pub fn shape(&self, weights: Config) -> Result<Config> {
         let mut shape = weights;
         if let Some(adapter) = &self.adapter
@@ -60,7 +63,8 @@ impl Origin {
         Ok(shape)
     }
 
-    /// The folder to look for a file in that either may have, such as the tokenizer's: the adapter's own first.
+    /// The folder that holds a file which either folder may have, such as the tokenizer's: the adapter's folder if it
+    /// has the file, otherwise the base folder.
     pub fn with(&self, file: &str) -> &Path {
         match &self.adapter {
             Some(adapter) if adapter.join(file).exists() => adapter,

@@ -1,4 +1,4 @@
-//! Named tensors that lie in one flat vector.
+//! Named tensors that are views into one flat vector.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::layout::{Layout, Part, Slot};
 
 /// Named tensors that are views into one flat vector: a model's own weights, or those of an adapter.
 ///
-/// They are used by one thread at a time, as everything of libtorch's.
+/// Only one thread uses them at a time, like every libtorch tensor.
 #[derive(Debug)]
 pub struct Parameters {
     pub(crate) layout: Arc<Layout>,
@@ -18,7 +18,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// All zero: the ground that loading writes on.
+    /// All zero; loading overwrites the numbers.
     pub(crate) fn zeros(layout: Layout, device: Device, kind: Kind) -> Result<Self> {
         let flat = Tensor::f_zeros([layout.total], (kind, device)).doing("allocate the weights")?;
         Self::over(Arc::new(layout), flat)
@@ -33,7 +33,7 @@ impl Parameters {
         })
     }
 
-    /// The same numbers with leaves of its own: gradients are not shared.
+    /// The same numbers with separate leaves: gradients are not shared.
     pub(crate) fn replica(&self) -> Result<Self> {
         Self::over(Arc::clone(&self.layout), self.flat.shallow_clone())
     }
@@ -45,7 +45,7 @@ impl Parameters {
         Self::over(Arc::clone(&self.layout), flat)
     }
 
-    /// The tensors, each with its name; leaves that collect gradients while they are trained.
+    /// The tensors, each with its name. They are leaves that collect gradients while they are trained.
     ///
     /// Query, key and value are fused (`….self_attn.qkv_proj.weight`, `….qkv_proj.bias`), as are gate
     /// and up (`….mlp.gate_up_proj.weight`); all others have Hugging Face's names and shapes. Rows of
@@ -61,17 +61,18 @@ impl Parameters {
 
     /// All numbers as one vector, with a few zeros between slots for alignment.
     ///
-    /// Changing it in place (under [`tch::no_grad_guard`]) changes the tensors. It never requires a gradient itself.
+    /// Changing the vector in place (under [`tch::no_grad_guard`]) changes the tensors. The vector itself never
+    /// requires a gradient.
     pub fn flat(&self) -> &Tensor {
         &self.flat
     }
 
-    /// How many numbers there are, alignment left out.
+    /// Number of elements, without those for alignment.
     pub fn count(&self) -> i64 {
         self.layout.parameters()
     }
 
-    /// A flat vector of the same length cut as the leaves are.
+    /// Views of a flat vector of the same length, with the shapes and places of the leaves.
     pub fn views_of(&self, flat: &Tensor) -> Result<Vec<Tensor>> {
         self.layout.slots.iter().map(|s| view(flat, s)).collect()
     }
@@ -98,7 +99,7 @@ fn view(flat: &Tensor, slot: &Slot) -> Result<Tensor> {
         .doing("view a weight in the flat buffer")
 }
 
-/// Views of `flat` in the shapes of the layout, cut off from it for autograd.
+/// Views of `flat` in the shapes of the layout, detached from `flat` for autograd.
 fn leaves(layout: &Layout, flat: &Tensor) -> Result<Vec<(String, Tensor)>> {
     layout
         .slots

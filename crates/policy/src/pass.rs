@@ -1,9 +1,10 @@
-//! A forward pass over a batch, and the way back from slopes of its numbers to a gradient.
+//! A forward pass over a batch, and the backward pass from derivatives by its numbers to a gradient.
 //!
-//! The loss is nobody's business here: whoever trains reads [`Scores`], says how the loss changes with each of them ([`Slopes`]) and
-//! gets that carried to the weights. Each block is a graph of its own, so that its gradients are collected and gone before those of the
-//! next one come, and so that it can be computed again instead of being kept ([`Plan::recompute`]; Chen et al., 2016, arXiv:1604.06174).
-//! The embedding and the heads have no graph at all: their derivatives are written out, which leaves no copy of the vocabulary's size.
+//! This module knows no loss: a trainer reads [`Scores`], gives the derivative of its loss by each of them
+//! ([`Slopes`]), and gets the gradient of the weights. Each block is a graph of its own. A block's gradients are thus
+//! collected and freed before those of the next block are computed, and a block can be computed again instead of being
+//! kept ([`Plan::recompute`]; Chen et al., 2016, arXiv:1604.06174). The embedding and the heads have no graph: their
+//! derivatives are written out, which avoids a copy of the vocabulary's size.
 
 use std::ops::Range;
 
@@ -15,18 +16,19 @@ use crate::forward::{Entropy, check};
 use crate::model::Model;
 use crate::vocabulary::Vocabulary;
 
-/// What a pass is to compute.
+/// The numbers that a pass computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Log-probabilities of the wanted tokens.
     pub logprobs: bool,
-    /// Entropies of the distributions they were drawn from.
+    /// Entropies of the distributions that the wanted tokens were drawn from.
     pub entropy: Entropy,
     /// The scalar head's numbers.
     pub values: bool,
-    /// Keep only what goes into each block, and compute the block again on the way back: less memory, a third more work.
+    /// Keep only the input of each block, and compute the block again in the backward pass: less memory, a third more
+    /// work.
     pub recompute: bool,
-    /// Seed of an adapter's dropout, another one for each batch; none leaves nothing out.
+    /// Seed of an adapter's dropout, a different one for each batch; `None` turns dropout off.
     pub dropout: Option<u64>,
 }
 
@@ -41,18 +43,19 @@ impl Plan {
     };
 }
 
-/// Numbers of the wanted positions, row after row in the order of the ranges; what was not asked for is empty.
+/// Numbers of the wanted positions, row after row in the order of the ranges; numbers that the plan leaves out are
+/// empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scores {
     /// ln p(token | tokens before it).
     pub logprobs: Vec<f64>,
     /// Entropy of the distribution that the token was drawn from, nats.
     pub entropy: Vec<f64>,
-    /// What the scalar head says of the tokens before it.
+    /// The scalar head's output after the tokens before it.
     pub values: Vec<f64>,
 }
 
-/// Derivatives of a loss by [`Scores`]; empty where there are none.
+/// Derivatives of a loss by [`Scores`]; empty if the loss does not depend on these scores.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Slopes {
     /// By each log-probability.
@@ -63,7 +66,7 @@ pub struct Slopes {
     pub values: Vec<f64>,
 }
 
-/// A forward pass whose way back is still open.
+/// A forward pass whose backward pass has not run yet.
 #[derive(Debug)]
 pub struct Pass<'a> {
     model: &'a Model,
@@ -72,7 +75,7 @@ pub struct Pass<'a> {
     ids: Tensor,
     sequences: Sequences,
     blocks: Vec<Segment>,
-    /// What the last block gave, a leaf.
+    /// The last block's output, a leaf.
     last: Tensor,
     /// Hidden states before the wanted tokens, normalized: [n, hidden].
     hidden: Tensor,
@@ -83,27 +86,27 @@ pub struct Pass<'a> {
 /// One block's part of the graph.
 #[derive(Debug)]
 struct Segment {
-    /// What went in: a leaf.
+    /// The block's input: a leaf.
     x: Tensor,
-    /// The ends of its graph, unless it is computed again.
+    /// The ends of the block's graph, unless the block is computed again.
     kept: Option<Kept>,
 }
 
 /// The ends of a block's graph.
 #[derive(Debug)]
 enum Kept {
-    /// What came out of the block.
+    /// The block's output.
     Whole(Tensor),
-    /// What goes into the rest of its feed-forward layer, whose derivatives are written out ([`Model::back_to_gate`]).
+    /// The input of the rest of the feed-forward layer, whose derivatives are written out ([`Model::back_to_gate`]).
     ToGate { x: Tensor, gate_up: Tensor },
 }
 
 impl Model {
-    /// The numbers of `wanted` positions, without a way back.
+    /// The numbers of the `wanted` positions, without a backward pass.
     ///
-    /// `ids` is [rows, length] of i64, filled up at the end. `wanted` gives for each row the positions *of the tokens*
-    /// in question (each at least 1, since the first token follows nothing); the vocabulary is scored nowhere else. Without
-    /// log-probabilities a position may be one behind the last token: that of the value of the whole text.
+    /// `ids` is [rows, length] of i64, padded at the end. `wanted` gives for each row the positions *of the tokens* in
+    /// question (each at least 1, since the first token follows nothing); the vocabulary is scored only there. Without
+    /// log-probabilities a position may be one past the last token: the position of the value of the whole text.
     /// `temperature` divides the logits: one number for all rows or one for each.
     pub fn scores(
         &self,
@@ -124,7 +127,7 @@ impl Model {
         self.read(&hidden, vocabulary.as_mut(), plan, false)
     }
 
-    /// [`Model::scores`] with a way back: [`Pass::back`].
+    /// [`Model::scores`] with a backward pass: [`Pass::back`].
     pub fn pass(
         &self,
         ids: &Tensor,
@@ -177,10 +180,11 @@ impl Model {
         })
     }
 
-    /// A block with its graph, from a leaf; without an adapter only as far as its derivatives are not written out.
+    /// Runs a block with its graph, from a leaf. Without an adapter the graph ends at the part whose derivatives are
+    /// written out.
     fn run_segment(&self, n: usize, segment: &mut Segment, s: &Sequences) -> Result<Kept> {
         let whole = self.adapter().is_none();
-        // Nothing before the first block is differentiated by the way of it, unless the embedding is trained.
+        // The first block's input needs a derivative only if the embedding is trained.
         segment.x = segment.x.detach().set_requires_grad(n > 0 || whole);
         let keep = &mut |_, _: &Tensor, _: &Tensor| Ok(());
         if whole {
@@ -240,7 +244,7 @@ impl Model {
         self.norm(&chosen, self.last_norm())
     }
 
-    /// What the heads say of `hidden` [n, hidden].
+    /// The heads' numbers for `hidden` [n, hidden].
     fn read(
         &self,
         hidden: &Tensor,
@@ -270,19 +274,19 @@ impl Model {
 }
 
 struct Batch {
-    /// Where the hidden states of the wanted tokens are, among all positions of the batch.
+    /// Indices of the hidden states before the wanted tokens, among all positions of the batch.
     before: Tensor,
     vocabulary: Option<Vocabulary>,
 }
 
 impl Pass<'_> {
-    /// What was computed.
+    /// The numbers of the forward pass.
     pub fn scores(&self) -> &Scores {
         &self.scores
     }
 
-    /// Adds the derivative of the loss by every trained weight to `gradient`, whose views are cut as [`Model::trained`] is, in single precision
-    /// (double for a model in double precision).
+    /// Adds the derivative of the loss by every trained weight to `gradient`. The tensors of `gradient` have the shapes
+    /// of the leaves of [`Model::trained`], in single precision (double for a model in double precision).
     pub fn back(mut self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<()> {
         let model = self.model;
         let trained = model.trained();
@@ -295,7 +299,7 @@ impl Pass<'_> {
         }
         let by_hidden = self.heads_back(slopes, gradient)?;
         let whole = model.adapter().is_none();
-        // From the heads to what the last block gave.
+        // From the heads back to the last block's output.
         let mut inputs = vec![&self.last];
         if whole {
             inputs.push(model.last_norm());
@@ -357,7 +361,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// From the slopes to the hidden states, [n, hidden], and to the heads' own weights.
+    /// Gives the derivative by the hidden states, [n, hidden], and adds that of the heads' own weights to `gradient`.
     fn heads_back(&mut self, slopes: &Slopes, gradient: &mut [Tensor]) -> Result<Tensor> {
         let _guard = tch::no_grad_guard();
         let model = self.model;
@@ -391,7 +395,7 @@ impl Pass<'_> {
 
 /// Derivatives of a loss by `inputs`, where `ends` are tensors and the loss's derivatives by them.
 fn derivatives(ends: &[(Tensor, Tensor)], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
-    // Numbers whose derivatives by the ends are those given.
+    // Scalars whose derivatives by the ends are the given ones.
     let surrogates = ends.iter().map(|(y, slopes)| {
         y.f_mul(slopes)
             .and_then(|t| t.f_sum(t.kind()))

@@ -1,14 +1,15 @@
-//! Weights that were quantized, told by what a folder says of them: they cannot be used here, and whoever has them should hear that.
+//! Detects quantized weights from a folder's configuration and tensors. This crate cannot use such weights and names
+//! the method in its error.
 
 use safetensors::tensor::Dtype;
 use serde_json::Value;
 
 use crate::config::Config;
 
-/// The settings that say it: transformers', an older name of compressed-tensors', and MLX's.
+/// The settings that name a quantization: transformers', an older name of compressed-tensors', and MLX's.
 const SETTINGS: [&str; 3] = ["quantization_config", "compression_config", "quantization"];
 
-/// Ends of the names of tensors that belong to quantized weights, with what makes them.
+/// Suffixes of the names of tensors that belong to quantized weights, with the programs that write such tensors.
 const TENSORS: [(&str, &str); 12] = [
     (".qweight", "GPTQ or AWQ"),
     (".qzeros", "GPTQ or AWQ"),
@@ -24,7 +25,8 @@ const TENSORS: [(&str, &str); 12] = [
     (".scales", "groups with scales"),
 ];
 
-/// How the weights of a folder were quantized, given its configuration and the names and kinds of its tensors; none where nothing tells of it.
+/// How the weights of a folder were quantized, given its configuration and the names and kinds of its tensors; `None`
+/// if neither shows a quantization.
 pub(crate) fn quantization<'a>(
     config: &Config,
     tensors: impl Iterator<Item = (&'a str, Dtype)>,
@@ -37,7 +39,7 @@ pub(crate) fn quantization<'a>(
         let is = |key: &str| settings.get(key) == Some(&Value::Bool(true));
         let method = text("quant_method").or_else(|| text("format"));
         let method = match method {
-            // Older files of bitsandbytes do not name it.
+            // Older files of bitsandbytes name no method.
             None if is("load_in_4bit") || is("load_in_8bit") => Some("bitsandbytes"),
             method => method,
         };

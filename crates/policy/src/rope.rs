@@ -1,4 +1,4 @@
-//! Rotary frequencies and the ways to stretch them to longer sequences than a model was first trained on.
+//! Rotary frequencies, and the methods that extend them to longer sequences than those of the model's first training.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -55,14 +55,15 @@ pub struct Yarn {
     pub truncate: bool,
 }
 
-/// The fields that say how frequencies are stretched, in the order they are looked at: newer files have the first.
+/// The fields that describe the stretching of frequencies, in the order of reading: newer files have the first.
 const FIELDS: [&str; 2] = ["rope_parameters", "rope_scaling"];
 
 fn refuse<T>(field: &'static str, reason: String) -> Result<T> {
     Err(Error::Config { field, reason })
 }
 
-/// Reads a field of a configuration: the base of the frequencies where it is named there, and how they are stretched.
+/// Reads a field of a configuration: the base of the frequencies if the field names it, and how the frequencies are
+/// stretched.
 pub(crate) fn read(other: &Map<String, Value>, positions: i64) -> Result<(Option<f64>, Rope)> {
     let mut theta = None;
     let mut rope = Rope::Default;
@@ -71,7 +72,7 @@ pub(crate) fn read(other: &Map<String, Value>, positions: i64) -> Result<(Option
             continue;
         };
         theta = theta.or_else(|| map.get("rope_theta").and_then(Value::as_f64));
-        // Where both are there they say the same.
+        // If both fields are present they agree.
         if rope == Rope::Default {
             rope = stretched(map, field, positions)?;
         }
@@ -158,9 +159,9 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
 }
 
 impl Rope {
-    /// Radians per position of each pair of a head of width `d`, and what queries and keys are multiplied by.
+    /// Radians per position of each pair of a head of width `d`, and the factor of queries and keys.
     ///
-    /// transformers computes them in single precision; so that long positions agree, so does this.
+    /// The computation is in single precision, as in transformers; otherwise long positions would differ.
     pub(crate) fn frequencies(&self, theta: f64, d: i64) -> (Vec<f32>, f32) {
         let base = theta as f32;
         let plain = (0..d / 2).map(|j| 1.0 / base.powf((2 * j) as f32 / d as f32));
@@ -199,7 +200,7 @@ impl Rope {
         }
     }
 
-    /// How it is called, where it is not the default.
+    /// The method's name, unless it is the default.
     pub fn name(&self) -> Option<&'static str> {
         match self {
             Rope::Default => None,
@@ -210,7 +211,7 @@ impl Rope {
         }
     }
 
-    /// What a configuration says of it.
+    /// The configuration entries of this method.
     pub(crate) fn to_map(&self, theta: f64) -> Map<String, Value> {
         let mut map = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -253,7 +254,7 @@ impl Rope {
     }
 }
 
-/// Positions are whole numbers in every file; others check that.
+/// Positions are integers in every file, and other programs check that.
 fn whole(positions: f64) -> Value {
     json!(positions as i64)
 }
@@ -271,7 +272,7 @@ impl Yarn {
         }
         (low, high) = (low.max(0.0), high.min(d - 1.0));
         if low == high {
-            // Nothing lies between the two.
+            // Prevents a division by zero; no pair lies between the two bounds.
             high += 0.001;
         }
         (low, high)

@@ -11,7 +11,8 @@ use crate::error::{Doing, Result};
 pub(crate) struct Rotary {
     /// [positions, head / 2], complex.
     table: Tensor,
-    /// Half precision has no complex kind on every device: it is rotated in single precision.
+    /// The kind of half-precision weights, whose heads are rotated in single precision: half precision has no complex
+    /// kind on every device.
     widen: Option<Kind>,
 }
 
@@ -73,12 +74,13 @@ impl Rotary {
             .doing("look up rotations")
     }
 
-    /// Rotates `x` [..., head], whose heads are stored in pairs, by `rotations`, which broadcast against [..., head / 2].
+    /// Rotates `x` [..., head], whose heads are stored in pairs, by `rotations`, which broadcast against [..., head /
+    /// 2].
     pub fn rotate(&self, x: &Tensor, rotations: &Tensor) -> Result<Tensor> {
         let mut shape = x.size();
         let d = shape.pop().unwrap_or_default();
         shape.extend([d / 2, 2]);
-        // Where a pass is in single precision though the weights are not, there is nothing to narrow.
+        // A pass in single precision over half-precision weights needs no conversion.
         let widen = self.widen.filter(|kind| x.kind() == *kind);
         let rotated = match widen {
             None => x.f_view(shape.as_slice()),

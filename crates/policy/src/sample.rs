@@ -11,7 +11,7 @@ use crate::ending::{End, Stops};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
-/// One answer that is wanted.
+/// One requested answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Token ids of the prompt; at least one.
@@ -20,53 +20,56 @@ pub struct Request {
     pub seed: u64,
     /// Temperature, cuts and length. A temperature below 10⁻⁶ takes the likeliest token each time.
     pub sampling: Sampling,
-    /// Where the answer leaves the policy's way, if anywhere.
+    /// The place at which the answer departs from the policy, if any.
     pub detour: Option<Detour>,
-    /// What else is wanted of it.
+    /// Rarely used options.
     pub extras: Extras,
 }
 
-/// What is rarely asked for; nothing of it by default.
+/// Options that are rarely used; by default all are off.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Extras {
-    /// After top-k and top-p, leave out tokens less likely than this share of the likeliest (Nguyen et al., 2024, arXiv:2407.01082); 0 keeps
-    /// all.
+    /// After top-k and top-p, leave out tokens that are less than this share as likely as the likeliest token (Nguyen
+    /// et al., 2024, arXiv:2407.01082); 0 keeps all.
     pub min_p: f32,
     /// Strings that end the answer.
     pub stops: Option<Arc<Stops>>,
-    /// End the answer once a passage of it stands so many times in a row; below 2 never.
+    /// End the answer once it contains the same passage this many times in a row; a number below 2 never ends it.
     pub repeats: u32,
-    /// Note the log-probabilities of the model itself, too: [`Sample::raw`].
+    /// Record the model's own log-probabilities, too: [`Sample::raw`].
     pub raw: bool,
 }
 
-/// A token that is exchanged for another of its kind, after which the policy goes on from there: exploration where it
-/// matters, instead of a higher temperature everywhere.
+/// A token that is exchanged for another of its kind; the policy continues from there. This explores at the places that
+/// matter, instead of raising the temperature everywhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detour {
-    /// For each token id: is it of the kind? Tokens behind the end are not.
+    /// For each token id: true if the token is of the kind. Ids beyond the end are not.
     pub kind: Arc<[bool]>,
-    /// Which token of the kind that is drawn; the first is 0. An answer with fewer of them takes no detour.
+    /// Index, from 0, of the exchanged token among the drawn tokens of the kind. An answer with fewer of them takes no
+    /// detour.
     pub at: u32,
 }
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Token ids of the answer, the end token included when one was drawn.
+    /// Token ids of the answer, including the end token if one was drawn.
     pub tokens: Vec<u32>,
-    /// ln of each token's probability under the distribution it was drawn from: after temperature, top-k and top-p. All 0 at temperature 0.
+    /// ln of each token's probability under the distribution it was drawn from: after temperature, top-k and top-p. All
+    /// 0 at temperature 0.
     pub logprobs: Vec<f32>,
-    /// ln of each token's probability under the model as it is, without temperature and cuts, where that was asked for.
+    /// ln of each token's probability under the model itself, without temperature and cuts; empty unless
+    /// [`Extras::raw`] is set.
     pub raw: Vec<f32>,
-    /// Did it end by an end token or a stop string, rather than at its longest or in circles?
+    /// True if an end token or a stop string ended the answer; false if the length limit or a repetition did.
     pub finished: bool,
-    /// Why it ended.
+    /// Why the answer ended.
     pub end: End,
 }
 
 impl Sample {
-    /// Nothing written yet.
+    /// An answer without tokens.
     pub(crate) fn empty() -> Self {
         Sample {
             tokens: Vec::new(),
@@ -78,12 +81,12 @@ impl Sample {
     }
 }
 
-/// How much is written side by side. More requests than that wait, and each begins as soon as there is room for it.
+/// Bounds of a batch. Requests beyond them wait, and each begins as soon as there is room for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Answers in flight.
+    /// Answers that are written at the same time.
     pub rows: usize,
-    /// Keys and values of all of them, in bytes. One answer is written however long it is.
+    /// Bytes of the keys and values of all answers in flight. A single answer is written even if it exceeds this.
     pub cache_bytes: usize,
 }
 
@@ -98,8 +101,8 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What suits a device unless more is known: a GPU's memory is larger than its share of the machine would say, and there a step costs nearly the
-    /// same for few rows and for many, so 8 GiB; elsewhere the default.
+    /// Bounds that suit a device by default: 8 GiB on a GPU, where a step costs nearly the same for few rows and for
+    /// many, and whose memory is larger in proportion; otherwise [`Bounds::default`].
     pub fn on(device: Device) -> Self {
         Bounds {
             cache_bytes: if device.is_cuda() { 8 << 30 } else { 1 << 30 },
@@ -110,9 +113,9 @@ impl Bounds {
 
 /// Answers every request; answers come in the order of the requests.
 ///
-/// A prompt that occurs several times is run once. Rows that are finished leave
-/// the batch, and waiting requests take their places. `eos` are the tokens that end an answer; `on_progress` is told the
-/// number of tokens drawn so far, once for each step.
+/// A prompt that occurs several times is run once. Finished rows leave the batch, and waiting requests take their
+/// places. `eos` are the tokens that end an answer. `on_progress` receives the number of tokens drawn so far, once for
+/// each step.
 pub fn sample(
     model: &Model,
     requests: &[Request],
@@ -125,7 +128,7 @@ pub fn sample(
     })
 }
 
-/// [`sample`] that can be stopped: `on_progress` breaks, and the call returns [`Error::Stopped`].
+/// [`sample`] with a way to stop: if `on_progress` breaks, the call returns [`Error::Stopped`].
 pub fn sample_while(
     model: &Model,
     requests: &[Request],
@@ -140,8 +143,8 @@ pub fn sample_while(
     })
 }
 
-/// [`sample_while`] within given bounds that shows what is written while it is: after each step `on_tokens` is given the numbers of the
-/// requests that went on, each with its new token.
+/// [`sample_while`] within given bounds that streams tokens: after each step `on_tokens` receives the index of each
+/// request that went on, with its new token.
 pub fn sample_stream(
     model: &Model,
     requests: &[Request],
@@ -162,7 +165,7 @@ pub fn sample_stream(
             return Err(Error::Stopped);
         }
     }
-    // Who wants no token waits for none.
+    // A request for no token has no row, and gets an empty answer.
     let answers = answers.into_iter().map(|a| a.unwrap_or_else(Sample::empty));
     Ok(answers.collect())
 }

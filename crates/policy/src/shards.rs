@@ -1,4 +1,4 @@
-//! Which files of a folder hold a model's weights.
+//! The files of a folder that hold a model's weights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::quantization::quantization;
 
-/// The file of a model that is in one piece.
+/// The weights file of a model with a single file.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
@@ -22,7 +22,7 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Maps the weight files of a folder: the single file where there is one, else the shards of the index.
+/// Maps the weight files of a folder: the single file if it exists, otherwise the shards of the index.
 pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>> {
     let index = folder.join(INDEX);
     let names: BTreeSet<String> = if !folder.join(WEIGHTS).exists() && index.exists() {
@@ -31,7 +31,7 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
     } else {
         BTreeSet::from([WEIGHTS.to_owned()])
     };
-    // A folder may come from anywhere: its index must not lead out of it.
+    // Folders come from untrusted sources: an index must not name a file outside its folder.
     if let Some(name) = names
         .iter()
         .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
@@ -62,7 +62,8 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
         .collect()
 }
 
-/// Why a folder's weights have no file of that name, where the folder tells it: quantizers and older programs call theirs otherwise.
+/// The error for a missing weights file, if the folder shows the reason: quantizers and older programs use other file
+/// names.
 fn missing(folder: &Path, name: &str, config: &Config) -> Option<Error> {
     let origin = folder.display().to_string();
     if let Some(how) = quantization(config, std::iter::empty()) {
@@ -93,7 +94,8 @@ fn missing(folder: &Path, name: &str, config: &Config) -> Option<Error> {
 
 #[expect(unsafe_code, reason = "a memory map is only as stable as its file")]
 fn mapped(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place;
-    // someone who truncates a model file while it is being opened gets a bus error, as with every mapped file.
+    // SAFETY: the map is only read, and weights are replaced by renaming (`replace`), never rewritten in place. If
+    // another process truncates a model file while it is being opened, the kernel sends this process a bus error, as
+    // for every mapped file.
     unsafe { Mmap::map(file) }
 }

@@ -1,8 +1,7 @@
-//! One thread that owns a model, and handles by which many callers use it.
+//! A thread that owns a model, and the handles through which many callers use it.
 //!
-//! libtorch keeps state for each thread and a tensor is not to be shared, so
-//! the model never leaves its thread. Commands are worked off in the order in
-//! which they came.
+//! libtorch keeps state for each thread and tensors are not to be shared between threads. The model therefore never
+//! leaves its thread. The thread executes commands in the order of their arrival.
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -31,14 +30,14 @@ pub struct Sampled {
     pub samples: Vec<Sample>,
 }
 
-/// The answer to a command, to be awaited, or waited for with [`Reply::wait`].
+/// The pending result of a command, to be awaited, or waited for with [`Reply::wait`].
 ///
-/// Dropping it withdraws the command: sampling in progress for it stops at the next token.
+/// Dropping the reply withdraws the command: sampling in progress for it stops at the next token.
 #[derive(Debug)]
 pub struct Reply<T>(oneshot::Receiver<Result<T>>);
 
 impl<T> Reply<T> {
-    /// Blocks this thread until the answer is there. Not for use inside a runtime: there, await it.
+    /// Blocks this thread until the result is there. Not for use inside an async runtime: await the reply there.
     pub fn wait(self) -> Result<T> {
         self.0.blocking_recv().unwrap_or(Err(Error::ThreadEnded))
     }
@@ -63,7 +62,7 @@ enum Command {
     Weights(oneshot::Sender<Result<Vec<u8>>>),
 }
 
-/// A handle on the thread that owns a model. Clones share the thread; it ends with the last of them.
+/// A handle on the thread that owns a model. Clones share the thread; dropping the last of them ends it.
 #[derive(Debug, Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -81,7 +80,7 @@ struct Shared {
 }
 
 impl Handle {
-    /// Starts the thread and builds the model on it; returns when that has succeeded or failed.
+    /// Starts the thread and builds the model on it; returns once the model is built or has failed to build.
     ///
     /// The model starts as version 0.
     pub fn spawn(
@@ -122,7 +121,7 @@ impl Handle {
         })
     }
 
-    /// Asks for answers. They end at the tokenizer's end tokens.
+    /// Requests answers. They end at the tokenizer's end tokens.
     pub fn sample(&self, requests: Vec<Request>) -> Reply<Sampled> {
         self.send(|reply| Command::Sample(requests, reply))
     }
@@ -132,12 +131,14 @@ impl Handle {
         self.send(|reply| Command::SetWeights(version, bytes, reply))
     }
 
-    /// Lets what is asked for from now on compute on so many threads, at least one. At first they are as many as libtorch takes by itself.
+    /// Sets the number of threads, at least one, that compute later commands. Before the first call it is libtorch's
+    /// own choice.
     pub fn set_threads(&self, threads: usize) {
         self.tell(Command::SetThreads(threads));
     }
 
-    /// Bounds what is written side by side from now on. At first it is what suits the model's device ([`Bounds::on`]).
+    /// Bounds the batches of later commands. Before the first call the bounds are those that suit the model's device
+    /// ([`Bounds::on`]).
     pub fn set_bounds(&self, bounds: Bounds) {
         self.tell(Command::SetBounds(bounds));
     }
@@ -147,7 +148,7 @@ impl Handle {
         self.send(Command::Version)
     }
 
-    /// What is trained of the weights, as [`Model::trained_bytes`] writes it.
+    /// The trained part of the weights, as [`Model::trained_bytes`] writes it.
     pub fn weights(&self) -> Reply<Vec<u8>> {
         self.send(Command::Weights)
     }
@@ -162,7 +163,7 @@ impl Handle {
         &self.shared.config
     }
 
-    /// What bounds suit the model's device.
+    /// The bounds that suit the model's device.
     pub fn bounds(&self) -> Bounds {
         self.shared.bounds
     }
@@ -175,14 +176,15 @@ impl Handle {
 
     fn tell(&self, command: Command) {
         if let Some(commands) = &self.shared.commands {
-            // If the thread is gone, the command is dropped with its reply, and whoever waits is told.
+            // If the thread is gone, the command is dropped with its reply, and the waiting caller gets
+            // [`Error::ThreadEnded`].
             let _thread_ended = commands.send(command);
         }
     }
 }
 
 impl Drop for Shared {
-    /// Stops sampling in progress and waits for the thread: its memory is free when the last handle is gone.
+    /// Stops sampling in progress and waits for the thread: its memory is free once the last handle is dropped.
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         self.commands = None;
@@ -199,7 +201,7 @@ fn serve(mut model: Model, eos: &[u32], inbox: &mpsc::Receiver<Command>, ending:
     let mut version = PolicyVersion(0);
     let mut bounds = Bounds::on(model.device());
     while let Ok(command) = inbox.recv() {
-        // A failed send means that the caller has gone; there is nobody left to tell.
+        // A failed send means that the caller has dropped its reply; nothing is left to do.
         match command {
             Command::Sample(requests, reply) => {
                 if reply.is_closed() {

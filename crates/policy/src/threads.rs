@@ -1,10 +1,12 @@
 //! How many threads libtorch computes on.
 
-/// From here on the calling thread's work is shared by so many threads, whatever others choose for theirs.
+/// From here on the calling thread's work is shared by this many threads, independently of the number that other
+/// threads choose.
 ///
-/// libtorch keeps its number for each thread, and the last one that anybody chose for the whole process: a thread takes that over once, when it first looks
-/// for its number, even where it has chosen one for itself before. So here it looks first. How many threads share a product decides on some
-/// processors how its sums are rounded: what has to repeat bit by bit needs the number it chose.
+/// libtorch keeps a number for each thread, and for the whole process the last number that any thread chose. A thread
+/// takes over the process's number once, when it first reads its own, even if it has chosen one before. This function
+/// therefore reads the number before setting it. On some processors the number of threads that share a product decides
+/// how its sums are rounded; a result that has to repeat bit by bit needs the chosen number.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is what is used in its place"

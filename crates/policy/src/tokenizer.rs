@@ -1,4 +1,4 @@
-//! Text to token ids and back, from and into Hugging Face folders.
+//! Text to token ids and back, read from and written to Hugging Face folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,27 +12,29 @@ use crate::files;
 use crate::origin::Origin;
 use crate::template::Template;
 
-/// The file that a chat template may have to itself; it outranks the settings.
+/// The file that may hold the chat template; it takes precedence over the settings.
 const TEMPLATE: &str = "chat_template.jinja";
 
-/// A tokenizer with the tokens that end an answer and the way a conversation is written.
+/// A tokenizer with the tokens that end an answer and the chat template.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<Template>,
-    /// `tokenizer_config.json`, written back as it was read, with the special tokens that were read from elsewhere.
+    /// `tokenizer_config.json`, written back as read, with the special tokens that were read from other files.
     settings: Value,
     /// `generation_config.json`, likewise.
     generation: Value,
 }
 
 impl Tokenizer {
-    /// Opens `tokenizer.json` of a folder, and beside it, where they are there, `tokenizer_config.json`,
-    /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja` and `config.json` (for the end tokens).
+    /// Opens `tokenizer.json` of a folder, and those of the following files that exist: `tokenizer_config.json`,
+    /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja` and
+    /// `config.json` (for the end tokens).
     ///
-    /// What `tokenizer.json` says of truncation and padding is for whoever encodes batches, and does not hold here: a text is encoded as it is.
+    /// The settings of truncation and padding in `tokenizer.json` are for programs that encode batches, and are ignored
+    /// here: a text is encoded whole and without padding.
     pub fn load(folder: &Path) -> Result<Self> {
         let origin = Origin::of(folder)?;
         let folder = origin.with("tokenizer.json");
@@ -73,13 +75,14 @@ impl Tokenizer {
         })
     }
 
-    /// A tokenizer of our own making. The first special token ends an answer and fills up batches.
+    /// A tokenizer that this crate trained. The first special token ends an answer and pads batches.
     pub(crate) fn trained(inner: tokenizers::Tokenizer, end: &str) -> Self {
         let eos: Vec<u32> = inner.token_to_id(end).into_iter().collect();
         let settings = json!({
             "tokenizer_class": "Qwen2Tokenizer",
             "eos_token": end,
-            // Byte-level BPE knows every byte; without an entry transformers would add a token of its own for this.
+            // Byte-level BPE encodes every byte; without an entry transformers would add a token of its own for unknown
+            // text.
             "unk_token": end,
             "pad_token": end,
             "clean_up_tokenization_spaces": false,
@@ -100,7 +103,7 @@ impl Tokenizer {
         }
     }
 
-    /// For each token id: is it a numeral, nothing but decimal digits?
+    /// For each token id: true if the token is a numeral (decimal digits only).
     pub fn numerals(&self) -> Vec<bool> {
         (0..=self.highest_id())
             .map(|id| {
@@ -144,13 +147,13 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// The ids of a text. Special tokens written out in it are recognised; none are added.
+    /// The ids of a text. Special tokens in the text are recognised; none are added.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encoded(text, false)
     }
 
-    /// The ids of a text that begins a sequence: with the token that the tokenizer puts before it, where it has one, as Llama's do. What a chat
-    /// template has written begins with it already.
+    /// The ids of a text that begins a sequence. If the tokenizer has a begin token, as Llama's do, the ids start with
+    /// it. A chat template's output already contains that token.
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
         self.encoded(text, true)
     }
@@ -184,7 +187,8 @@ impl Tokenizer {
             })
     }
 
-    /// A conversation as the text that precedes the answer: by the chat template, or, where there is none, the plain contents one after the other.
+    /// A conversation as the text that precedes the answer: by the chat template, or, without a template, the plain
+    /// contents one after the other.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
         match &self.template {
             Some(template) => template.render(messages),
@@ -196,12 +200,12 @@ impl Tokenizer {
         }
     }
 
-    /// The ids of a conversation, up to where the answer begins.
+    /// The ids of a conversation, up to the beginning of the answer.
     pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>> {
         self.encode(&self.render(messages)?)
     }
 
-    /// Does the folder say how conversations are written?
+    /// True if the folder has a chat template.
     pub fn has_chat_template(&self) -> bool {
         self.template.is_some()
     }
@@ -211,7 +215,7 @@ impl Tokenizer {
         &self.eos
     }
 
-    /// The token that fills up rows of a batch.
+    /// The token that pads the rows of a batch.
     pub fn pad(&self) -> Option<u32> {
         self.pad
     }
@@ -221,7 +225,7 @@ impl Tokenizer {
         self.inner.get_vocab_size(true)
     }
 
-    /// The largest id of a token, special ones included: above their number less one where ids are left out.
+    /// The largest id of a token, special ones included. If ids are skipped, it exceeds the number of tokens less one.
     pub fn highest_id(&self) -> u32 {
         let ids = self.inner.get_vocab(true).into_values();
         ids.max().unwrap_or_default()
@@ -233,8 +237,9 @@ impl Tokenizer {
     }
 }
 
-/// Puts into the settings what transformers takes from elsewhere: the special tokens of `special_tokens_map.json` where the settings describe no
-/// added tokens, and the token for padding of `tokenizer.json` where nothing else names one.
+/// Adds to the settings the entries that transformers reads from other files: the special tokens of
+/// `special_tokens_map.json` if the settings describe no added tokens, and the padding token of `tokenizer.json` if no
+/// other file names one.
 fn complete(settings: &mut Value, older: Value, padding: Option<String>) {
     if settings.is_null() && (older.is_object() || padding.is_some()) {
         *settings = Value::Object(Map::new());
@@ -254,12 +259,12 @@ fn complete(settings: &mut Value, older: Value, padding: Option<String>) {
     }
 }
 
-/// Is this setting a special token?
+/// True if this setting is a special token.
 fn is_token(name: &str) -> bool {
     name.ends_with("_token")
 }
 
-/// The special tokens by their names: those that every tokenizer may have, and those of this one alone.
+/// The special tokens by their names: those that every tokenizer may have, and those of this tokenizer alone.
 fn special_tokens(settings: &Value) -> BTreeMap<String, String> {
     let entries = |map: &Value| map.as_object().cloned().unwrap_or_default();
     let own = entries(&settings["extra_special_tokens"]);
@@ -283,13 +288,13 @@ fn ids(value: &Value) -> Option<Vec<u32>> {
     TokenIds::read(value).map(|ids| ids.to_vec())
 }
 
-/// The template: a file of its own, or what the settings have.
+/// The template from its own file, or else from the settings.
 fn template_source(folder: &Path, settings: &Value) -> Result<Option<String>> {
     let own = files::text_if_there(&folder.join(TEMPLATE))?;
     Ok(own.or_else(|| template_in(settings).map(str::to_owned)))
 }
 
-/// A text in the settings, or the one named `default` of several there.
+/// The template text in the settings, or the template named `default` if the settings have several.
 fn template_in(settings: &Value) -> Option<&str> {
     match &settings["chat_template"] {
         Value::Array(named) => named

@@ -1,7 +1,7 @@
 //! The head that scores the vocabulary, piece by piece, and its derivative written out.
 //!
-//! Scores of all positions at once would be the largest tensor of a training step by far. A piece of them lives as long as it is read; on
-//! the way back it is computed again, unless all of them together were small enough to be kept.
+//! The scores of all positions at once would be by far the largest tensor of a training step. A piece of the scores is
+//! freed after use, and computed again in the backward pass, unless all pieces together are small enough to be kept.
 
 use std::ops::Range;
 
@@ -11,16 +11,17 @@ use crate::error::{Doing, Result};
 use crate::model::Model;
 use crate::pass::{Slopes, column, numbers};
 
-/// Head products are cut into pieces of at most this many logits: 512 MiB in single precision. Products with fewer rows take longer.
+/// The largest number of logits that one product of the head computes: 512 MiB in single precision. A product with
+/// fewer rows runs less efficiently.
 const LOGITS_AT_ONCE: i64 = 1 << 27;
 
-/// Scores become log-probabilities in their own place, so many at a time: 16 MiB in single precision.
+/// Number of scores that become log-probabilities, in place, in one call: 16 MiB in single precision.
 const LOGITS_TURNED: i64 = 1 << 22;
 
-/// So many logits of a pass are kept until its way back: 512 MiB in single precision.
+/// Largest number of logits of a pass that are kept until its backward pass: 512 MiB in single precision.
 const LOGITS_KEPT: i64 = 1 << 27;
 
-/// The tokens whose probabilities are wanted, [n], and what they are scored at.
+/// The tokens whose probabilities are wanted, [n], and the temperatures they are scored at.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     targets: Tensor,
@@ -28,13 +29,14 @@ pub(crate) struct Vocabulary {
     sharpen: Sharpen,
     /// Positions of a piece.
     piece: i64,
-    /// So many logits are kept at most.
+    /// Largest number of logits to keep.
     keeps: i64,
-    /// Log-probabilities of the whole vocabulary, [positions of the piece, vocabulary], for each piece; none where they are computed again.
+    /// Log-probabilities of the whole vocabulary, [positions of the piece, vocabulary], for each piece; empty if the
+    /// pieces are computed again.
     kept: Vec<Tensor>,
 }
 
-/// What 1 / temperature multiplies scores by.
+/// The factor 1 / temperature of the scores.
 #[derive(Debug)]
 enum Sharpen {
     Not,
@@ -60,7 +62,7 @@ impl Sharpen {
         column(&inverse, model.wide(), model.device()).map(Sharpen::Each)
     }
 
-    /// `scores`, whose first row is the `from`th of all, multiplied.
+    /// `scores` multiplied by the factor; its first row is row `from` of all rows.
     fn apply(&self, scores: Tensor, from: i64) -> Result<Tensor> {
         match self {
             Sharpen::Not => Ok(scores),
@@ -89,7 +91,8 @@ impl Vocabulary {
         })
     }
 
-    /// Log-probabilities of the targets after `hidden` [n, hidden], and entropies where they are wanted. `keep`: there will be a way back.
+    /// Log-probabilities of the targets after `hidden` [n, hidden], and entropies if `entropy` is set. `keep` announces
+    /// a backward pass.
     pub fn score(
         &mut self,
         model: &Model,
@@ -129,12 +132,13 @@ impl Vocabulary {
         Ok((logprobs, entropies))
     }
 
-    /// From slopes to the hidden states, [n, hidden], and into `weights`, the gradient of the head, where it is trained.
+    /// Gives the derivative by the hidden states, [n, hidden], and adds the gradient of the head to `weights` if the
+    /// head is trained.
     ///
-    /// With s the slope of a token's log-probability, e that of its entropy H, and p the distribution, the slope of logit j is
-    /// s·(1 if j is the token) − s·p_j − e·p_j·(ln p_j + H), times 1 / temperature.
+    /// With s the slope of a token's log-probability, e that of its entropy H, and p the distribution, the slope of
+    /// logit j is s·(1 if j is the token) − s·p_j − e·p_j·(ln p_j + H), times 1 / temperature.
     ///
-    /// What was kept is spent: it is for one way back.
+    /// The call consumes the kept log-probabilities: they serve one backward pass.
     pub fn back(
         &mut self,
         model: &Model,
@@ -167,7 +171,7 @@ impl Vocabulary {
             let part = |t: &Tensor| t.f_narrow(0, from, count).doing("cut slopes into pieces");
             let slope = part(&of_logprobs)?;
             let mut by_logits = match &of_entropy {
-                // In its place: the log-probabilities are not needed any more.
+                // In place: the log-probabilities are not used again.
                 None => all
                     .f_exp_()
                     .and_then(|mut p| p.f_mul_(&slope.f_neg()?))
@@ -221,8 +225,9 @@ impl Vocabulary {
 
     /// Log-probabilities of the whole vocabulary at `count` positions, [count, vocabulary].
     ///
-    /// Where weights have full precision 1 / temperature multiplies the hidden states, which are narrower than the vocabulary; in half
-    /// precision that would round it, and it multiplies the widened logits.
+    /// For weights in full precision 1 / temperature multiplies the hidden states, which are narrower than the
+    /// vocabulary. In half precision the hidden states would be rounded, and 1 / temperature multiplies the widened
+    /// logits instead.
     fn logprobs(&self, model: &Model, hidden: &Tensor, from: i64, count: i64) -> Result<Tensor> {
         let early = model.kind() == model.wide();
         let mut h = hidden
@@ -239,7 +244,8 @@ impl Vocabulary {
         if !early {
             logits = self.sharpen.apply(logits, from)?;
         }
-        // At once there would be two tensors of their size, at the moment when all blocks' are there as well.
+        // A softmax of all rows at once would need a second tensor of the logits' size while all blocks' tensors are in
+        // memory.
         let rows = (LOGITS_TURNED / model.config().vocab_size).max(1);
         let mut at = 0;
         while at < count {

@@ -1,4 +1,4 @@
-//! Scales of drawings: where a number lies on a line, and which numbers stand beside it.
+//! Scales of drawings: the coordinate of a number on an axis, and the numbers at the ticks.
 
 /// A linear scale from numbers to coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,7 @@ impl Scale {
         }
     }
 
-    /// The coordinate of a number; numbers outside the range lie at its ends.
+    /// The coordinate of a number; numbers outside the range are drawn at its ends.
     pub fn at(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
         let share = if share.is_finite() {
@@ -46,7 +46,7 @@ impl Scale {
         (0..=2 * wanted.max(1) + 2)
             .map(|i| (first + i as f64) * step)
             .filter(|t| t.is_finite() && *t <= self.high + 1e-9 * step)
-            // Otherwise the zero tick may read −0.
+            // Otherwise the zero tick may print as −0.
             .map(|t| if t == 0.0 { 0.0 } else { t })
             .collect()
     }
@@ -75,8 +75,8 @@ pub fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
         })
 }
 
-/// Moves positions apart until neighbours are at least `gap` from each other, all within `low..high` where they fit;
-/// the order stays. Returns the new positions in the order given.
+/// Moves positions apart until adjacent ones differ by at least `gap`, all within `low..high` if they fit. The order
+/// stays. Returns the new positions in the order of the input.
 pub fn spread(positions: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..positions.len()).collect();
     order.sort_by(|a, b| positions[*a].total_cmp(&positions[*b]));

@@ -1,6 +1,6 @@
 //! Line charts over steps, as SVG.
 //!
-//! Lines are named at their right ends, not in a legend far away; what each step was shows when one points at it.
+//! Lines are named at their right ends, without a separate legend. A tooltip shows the numbers of each step.
 
 use crate::axis::{Scale, range, spread};
 use crate::text::{coordinate as c, escape};
@@ -13,21 +13,21 @@ const LEFT: f64 = 42.0;
 
 /// A line.
 pub struct Series {
-    /// Its name; no label when empty.
+    /// The line's name; no label if empty.
     pub name: &'static str,
-    /// Its class in the style sheet: `s1` to `s3`.
+    /// The line's class in the style sheet: `s1` to `s3`.
     pub class: &'static str,
     /// Step and value; values that are not finite leave a gap.
     pub points: Vec<(f64, f64)>,
-    /// Are the points drawn one by one, without a line?
+    /// True if the points are drawn one by one, without a line.
     pub dots: bool,
 }
 
-/// A level to compare with.
+/// A reference level.
 pub struct Level {
-    /// Its name.
+    /// The level's name.
     pub name: String,
-    /// Its value.
+    /// The level's value.
     pub value: f64,
 }
 
@@ -46,7 +46,7 @@ pub struct Band {
 pub struct Chart<'a> {
     /// Heading.
     pub title: &'a str,
-    /// What is drawn, for those who cannot see it.
+    /// A description of the drawing, for readers who cannot see it.
     pub description: String,
     /// Lines.
     pub series: Vec<Series>,
@@ -54,18 +54,18 @@ pub struct Chart<'a> {
     pub levels: Vec<Level>,
     /// Stages.
     pub bands: &'a [Band],
-    /// The smallest and largest value shown, where they are fixed.
+    /// The smallest value shown, if fixed.
     pub floor: Option<f64>,
-    /// See `floor`.
+    /// The largest value shown, if fixed.
     pub ceiling: Option<f64>,
-    /// How values are written at the axis.
+    /// The format of values at the axis.
     pub format: fn(f64) -> String,
-    /// What shows when one points at a step.
+    /// The tooltip of each step.
     pub notes: Vec<(f64, String)>,
 }
 
 impl Chart<'_> {
-    /// The chart as a `figure`; nothing when there is no point to draw.
+    /// The chart as a `figure`; empty if there is no point to draw.
     pub fn html(&self) -> String {
         let points = || self.series.iter().flat_map(|s| s.points.iter());
         let Some((x0, x1)) = range(points().filter(|p| p.1.is_finite()).map(|p| p.0)) else {
@@ -77,7 +77,7 @@ impl Chart<'_> {
         let Some((low, high)) = range(values) else {
             return String::new();
         };
-        // What is all of one height lies in the middle and not on the axis, where it would not be seen.
+        // Equal values are drawn in the middle; a line on the axis would be invisible.
         let beyond = match high.abs() {
             _ if high > low => 0.05 * (high - low),
             0.0 => 1.0,
@@ -172,7 +172,7 @@ impl Chart<'_> {
 }
 
 fn bands(svg: &mut String, bands: &[Band], x: &Scale, (x0, x1): (f64, f64)) {
-    // Neighbouring stages meet halfway between their steps.
+    // Adjacent stages meet halfway between their steps.
     let edge = |v: f64| x.at(v.clamp(x0, x1));
     for (i, band) in bands.iter().enumerate() {
         let (from, to) = (edge(band.from - 0.5), edge(band.to + 0.5));
@@ -186,7 +186,7 @@ fn bands(svg: &mut String, bands: &[Band], x: &Scale, (x0, x1): (f64, f64)) {
             c(to - from),
             c(BOTTOM - TOP)
         ));
-        // 6 is about the width of a small letter.
+        // A small letter is about 6 units wide.
         if to - from > 6.0 * band.name.chars().count() as f64 {
             svg.push_str(&format!(
                 "<text class=\"stage\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
@@ -232,7 +232,7 @@ fn line(svg: &mut String, series: &Series, x: &Scale, y: &Scale, radius: f64) {
     svg.push_str(&marks);
 }
 
-/// Invisible columns that show their step's numbers when one points at them.
+/// Invisible columns with a tooltip that shows their step's numbers.
 pub fn notes(svg: &mut String, notes: &[(f64, String)], x: &Scale, (left, right): (f64, f64)) {
     let width = ((right - left) / notes.len().max(1) as f64).max(2.0);
     for (step, note) in notes {

@@ -1,14 +1,14 @@
-//! The learning curves: what changed from step to step.
+//! The learning curves: changes from step to step.
 
 use crate::curve::{Chart, Level, Series};
 use crate::model::{RunReport, StepMetrics};
 use crate::text::{duration, number, percent, tick};
 use crate::timeline;
 
-/// A number of a step, where it has one.
+/// A number of a step, if the step has it.
 type Shown = fn(&StepMetrics) -> Option<f64>;
 
-/// One chart beside the other.
+/// The charts, next to each other.
 pub fn html(report: &RunReport) -> String {
     let steps = &report.steps;
     let bands = timeline::bands(steps);

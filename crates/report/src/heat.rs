@@ -1,7 +1,7 @@
 //! The archive as a heat map: every set of techniques has its place in a grid.
 //!
-//! Half of the techniques choose the row, the other half the column; dots beside the grid say which. So neighbouring
-//! patterns (a technique that pays everywhere, a corner nobody tried) can be seen, which no list shows.
+//! Half of the techniques select the row, the other half the column; dots at the edges of the grid show which. Patterns
+//! such as a technique that pays in every combination, or an untried region, are then visible, which no list shows.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub fn anchor(set: TechniqueSet) -> String {
     format!("cell-{}", set.bits())
 }
 
-/// All subsets of some techniques: small ones first.
+/// All subsets of the given techniques, small ones first.
 fn subsets(techniques: &[Technique]) -> Vec<TechniqueSet> {
     let all: TechniqueSet = techniques.iter().copied().collect();
     (0..=techniques.len())
@@ -39,7 +39,7 @@ fn subsets(techniques: &[Technique]) -> Vec<TechniqueSet> {
         .collect()
 }
 
-/// The grid; nothing when there are neither techniques nor cells.
+/// The grid; empty if there are neither techniques nor cells.
 pub fn html(techniques: TechniqueSet, cells: &[CellRow], top: f64) -> String {
     let pool = cells
         .iter()
@@ -51,7 +51,7 @@ pub fn html(techniques: TechniqueSet, cells: &[CellRow], top: f64) -> String {
     let (of_rows, of_columns) = all.split_at(all.len() / 2);
     let (rows, columns) = (subsets(of_rows), subsets(of_columns));
     let side = (GRID / columns.len().max(rows.len()) as f64).min(44.0);
-    // The names of the columns' techniques stand above the rows' dots.
+    // The names of the columns' techniques are written above the rows' dots.
     let left = (DOT * of_rows.len() as f64 + 8.0).max(NAMES);
     let dots = left - 8.0 - DOT * of_rows.len() as f64;
     let head = DOT * of_columns.len() as f64 + 8.0;
@@ -187,7 +187,7 @@ fn square(
     ));
 }
 
-/// A set as people read it.
+/// The name of a set for readers.
 pub fn name(set: TechniqueSet) -> String {
     if set.is_empty() {
         return "no technique".into();
@@ -198,7 +198,7 @@ pub fn name(set: TechniqueSet) -> String {
         .join(" + ")
 }
 
-/// What the colours mean.
+/// The legend of the colours.
 pub fn legend(top: f64) -> String {
     let mut out = String::from("<ul class=\"legend\">");
     for i in 0..SHADES {

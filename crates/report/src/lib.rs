@@ -1,7 +1,7 @@
-//! What a run came to, for people: one self-contained HTML page ([`html`]) and the lines of the live view ([`live`]).
+//! The results of a run for readers: one self-contained HTML page ([`html`]) and the lines of the live view ([`live`]).
 //!
-//! Pure: data in, text out. It reads no files, knows no clock and no terminal, and computes no statistics
-//! of its own beyond what a drawing needs; whoever calls it has the numbers.
+//! Pure: data in, text out. This crate reads no files, knows no clock and no terminal, and computes no statistics
+//! except those that a drawing needs; the caller provides the numbers.
 //!
 //! Invariants:
 //! - The page refers to nothing outside itself and holds no script, so it can be mailed, archived and opened

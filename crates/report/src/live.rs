@@ -1,4 +1,4 @@
-//! The live view of a run, as lines of text. Whoever prints them knows the terminal.
+//! The live view of a run, as lines of text. The caller prints them and knows the terminal.
 
 use flopsmith_protocol::TechniqueSet;
 
@@ -9,35 +9,35 @@ use crate::text::{count, counted, duration, excerpt, number, percent, share};
 pub struct Live {
     /// The newest step.
     pub step: u64,
-    /// What it is for, e.g. `training`.
+    /// The purpose of the step, e.g. `training`.
     pub purpose: String,
-    /// Its stage.
+    /// The step's stage.
     pub stage: u32,
-    /// That stage's name.
+    /// The stage's name.
     pub stage_name: String,
-    /// What the step's tasks permit.
+    /// The technique sets that the step's tasks permit.
     pub permitted: Vec<TechniqueSet>,
-    /// Outcomes of the step so far, and how many there will be.
+    /// Outcomes of the step so far, and the number expected.
     pub outcomes: (u32, u32),
-    /// The last complete step, which the rates are of.
+    /// The last complete step, to which the rates below refer.
     pub last_step: u64,
-    /// What it was for; often not what the newest is for.
+    /// The purpose of the last complete step; often not that of the newest step.
     pub last_purpose: String,
-    /// Its stage.
+    /// The stage of the last complete step.
     pub last_stage: u32,
-    /// That stage's name.
+    /// The name of that stage.
     pub last_stage_name: String,
-    /// Share of its samples that was verified and measured.
+    /// Share of the last complete step's samples that were verified and measured.
     pub correct_rate: f64,
-    /// Mean GFLOPS of its samples, failures counting 0.
+    /// Mean GFLOPS of these samples, failures counting 0.
     pub mean_gflops: f64,
-    /// What the others of that step were refused for, by name and number, the commonest first.
+    /// The reasons why the other samples of that step were refused, with their numbers, the most frequent first.
     pub refused: Vec<(String, u64)>,
-    /// What was said of one of the commonest kind, in whatever lines.
+    /// The message about one sample of the most frequent reason; may span lines.
     pub refused_example: String,
     /// Best verified speed so far.
     pub best_gflops: Option<f64>,
-    /// Techniques of that program.
+    /// Techniques of the best program.
     pub best_techniques: Option<TechniqueSet>,
     /// Measured peak.
     pub peak_gflops: Option<f64>,
@@ -51,25 +51,25 @@ pub struct Live {
     pub shares: Vec<(String, f64)>,
     /// Share of wall time in which no role made progress.
     pub idle: f64,
-    /// Seconds in which nothing was timed because the machine was not quiet.
+    /// Seconds without timing because the machine was not quiet.
     pub quarantine_seconds: f64,
-    /// Programs that were timed while others were at work on the cores.
+    /// Programs that were timed while other processes used the cores.
     pub disturbed: u64,
-    /// Seconds that the budget is judged by, earlier sittings included.
+    /// Seconds that count towards the budget, earlier sessions included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
     pub budget_seconds: f64,
 }
 
-/// Lines in a frame: always the same, so that a view can be drawn over the one before.
+/// Lines of a frame: a constant number, so that a view can be drawn over the previous one.
 pub const LINES: usize = 8;
 
-/// A bar of fewer characters shows no shares.
+/// The narrowest bar that shows shares, in characters.
 const NARROWEST_BAR: usize = 4;
 
 /// The view as [`LINES`] lines of at most `width` characters.
 pub fn frame(live: &Live, width: usize) -> Vec<String> {
-    // The last column stays free: some terminals wrap when it is written.
+    // The last column stays free: some terminals wrap the line when that column is written.
     let width = width.saturating_sub(1).max(1);
     let inner = width.saturating_sub(12);
     let lines = [
@@ -88,7 +88,7 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// One line for a log or a pipe: the last complete step.
+/// The last complete step as one line for a log or a pipe.
 pub fn line(live: &Live) -> String {
     let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
     let mut line = format!(
@@ -109,15 +109,16 @@ pub fn line(live: &Live) -> String {
     line
 }
 
-/// A step of which fewer are correct says why: below this share.
+/// Share of correct programs below which a step's line gives the reason.
 const POOR: f64 = 0.25;
 
-/// Was hardly a program of the last step correct?
+/// True if hardly any program of the last step was correct.
 fn is_poor(live: &Live) -> bool {
     !live.refused.is_empty() && live.correct_rate < POOR
 }
 
-/// For a log or a pipe: what was said of one of the programs that were refused, where hardly one of the step was correct.
+/// A line for a log or a pipe: the message about one of the refused programs, if hardly any program of the step was
+/// correct.
 pub fn refusal(live: &Live) -> Option<String> {
     let example = excerpt(&live.refused_example, 300);
     (is_poor(live) && !example.is_empty())
@@ -128,14 +129,14 @@ fn kinds_first(live: &Live) -> &str {
     live.refused.first().map_or("", |(kind, _)| kind)
 }
 
-/// The commonest kinds of refusals and how many there were.
+/// The most frequent reasons of refusal with their numbers.
 fn kinds(live: &Live) -> String {
     let shown = live.refused.iter().take(3);
     let words: Vec<String> = shown.map(|(kind, n)| format!("{kind} {n}")).collect();
     words.join(", ")
 }
 
-/// What the last step's programs were refused for, and as much of an example as fits.
+/// The reasons why the last step's programs were refused, and as much of an example as fits.
 fn refused(live: &Live, width: usize) -> String {
     if live.refused.is_empty() {
         return "–".into();
@@ -163,7 +164,7 @@ fn step(live: &Live) -> String {
     text
 }
 
-/// As many sets as fit, and how many do not.
+/// As many sets as fit, and the number of those left out.
 fn permitted(sets: &[TechniqueSet], width: usize) -> String {
     let mut text = String::new();
     for (i, set) in sets.iter().enumerate() {
@@ -236,7 +237,8 @@ fn archive(live: &Live) -> String {
     text
 }
 
-/// A bar with a letter per role, and the shares in words. Where there is little room the bar goes first, then the smallest shares.
+/// A bar with a letter per role, and the shares in words. If there is little room, the bar is dropped first, then the
+/// smallest shares.
 fn shares(live: &Live, width: usize) -> String {
     let mut parts: Vec<(&str, f64)> = live
         .shares
@@ -274,13 +276,14 @@ fn shares(live: &Live, width: usize) -> String {
     format!("[{bar}] {all}")
 }
 
-/// How wide a bar may be beside so many characters, its brackets and a space; none where it would say nothing.
+/// The width of a bar next to `beside` characters, its brackets and a space; `None` if it would be too narrow to show
+/// shares.
 fn room_for_bar(width: usize, beside: usize) -> Option<usize> {
     let room = width.checked_sub(beside + 3)?;
     (room >= NARROWEST_BAR).then(|| room.min((width / 3).clamp(NARROWEST_BAR, 40)))
 }
 
-/// The first of some words, and how many do not fit.
+/// The first words that fit, and the number of the others.
 fn as_many_as_fit(words: &[String], width: usize) -> String {
     let fits = |text: &String| text.chars().count() <= width;
     let all = words.join(", ");
@@ -289,7 +292,7 @@ fn as_many_as_fit(words: &[String], width: usize) -> String {
         format!("{first} and {} more", words.len() - n)
     });
     let mut shown = std::iter::once(all).chain(shorter);
-    // What fits nowhere is cut where lines are.
+    // If not even one word fits, the caller cuts the line.
     shown.find(fits).unwrap_or_else(|| words.join(", "))
 }
 
@@ -323,7 +326,7 @@ fn left(live: &Live, width: usize) -> String {
     format!("[{bar}] {words}")
 }
 
-/// What is still done once the budget is spent. A step that was begun is led to its end.
+/// The work that remains once the budget is spent. A step that has begun is completed.
 fn ending(live: &Live) -> &'static str {
     let (done, all) = live.outcomes;
     match live.purpose.as_str() {

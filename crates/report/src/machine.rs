@@ -1,14 +1,14 @@
-//! The machine's attestation: whatever JSON it is, as a table of names and values.
+//! The machine's attestation, arbitrary JSON, as a table of names and values.
 
 use serde_json::Value;
 
 use crate::text::{bytes, escape, number};
 
-/// Values longer than this fold.
+/// Values longer than this are shown folded.
 const LONG: usize = 140;
-/// What names of caches begin with; their values are bytes.
+/// The prefix of the names of caches; their values are bytes.
 const CACHES: &str = "caches · ";
-/// Lists of measurements; they are a chart and a table of their own (`roofline`).
+/// The name of the lists of measurements, which have their own chart and table (`roofline`).
 const ROOFS: &str = "roofs";
 
 /// Advice first, then everything else.
@@ -64,7 +64,7 @@ pub fn html(attestation: &Value) -> String {
 
 fn flatten(rows: &mut Vec<(String, String)>, name: &str, value: &Value, depth: usize) {
     match value {
-        // Deeper than any attestation is; the text of JSON does for the rest.
+        // No attestation is nested more deeply; a deeper value is printed as JSON.
         Value::Object(map) if depth < 4 => {
             for (key, value) in map {
                 flatten(rows, &format!("{name} · {key}"), value, depth + 1);
@@ -78,7 +78,7 @@ fn flatten(rows: &mut Vec<(String, String)>, name: &str, value: &Value, depth: u
     }
 }
 
-/// A fact under its name. What counts bytes is shown in a larger unit, and its name need not say so any more.
+/// A fact with its name. A number of bytes is shown in a larger unit, and its name loses the suffix `_bytes`.
 fn fact(name: &str, value: &Value) -> (String, String) {
     let counted = name.strip_suffix("_bytes");
     let cache = name.starts_with(CACHES);
@@ -95,7 +95,7 @@ fn scalar(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".into(),
         Value::Bool(false) => "no".into(),
-        // A measured value: the digits it is stored with say more than anyone knows.
+        // A measured value is stored with more digits than its accuracy supports.
         Value::Number(measured) if measured.is_f64() => {
             measured.as_f64().map_or_else(String::new, number)
         }

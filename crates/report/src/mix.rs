@@ -1,4 +1,4 @@
-//! What became of the samples, step by step: shares stacked to the full height.
+//! The outcomes of the samples, step by step: shares stacked to the full height.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const BOTTOM: f64 = 190.0;
 const LEFT: f64 = 42.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
-/// Outcomes that are shown together, in the order of the stack.
+/// Kinds of outcomes that are shown together, in the order of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     Correct,
@@ -91,7 +91,7 @@ fn grouped(outcomes: &BTreeMap<String, u64>) -> BTreeMap<Group, u64> {
     sums
 }
 
-/// The chart; nothing when no step had an outcome.
+/// The chart; empty if no step had an outcome.
 pub fn chart(steps: &[StepMetrics]) -> String {
     let steps: Vec<(&StepMetrics, BTreeMap<Group, u64>)> = steps
         .iter()
@@ -135,7 +135,7 @@ pub fn chart(steps: &[StepMetrics]) -> String {
     let mut notes = Vec::new();
     for (step, groups) in &steps {
         let (from, to) = (x.at(step.step as f64 - 0.5), x.at(step.step as f64 + 0.5));
-        // Thin gaps between bars, as long as there is room.
+        // Thin gaps separate the bars if there is room.
         let gap = if to - from > 5.0 { 1.0 } else { 0.0 };
         let sum: f64 = groups.values().map(|n| *n as f64).sum();
         let mut so_far = 0.0;
@@ -167,7 +167,7 @@ pub fn chart(steps: &[StepMetrics]) -> String {
     svg
 }
 
-/// Totals by group and kind, which is also the legend.
+/// Totals by group and kind; the table is also the legend.
 pub fn totals(outcomes: &BTreeMap<String, u64>) -> String {
     let sum: u64 = outcomes.values().fold(0, |a, b| a.saturating_add(*b));
     if sum == 0 {
@@ -186,7 +186,7 @@ pub fn totals(outcomes: &BTreeMap<String, u64>) -> String {
             .filter(|(k, _)| Group::of(k) == group)
             .collect();
         kinds.sort_by(|a, b| b.1.cmp(a.1));
-        // One kind of the group's own name says nothing new.
+        // A single kind with the group's own name adds no information.
         let detail =
             if kinds.len() == 1 && words(kinds[0].0) == group.name() || group == Group::Correct {
                 String::new()

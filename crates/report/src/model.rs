@@ -1,4 +1,4 @@
-//! What a report is made of.
+//! The data of a report.
 
 use std::collections::BTreeMap;
 
@@ -213,7 +213,8 @@ pub struct Best {
 }
 
 impl Best {
-    /// Is its number that of a measurement after the end of the run? The samples of those lie in the run's folder.
+    /// True if the speed was measured after the end of the run: the samples of such measurements are in the run's
+    /// folder.
     pub fn certified(&self) -> bool {
         self.samples
             .as_deref()

@@ -1,4 +1,4 @@
-//! The page put together.
+//! Assembles the page.
 
 use crate::model::{Best, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
@@ -6,22 +6,22 @@ use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What tells a report from other pages.
+/// The mark that identifies a report.
 const MARK: &str = "<meta name=\"generator\" content=\"flopsmith report\"/>";
 
-/// What reports began with before they had that.
+/// The marks of earlier reports, which lack [`MARK`].
 const EARLIER: [&str; 2] = [
     "<meta name=\"color-scheme\" content=\"light dark\"/>",
     "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>",
 ];
 
-/// Does a file begin like a report? Its first kilobyte is enough.
+/// True if a file begins like a report. Its first kilobyte is enough.
 pub fn is_report(begin: &[u8]) -> bool {
     let has = |mark: &str| begin.windows(mark.len()).any(|w| w == mark.as_bytes());
     has(MARK) || EARLIER.iter().all(|mark| has(mark))
 }
 
-/// The whole report as one HTML file that refers to nothing outside itself.
+/// The whole report as one HTML file without references to other files.
 pub fn html(report: &RunReport) -> String {
     let top = scale_top(report);
     let mut out = format!(
@@ -126,7 +126,7 @@ pub fn html(report: &RunReport) -> String {
     out
 }
 
-/// Why the best program has another number at the top of the page than in the archive.
+/// The reason why the best program's speed at the top of the page differs from the one in the archive.
 fn other_number(best: Option<&Best>) -> &'static str {
     match best {
         Some(best) if best.certified() => {
@@ -137,7 +137,7 @@ fn other_number(best: Option<&Best>) -> &'static str {
     }
 }
 
-/// What the best program is made of, and where its samples lie.
+/// The best program's techniques and vectors, and the place of its raw samples.
 fn about(best: &Best) -> String {
     let mut text = escape(&heat::name(best.techniques));
     text.push_str(&vectors(best));
@@ -147,7 +147,7 @@ fn about(best: &Best) -> String {
     text
 }
 
-/// The vectors in the compiled program: also those that the compiler made itself.
+/// The vectors in the compiled program, including those that the compiler's vectorizer made.
 fn vectors(best: &Best) -> String {
     best.vector_bits.map_or_else(String::new, |bits| {
         format!(", compiled to vectors of {bits} bits")
@@ -176,7 +176,7 @@ fn wrap(class: &str, body: &str) -> String {
     }
 }
 
-/// The upper end of speed scales: the machine's peak, else the best that was seen.
+/// The upper end of speed scales: the machine's peak, or else the best speed in the report.
 fn scale_top(report: &RunReport) -> f64 {
     let seen = report
         .cells
@@ -216,12 +216,12 @@ fn subtitle(report: &RunReport) -> String {
     parts.join(" · ")
 }
 
-/// What stands beside a count of them.
+/// The singular or the plural, for a count.
 fn of(count: u64, one: &'static str, several: &'static str) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// The interval of a ratio, however wide it is.
+/// The interval of a ratio, with a remark if the interval is too wide to tell.
 fn interval(best: &Best) -> String {
     let interval = &best.interval;
     let little = if interval.is_telling() {
@@ -338,7 +338,7 @@ fn tiles(report: &RunReport) -> String {
     out
 }
 
-/// How far is the best program beyond those the model began with, and how sure is its number?
+/// The ratio of the best program to the best one of the starter model's corpus, and the certainty of its speed.
 fn claim(report: &RunReport) -> String {
     let Some(best) = &report.best else {
         return String::new();

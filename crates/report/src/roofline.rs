@@ -1,7 +1,7 @@
-//! The roofline: what the machine permits at each arithmetic intensity, and where programs lie under it.
+//! The roofline: the speed that the machine permits at each arithmetic intensity, and the speeds of programs below it.
 //!
-//! Both axes are logarithmic, so that a bandwidth is a slope of one and a rate of multiply-adds is level. All programs
-//! of a run solve one problem and so lie above one intensity.
+//! Both axes are logarithmic: a bandwidth is a line of slope one, and a rate of multiply-adds is level. All programs of
+//! a run solve one problem and have the same intensity.
 
 mod plane;
 mod table;
@@ -17,14 +17,14 @@ const TOP: f64 = 14.0;
 const BOTTOM: f64 = 262.0;
 const LEFT: f64 = 42.0;
 const RIGHT: f64 = WIDTH - 104.0;
-/// The slope that sets the roof.
+/// The name of the slope that sets the roof.
 const MEMORY: &str = "memory";
-/// From one program's name to the next: a line of text, and what is left free around each lest it cover its neighbour.
+/// Distance between the names of programs: a line of text plus the space that keeps adjacent names apart.
 const NAME_HEIGHT: f64 = 19.0;
-/// So many times further than what is shown the intensities go on to both sides.
+/// Factor by which the axis of intensities exceeds the shown intensities on both sides.
 const MARGIN: f64 = 4.0;
 
-/// What the intensity permits and how much of it is reached, in sentences.
+/// The speed that the intensity permits and the share of it that is reached, in sentences.
 pub fn lead(report: &RunReport) -> String {
     let Some(roofline) = &report.roofline else {
         return String::new();
@@ -62,7 +62,7 @@ pub fn lead(report: &RunReport) -> String {
     text
 }
 
-/// The chart, where there is an intensity, and the numbers in it and beside it as a table.
+/// The chart, if the intensity is known, and a table of the numbers.
 pub fn html(report: &RunReport) -> String {
     let Some(roofline) = &report.roofline else {
         return String::new();
@@ -75,7 +75,7 @@ pub fn html(report: &RunReport) -> String {
     }
 }
 
-/// What has a place on a logarithmic scale, and far enough from its ends that nothing overflows.
+/// A value that fits on a logarithmic scale, far enough from the ends of the floating-point range to avoid overflow.
 fn drawable(value: f64) -> Option<f64> {
     (1e-9..1e12).contains(&value).then_some(value)
 }
@@ -87,7 +87,7 @@ struct Spot {
     gflops: f64,
 }
 
-/// What is drawn; every number in it is [`drawable`].
+/// The contents of the chart; every number in it is [`drawable`].
 struct Chart {
     intensity: f64,
     peak: f64,
@@ -99,7 +99,7 @@ struct Chart {
 }
 
 impl Chart {
-    /// None where there is no intensity or no ceiling.
+    /// `None` if there is no intensity or no ceiling.
     fn of(report: &RunReport, roofline: &Roofline) -> Option<Self> {
         let intensity = drawable(roofline.intensity?)?;
         let ceilings: Vec<(String, f64)> = roofline
@@ -155,7 +155,7 @@ impl Chart {
     }
 
     fn html(&self, roofline: &Roofline) -> String {
-        // Where slopes meet the peak.
+        // The intensities at which slopes meet the peak.
         let ridges = self.slopes.iter().map(|slope| self.peak / slope.1);
         let least = ridges.fold(self.intensity, f64::min);
         let ridge = self
@@ -197,7 +197,7 @@ impl Chart {
             plane.slope(svg, name, *gb_s, self.peak);
         }
         for (_, gflops) in &self.ceilings {
-            // Under the slope of memory no ceiling is reached.
+            // Left of the memory slope no program can reach the ceiling.
             let from = self.memory.map_or(0.0, |memory| gflops / memory);
             let class = if *gflops < self.peak { "level" } else { "roof" };
             plane.level(svg, class, from, *gflops);
@@ -240,7 +240,7 @@ impl Chart {
                 number(*gflops)
             ));
         }
-        // The names of ceilings stand on the right.
+        // The names of ceilings are written on the right.
         let left = x > (LEFT + RIGHT) / 2.0;
         let (beside, anchor) = if left {
             (x - 9.0, "end")

@@ -1,4 +1,4 @@
-//! C source with its words marked for colouring. Made for reading, not for compiling: anything is accepted.
+//! C source with its words marked for colouring, for readers and not for a compiler: any text is accepted.
 
 use crate::text::escape;
 
@@ -97,11 +97,12 @@ impl Kind {
     }
 }
 
-/// Source as a `pre` with numbered lines; each line is an element of its own, so that numbers are not copied with it.
+/// Source as a `pre` with numbered lines. Each line is a separate element, so that numbers are not copied with the
+/// text.
 pub fn html(source: &str) -> String {
     let mut out = String::from("<pre class=\"code\" tabindex=\"0\"><code><span class=\"ln\">");
     for (kind, text) in tokens(source) {
-        // A token that spans lines is closed and opened again at each, so that tags stay nested.
+        // A token that spans lines is closed and reopened at each line, which keeps the tags nested.
         for (i, part) in text.split('\n').enumerate() {
             if i > 0 {
                 out.push_str("</span>\n<span class=\"ln\">");
@@ -118,7 +119,7 @@ pub fn html(source: &str) -> String {
     out
 }
 
-/// Splits source into pieces that together are the source.
+/// Splits source into pieces whose concatenation is the source.
 fn tokens(source: &str) -> Vec<(Kind, &str)> {
     let mut out = Vec::new();
     let mut rest = source.strip_suffix('\n').unwrap_or(source);
@@ -136,7 +137,7 @@ fn tokens(source: &str) -> Vec<(Kind, &str)> {
     out
 }
 
-/// Kind and length in bytes (at least that of `first`) of the piece that `rest` begins with.
+/// Kind and length in bytes (at least that of `first`) of the first piece of `rest`.
 fn next(rest: &str, first: char, line_start: bool) -> (Kind, usize) {
     let until = |end: usize| if end == 0 { first.len_utf8() } else { end };
     let run = |f: &dyn Fn(char) -> bool| until(rest.find(|c| !f(c)).unwrap_or(rest.len()));
@@ -180,7 +181,7 @@ fn next(rest: &str, first: char, line_start: bool) -> (Kind, usize) {
     (Kind::Plain, first.len_utf8())
 }
 
-/// A directive ends with its line unless that ends in a backslash.
+/// The end of a directive: its line's, unless the line ends in a backslash.
 fn directive(rest: &str) -> usize {
     let mut from = 0;
     while let Some(at) = rest[from..].find('\n') {

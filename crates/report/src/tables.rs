@@ -4,7 +4,7 @@ use crate::model::{ArchiveStats, CellRow, Moment, RunReport};
 use crate::text::{count, escape, number, percent};
 use crate::{heat, source};
 
-/// Start → end of the policy.
+/// The policy at the start and at the end.
 pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>) -> String {
     let Some(start) = start else {
         return String::new();
@@ -90,7 +90,7 @@ fn change(before: f64, after: f64, points: bool) -> String {
     }
 }
 
-/// The best program beside what it is measured against, as bars.
+/// The best program and the speeds it is compared with, as bars.
 pub fn comparison(report: &RunReport) -> String {
     let Some(best) = &report.best else {
         return String::new();
@@ -141,12 +141,12 @@ pub fn comparison(report: &RunReport) -> String {
     out
 }
 
-/// How many sets stand beside the grid.
+/// Number of sets in the table next to the grid.
 const FASTEST: usize = 9;
 
 fn by_speed(cells: &[CellRow]) -> Vec<&CellRow> {
     let mut order: Vec<&CellRow> = cells.iter().collect();
-    // What is not confirmed comes after all that is.
+    // Unconfirmed programs come after all confirmed ones.
     let best = |cell: &CellRow| cell.best_gflops.unwrap_or(-1.0);
     let once = |cell: &CellRow| cell.unconfirmed_gflops.unwrap_or(-1.0);
     order.sort_by(|a, b| {
@@ -235,7 +235,7 @@ pub fn fastest(cells: &[CellRow], top: f64) -> String {
     if any { out } else { String::new() }
 }
 
-/// Every cell with what was found in it, fastest first.
+/// Every cell with its programs, fastest first.
 pub fn cells(cells: &[CellRow], top: f64) -> String {
     if cells.is_empty() {
         return String::new();

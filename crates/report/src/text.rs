@@ -1,6 +1,6 @@
-//! Numbers and texts as the page shows them.
+//! The format of numbers and texts on the page.
 
-/// Text as it stands between tags or in a quoted attribute.
+/// Text escaped for use between tags or in a quoted attribute.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for c in text.chars() {
@@ -10,7 +10,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Other control characters are not allowed in HTML at all.
+            // HTML allows no other control characters.
             c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -18,7 +18,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A coordinate: short, and 0 for what is no number.
+/// A coordinate: short, and 0 for a number that is not finite.
 pub fn coordinate(value: f64) -> String {
     if !value.is_finite() {
         return "0".into();
@@ -27,7 +27,7 @@ pub fn coordinate(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Three significant digits or so: `0.42`, `4.2`, `42.0`, `421`.
+/// About three significant digits: `0.42`, `4.2`, `42.0`, `421`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
@@ -42,7 +42,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A number where there is room for four letters: `123`, `12`, `1.2`, `0.12`.
+/// A number for a place with room for four characters: `123`, `12`, `1.2`, `0.12`.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
@@ -56,7 +56,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A number beside an axis: as [`number`], without zeros that say nothing.
+/// A number at an axis: as [`number`], without trailing zeros.
 pub fn tick(value: f64) -> String {
     let text = number(value);
     if text.contains('.') && !text.contains('e') {
@@ -65,9 +65,10 @@ pub fn tick(value: f64) -> String {
     text
 }
 
-/// The beginning of a text on one line, of at most `most` characters: for a terminal, which must not obey what a model wrote.
+/// The beginning of a text on one line, of at most `most` characters. Control characters are removed: a terminal must
+/// not obey a model's output.
 pub fn excerpt(text: &str, most: usize) -> String {
-    // Marks that turn the direction of writing would turn the rest of the line as well.
+    // Marks that change the direction of writing would reverse the rest of the line as well.
     let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -95,7 +96,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// What part of a peak or a roof a speed is: per cent with one decimal, wherever such a share is shown.
+/// A speed's share of a peak or a roof: per cent with one decimal, in the same format everywhere.
 pub fn share(part: f64) -> String {
     let percent = 100.0 * part;
     if !percent.is_finite() {
@@ -107,12 +108,12 @@ pub fn share(part: f64) -> String {
     format!("{percent:.1} %")
 }
 
-/// Minutes and seconds, with hours where there are any.
+/// Minutes and seconds, with hours if there are any.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "–".into();
     }
-    // As large as anyone can wait.
+    // A bound that keeps the conversion in range, far beyond any run.
     let s = seconds.round().min(1e12) as u64;
     if s >= 3600 {
         format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
@@ -121,7 +122,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Bytes in a unit that fits; caches and memories come in powers of two, and so do the units.
+/// Bytes in a fitting unit. The sizes of caches and memories are multiples of powers of two, as are the units.
 pub fn bytes(count: u64) -> String {
     let units = [("GiB", 30u32), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, power)| count >> power > 0);
@@ -149,7 +150,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// So many of something: `1 step`, `2 steps`.
+/// A number of things: `1 step`, `2 steps`.
 pub fn counted(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", count(number))

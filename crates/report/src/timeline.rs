@@ -1,4 +1,4 @@
-//! When which stage was trained, and where the time went: bars over the full width.
+//! The stages over time, and the shares of time, as bars over the full width.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::curve::Band;
 use crate::model::{StageChange, StepMetrics};
 use crate::text::{counted, duration, escape, percent, words};
 
-/// Runs of steps of the same stage.
+/// Consecutive steps of the same stage, as bands.
 pub fn bands(steps: &[StepMetrics]) -> Vec<Band> {
     let mut bands: Vec<Band> = Vec::new();
     for step in steps {
@@ -19,7 +19,7 @@ pub fn bands(steps: &[StepMetrics]) -> Vec<Band> {
             }),
         }
     }
-    // A run without stages has one band without a name, which would only be a shadow.
+    // A run without stages would have one band without a name, a mere shadow.
     if bands.iter().all(|b| b.name.is_empty()) {
         Vec::new()
     } else {
@@ -27,7 +27,7 @@ pub fn bands(steps: &[StepMetrics]) -> Vec<Band> {
     }
 }
 
-/// The stages as a bar whose lengths are times, or numbers of steps where no times are known.
+/// The stages as a bar whose lengths are times, or numbers of steps if no times are known.
 pub fn stages(steps: &[StepMetrics]) -> String {
     let bands = bands(steps);
     if bands.is_empty() {
@@ -85,7 +85,7 @@ pub fn stages(steps: &[StepMetrics]) -> String {
     )
 }
 
-/// Where the time went.
+/// The shares of time by role.
 pub fn shares(share_of_time: &BTreeMap<String, f64>) -> String {
     let mut shares: Vec<(&String, f64)> = share_of_time
         .iter()
@@ -95,7 +95,7 @@ pub fn shares(share_of_time: &BTreeMap<String, f64>) -> String {
     if shares.is_empty() {
         return String::new();
     }
-    // Idle time comes last, the rest by size.
+    // Idle time comes last, the rest is sorted by size.
     shares.sort_by(|a, b| {
         (a.0 == "idle")
             .cmp(&(b.0 == "idle"))
@@ -119,7 +119,7 @@ pub fn shares(share_of_time: &BTreeMap<String, f64>) -> String {
     out
 }
 
-/// Parts of a whole: name, size, and what shows when one points at it.
+/// A bar of the parts of a whole: name, size and tooltip of each part.
 fn bar(parts: &[(String, f64, String)], class: &str) -> String {
     let sum: f64 = parts.iter().map(|p| p.1).sum();
     let mut out = String::from("<div class=\"bar\">");
@@ -133,7 +133,7 @@ fn bar(parts: &[(String, f64, String)], class: &str) -> String {
             "<div class=\"{class}{}\" style=\"width:{share:.2}%\" title=\"{}\"><span>{}</span></div>",
             i % 8,
             escape(title),
-            // A name that cannot fit is worse than none; the title and the list still have it.
+            // A name that does not fit is left out; the tooltip and the list still show it.
             if share > 7.0 { escape(name) } else { String::new() }
         ));
     }
@@ -141,7 +141,7 @@ fn bar(parts: &[(String, f64, String)], class: &str) -> String {
     out
 }
 
-/// Why the stages changed.
+/// The reasons for the changes of stage.
 pub fn changes(changes: &[StageChange]) -> String {
     if changes.is_empty() {
         return String::new();

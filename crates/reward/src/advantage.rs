@@ -1,4 +1,4 @@
-//! From the rewards of a group to advantages.
+//! Turns the rewards of a group into advantages.
 //!
 //! Formulas as in TRL, except for the measurement-aware kind, which is our own.
 
@@ -38,12 +38,11 @@ pub enum AdvantageKind {
 
 /// The advantages of every group of a batch, in the same order.
 ///
-/// A group is its rewards, one per sample and none where the sample is left
-/// out, and the standard error of each reward, where what is missing counts as 0.
+/// A group consists of its rewards and the standard error of each reward. There is one reward per sample, `None` for a
+/// sample that is left out; a missing standard error counts as 0.
 ///
-/// Samples without a (finite) reward leave their group: they have no advantage
-/// and count in no mean or deviation. Standard deviations are the unbiased
-/// ones (N − 1). A group with one sample left, or with equal rewards, has
+/// Samples without a (finite) reward leave their group: they have no advantage and count in no mean or deviation.
+/// Standard deviations are the unbiased ones (N − 1). A group with one remaining sample, or with equal rewards, has
 /// advantages of 0.
 pub fn group_advantages<R, S>(
     groups: &[(R, S)],
@@ -65,7 +64,7 @@ where
         .collect()
 }
 
-/// Are there no two different rewards? Such a group teaches nothing.
+/// True if no two rewards differ. Such a group teaches nothing.
 pub fn is_flat(rewards: &[Option<f64>]) -> bool {
     let mut present = finite(rewards);
     present
@@ -89,7 +88,8 @@ fn one(
         Scale::Batch => batch_std,
     };
     let advantage = |i: usize, reward: f64| {
-        // Without this, rounding in the mean of equal rewards would be divided by a deviation that is rounding too.
+        // Otherwise the rounding error in the mean of equal rewards would be divided by a deviation that is a rounding
+        // error, too.
         if flat {
             return 0.0;
         }
@@ -125,7 +125,7 @@ fn finite(rewards: &[Option<f64>]) -> impl Iterator<Item = f64> + '_ {
     rewards.iter().flatten().copied().filter(|r| r.is_finite())
 }
 
-/// Unbiased standard deviation of the rewards that are there; 0 for fewer than two.
+/// Unbiased standard deviation of the present rewards; 0 for fewer than two.
 fn std(rewards: &[Option<f64>]) -> f64 {
     let n = finite(rewards).count();
     if n < 2 {

@@ -1,4 +1,4 @@
-//! The reward ladder: a rung for each way to fail, and the measured speed above all of them.
+//! The reward ladder: a rung for each kind of failure, and the measured speed above all of them.
 
 use flopsmith_protocol::{FaultClass, Measurement};
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ pub enum SuccessScale {
     },
 }
 
-/// Reads nothing and refuses fields: serde itself lets any field pass beside the tag of a unit variant.
+/// Reads an empty object and refuses fields: serde itself accepts any field next to the tag of a unit variant.
 pub(crate) fn no_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -50,7 +50,7 @@ impl SuccessScale {
         let linear = |value: f64| (value, value);
         let of_peak = |scale: f64| match ctx.peak_gflops.and_then(positive) {
             Some(peak) => scale * g / peak,
-            // The timer knows a peak in any case.
+            // The timer always states the share of a peak.
             None => scale * own_share,
         };
         match self {
@@ -118,7 +118,8 @@ impl Default for Ladder {
 }
 
 impl Ladder {
-    /// The same ladder with failures in [−1, 0) and success as the share of the machine's peak (our own normalisation, not the paper's).
+    /// The same ladder with failures in [−1, 0) and success as the share of the machine's peak (our own normalisation,
+    /// not the paper's).
     pub fn scaled() -> Self {
         let raw = Self::default();
         let unit = -raw.violation;
@@ -145,7 +146,7 @@ impl Ladder {
 
     pub(crate) fn success(&self, m: &Measurement, ctx: &Context) -> (f64, f64) {
         let (value, slope) = self.success.value_and_slope(m.gflops, m.share_of_peak, ctx);
-        // A success of no measurable worth still stands above the highest rung of failure, which is below zero.
+        // A success with the smallest reward still ranks above the highest rung of failure, which is below zero.
         (value.max(0.0), slope)
     }
 

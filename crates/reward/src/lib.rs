@@ -1,13 +1,13 @@
-//! What an outcome is worth, and how well a policy does: pure functions.
+//! Rewards of outcomes, and metrics of a policy: pure functions.
 //!
 //! - [`Reward`] turns a verdict into a number, with its standard error;
 //! - [`advantage`] turns the rewards of a group into advantages;
-//! - [`sharing`] makes what many samples found worth less to each;
-//! - [`turns`] makes one number, or one for each turn, of what a conversation came to;
+//! - [`sharing`] lowers the reward of a program that many samples found;
+//! - [`turns`] turns the rewards of a conversation into one number, or into one for each turn;
 //! - [`metrics`] holds the numbers that evaluations report.
 //!
-//! This crate does no IO, knows no clock and draws no random numbers. It does
-//! not decide whose fault an outcome was: the verdict says so already.
+//! This crate does no IO, knows no clock and draws no random numbers. The verdict already says who is at fault for an
+//! outcome; this crate does not decide it.
 //!
 //! Invariants, each with a property test:
 //! - a valid result outranks every invalid one;

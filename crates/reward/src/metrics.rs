@@ -1,30 +1,30 @@
 //! Numbers that evaluations report.
 //!
-//! A slice of samples holds one `Option<f64>` per sample that counts: the
-//! speedup S = time of the plain reference / candidate time of a correct one,
-//! none for an incorrect one. Infrastructure failures are left out by the
-//! caller. Samples belong to one problem; means over problems are the caller's,
-//! since they weigh problems and not samples.
+//! A slice of samples holds one `Option<f64>` per sample that counts: the speedup S = time of the plain reference /
+//! time of the candidate for a correct sample, `None` for an incorrect one. The caller leaves out infrastructure
+//! failures. All samples belong to one problem; the caller computes means over problems, since these weigh problems and
+//! not samples.
 
 use std::collections::BTreeSet;
 
-/// What becomes of incorrect samples in an expected maximum. Every report says which one it used.
+/// The treatment of incorrect samples in an expected maximum. Every report names the one it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// They are dropped, as ParEval does.
+    /// Incorrect samples are dropped, as in ParEval.
     Drop,
-    /// They count with a speedup of 0.
+    /// Incorrect samples count with a speedup of 0.
     CountZero,
 }
 
-/// Probability that at least one of `k` samples, drawn without replacement from `n` of which `c` pass, passes: 1 − C(n−c, k)/C(n, k) (Chen et al. 2021).
+/// Probability that at least one of `k` samples, drawn without replacement from `n` of which `c` pass, passes: 1 −
+/// C(n−c, k)/C(n, k) (Chen et al. 2021).
 ///
-/// None if `k` is 0 or above `n`, or `c` above `n`. With "builds" in the place of "passes" it is [`build_at_k`].
+/// `None` if `k` is 0 or above `n`, or `c` above `n`. With "builds" in the place of "passes" this is [`build_at_k`].
 pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     if k == 0 || k > n || c > n {
         return None;
     }
-    // C(n−c, k)/C(n, k) = Π_{i<k} (n−c−i)/(n−i); no binomial ever has to be formed.
+    // C(n−c, k)/C(n, k) = Π_{i<k} (n−c−i)/(n−i), which needs no binomial.
     let none_passes: f64 = (0..k)
         .map(|i| (n - c).saturating_sub(i) as f64 / (n - i) as f64)
         .product();
@@ -36,9 +36,10 @@ pub fn build_at_k(n: usize, built: usize, k: usize) -> Option<f64> {
     pass_at_k(n, built, k)
 }
 
-/// The expected largest speedup of `k` samples drawn without replacement: Σ_j C(j−1, k−1)/C(N, k)·S_j with the slowest first (Nichols et al., equation 10).
+/// The expected largest speedup of `k` samples drawn without replacement: Σ_j C(j−1, k−1)/C(N, k)·S_j with the slowest
+/// first (Nichols et al., equation 10).
 ///
-/// None if fewer than `k` samples are left after `invalid` is applied.
+/// `None` if fewer than `k` samples are left after `invalid` is applied.
 pub fn speedup_n_at_k(samples: &[Option<f64>], k: usize, invalid: Invalid) -> Option<f64> {
     let mut speedups = chosen(samples, invalid);
     let n = speedups.len();
@@ -46,7 +47,8 @@ pub fn speedup_n_at_k(samples: &[Option<f64>], k: usize, invalid: Invalid) -> Op
         return None;
     }
     speedups.sort_by(f64::total_cmp);
-    // The weight of the fastest is C(n−1, k−1)/C(n, k) = k/n; each slower one has (j−k)/(j−1) of the next faster one's.
+    // The weight of the fastest is C(n−1, k−1)/C(n, k) = k/n; the weight of each slower one is (j−k)/(j−1) of the next
+    // faster one's.
     let mut weight = k as f64 / n as f64;
     let mut sum = 0.0;
     for j in (k..=n).rev() {
@@ -69,9 +71,10 @@ pub fn efficiency_n_at_k(
     speedup_n_at_k(samples, k, invalid).map(|s| s / threads as f64)
 }
 
-/// speedup_n@k as ParEval's released code computes it: the *fastest* first, and a binomial with too few to choose from is 1.
+/// speedup_n@k as ParEval's released code computes it: with the *fastest* first, and with a binomial of 1 if there are
+/// too few samples to choose from.
 ///
-/// It is no expected maximum; it is only here so that published tables can be compared with.
+/// The result is no expected maximum; it serves the comparison with published tables only.
 pub fn pareval_compat_speedup(samples: &[Option<f64>], k: usize) -> Option<f64> {
     let mut speedups = chosen(samples, Invalid::Drop);
     let n = speedups.len();
@@ -96,17 +99,19 @@ pub fn pareval_compat_speedup(samples: &[Option<f64>], k: usize) -> Option<f64> 
     )
 }
 
-/// Share of all samples that are correct and strictly faster than `p` times the plain reference. None without samples.
+/// Share of all samples that are correct and strictly faster than `p` times the plain reference. `None` without
+/// samples.
 pub fn fast_p(samples: &[Option<f64>], p: f64) -> Option<f64> {
     share(samples, |s| s.is_some_and(|s| s > p))
 }
 
-/// Share of all samples that are correct but not faster than the plain reference. None without samples.
+/// Share of all samples that are correct but not faster than the plain reference. `None` without samples.
 pub fn slow_share(samples: &[Option<f64>]) -> Option<f64> {
     share(samples, |s| s.is_some_and(|s| s <= 1.0))
 }
 
-/// Geometric mean of the speedups of correct samples. None without correct samples or with a speedup that is not above zero.
+/// Geometric mean of the speedups of correct samples. `None` without correct samples or with a speedup that is not
+/// above zero.
 pub fn geometric_mean_speedup(samples: &[Option<f64>]) -> Option<f64> {
     geometric_mean(samples.iter().flatten().copied())
 }
@@ -116,7 +121,7 @@ pub fn geometric_mean_of_faster(samples: &[Option<f64>]) -> Option<f64> {
     geometric_mean(samples.iter().flatten().copied().filter(|s| *s > 1.0))
 }
 
-/// How many different things there are, e.g. digests of the correct programs among the last samples.
+/// Number of different items, e.g. digests of the correct programs among the last samples.
 pub fn distinct<T: Ord>(items: impl IntoIterator<Item = T>) -> usize {
     items.into_iter().collect::<BTreeSet<T>>().len()
 }

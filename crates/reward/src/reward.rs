@@ -1,4 +1,4 @@
-//! The choice of rewards and what they need to know beside the verdict.
+//! The kinds of rewards, and their inputs besides the verdict.
 
 use flopsmith_protocol::{Measurement, Verdict};
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ladder::{Ladder, no_fields};
 
-/// Nothing real comes near this; it keeps means and squares of rewards finite.
+/// An upper bound far above every real speed; it keeps means and squares of rewards finite.
 const LIMIT: f64 = 1e9;
 
 /// Why a reward's settings cannot be used.
@@ -20,7 +20,7 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
-    /// Two rungs stand the wrong way round.
+    /// Two rungs are in the wrong order.
     #[error(
         "reward rung `{worse}` lies above `{better}`: the ladder goes violation, compile, timeout, runtime, wrong from worst to best"
     )]
@@ -38,11 +38,11 @@ pub enum Error {
     Exponent(f64),
 }
 
-/// What a reward depends on beside the verdict. It has to be the same for all samples of a group.
+/// The inputs of a reward besides the verdict. All samples of a group must have the same context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Context {
-    /// The machine's measured floating-point peak with all the cores that timing may use, in GFLOPS.
-    /// Without it, the measurement's own share of the peak at its own thread count stands in.
+    /// The machine's measured floating-point peak with all the cores that timing may use, in GFLOPS. If it is missing,
+    /// the measurement's own share of the peak at its own thread count is used.
     pub peak_gflops: Option<f64>,
     /// The best verified speed of the task's stage before this step, in GFLOPS.
     pub stage_best_gflops: Option<f64>,
@@ -83,7 +83,7 @@ impl Default for Reward {
 }
 
 impl Reward {
-    /// Are these settings usable? Only settings that are keep the invariants of this crate.
+    /// Checks that the settings are usable. The invariants of this crate hold only for usable settings.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Reward::Ladder(ladder) => ladder.check(),
@@ -95,10 +95,9 @@ impl Reward {
         }
     }
 
-    /// The reward of a verdict; none for what the candidate is not to blame for.
+    /// The reward of a verdict; `None` for an outcome that is not the candidate's fault.
     ///
-    /// A measurement that is no positive finite number can only come from a
-    /// broken timer and has no reward either.
+    /// A measurement that is no positive finite number can only come from a broken timer and gets no reward either.
     pub fn reward(&self, verdict: &Verdict, ctx: &Context) -> Option<f64> {
         match verdict {
             Verdict::Measured { measurement } => {
@@ -113,11 +112,11 @@ impl Reward {
         }
     }
 
-    /// Standard error of [`Reward::reward`] that comes from the measurement, by the delta method: |dR / d ln S| · se(ln S).
+    /// Standard error of [`Reward::reward`] due to the measurement, by the delta method: |dR / d ln S| · se(ln S).
     ///
-    /// GFLOPS are taken to be as uncertain as the ratio, since the timer states
-    /// the error of the ratio only. A failure has no measurement error, so its
-    /// is 0. An unknown error counts as a factor of e. None where there is no reward.
+    /// The error of GFLOPS is taken to equal that of the ratio, since the timer states only the latter. A failure has
+    /// no measurement error: its standard error is 0. An unknown error counts as a factor of e. `None` if there is no
+    /// reward.
     pub fn reward_se(&self, verdict: &Verdict, ctx: &Context) -> Option<f64> {
         match verdict {
             Verdict::Measured { measurement: m } => usable(m).then(|| {
@@ -137,7 +136,7 @@ impl Reward {
     fn success(&self, m: &Measurement, ctx: &Context) -> (f64, f64) {
         let (value, slope) = match self {
             Reward::Ladder(ladder) => ladder.success(m, ctx),
-            // The floor keeps the slowest program apart from a failure where S − 1 rounds to −1.
+            // The floor keeps the slowest program above a failure when S − 1 rounds to −1.
             Reward::RuntimeRatio => ((m.ratio - 1.0).max(-1.0 + 1e-9), m.ratio),
             Reward::Logistic(Logistic { a }) => {
                 let share = (1.0 / (1.0 + m.ratio.powf(-a))).max(f64::MIN_POSITIVE);
@@ -148,7 +147,7 @@ impl Reward {
     }
 }
 
-/// Could a working timer have said this?
+/// True if a working timer could give this measurement.
 fn usable(m: &Measurement) -> bool {
     positive(m.gflops).is_some() && positive(m.ratio).is_some()
 }

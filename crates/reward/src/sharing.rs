@@ -1,15 +1,19 @@
-//! Fitness sharing (Goldberg & Richardson, 1987): what many found is worth less to each of them.
+//! Fitness sharing (Goldberg & Richardson, 1987): a program that many samples found gives each of them a smaller
+//! reward.
 //!
-//! A policy that is rewarded for speed alone ends at one program. Where m samples of a step answer the same prompt with the same
-//! program, each keeps its reward times m^-α: another program then pays even when it is somewhat slower, and the
-//! distribution comes to rest over many good programs instead of on the best. Failures are not shared; theirs would rise by it.
+//! A policy that is rewarded for speed alone converges to one program. If m samples of a step answer the same prompt
+//! with the same program, each keeps its reward times m^-α. A different program then pays even if it is somewhat
+//! slower, and the distribution settles on many good programs instead of the best one. The rewards of failures are not
+//! shared: they are negative, and the factor would raise them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Shares the rewards above 0 among samples of one niche: `r · m^-strength`, with m the samples that have the same key and a reward.
+/// Shares the rewards above 0 among samples of one niche: `r · m^-strength`, with m the samples that have the same key
+/// and a reward above 0.
 ///
-/// `strength` 0 changes nothing, 1 divides the reward among them. Measurement errors of the rewards scale alike. Rewards up to 0, and what is no reward, stay.
+/// `strength` 0 changes nothing, and 1 divides the reward among the samples. The measurement error of each reward is
+/// scaled alike. Missing rewards and rewards up to 0 stay.
 pub fn share<K: Hash + Eq>(samples: &mut [(K, Option<f64>, f64)], strength: f64) {
     if strength <= 0.0 {
         return;

@@ -1,8 +1,8 @@
-//! The archive as a run's outcomes show it.
+//! The archive, rebuilt from the outcomes of a run.
 //!
-//! It follows the rule of the archive itself: a program counts once its
-//! measurement was repeated, with the speed of the second one. The first made
-//! it stand out *because* it was high, so it is too high on average.
+//! This module follows the archive's own rule: a program counts once its measurement was repeated, with the speed of
+//! the second measurement. The first measurement made the program stand out *because* the speed was high, so the first
+//! speed is biased upwards.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,9 +13,9 @@ use flopsmith_report::{ArchiveStats, CellRow};
 /// Technique sets with a verified program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coverage {
-    /// A measurement of one of its programs was repeated.
+    /// A measurement of at least one of the set's programs was repeated.
     pub confirmed: u64,
-    /// Its programs were measured once only.
+    /// The set's programs were measured only once.
     pub unconfirmed: u64,
 }
 
@@ -23,7 +23,7 @@ fn repeats(outcome: &Outcome) -> bool {
     outcome.candidate.purpose == Purpose::Certify
 }
 
-/// Programs whose measurement was repeated, each by its second measurement and with its technique set.
+/// Programs whose measurement was repeated, each with its technique set and its second measurement.
 fn confirmed(outcomes: &[Outcome]) -> Vec<(TechniqueSet, Elite)> {
     let firsts: HashMap<&CandidateId, &Outcome> = outcomes
         .iter()
@@ -34,7 +34,8 @@ fn confirmed(outcomes: &[Outcome]) -> Vec<(TechniqueSet, Elite)> {
         .iter()
         .filter(|o| repeats(o))
         .filter_map(|again| {
-            // What was only looked up is no second measurement, and what did not converge confirms nothing.
+            // A verdict from the cache is no second measurement, and a measurement that did not converge confirms
+            // nothing.
             let measurement = again.verdict.measurement();
             let measurement = measurement.filter(|m| !m.reused && m.converged())?;
             let first: &Outcome = firsts.get(again.candidate.remeasures.as_ref()?)?;
@@ -44,7 +45,7 @@ fn confirmed(outcomes: &[Outcome]) -> Vec<(TechniqueSet, Elite)> {
         .collect()
 }
 
-/// The fastest first measurement of each technique set; without programs that failed when they were measured again.
+/// The fastest first measurement of each technique set, without programs that failed their second measurement.
 fn measured_once(outcomes: &[Outcome]) -> BTreeMap<TechniqueSet, (&Outcome, &Measurement)> {
     let refuted: HashSet<&str> = outcomes
         .iter()
@@ -99,13 +100,14 @@ pub fn archive(outcomes: &[Outcome], pool: TechniqueSet) -> Option<Archive> {
         archive.count(techniques, &outcome.candidate.run, counts);
     }
     for (techniques, elite) in confirmed(outcomes) {
-        // Gain and floor only say what is worth a second measurement; these have had theirs.
+        // Gain and floor only decide which programs deserve a second measurement; these programs already have one.
         archive.insert(techniques, elite, 0.0, 0.0);
     }
     Some(archive)
 }
 
-/// The cells of `archive` as the report shows them: sets without a confirmed program show what was measured once, apart.
+/// The cells of `archive` for the report. A set without a confirmed program shows its single measurement in separate
+/// columns.
 pub fn rows(archive: &Archive, outcomes: &[Outcome]) -> Vec<CellRow> {
     let once = measured_once(outcomes);
     let by_id: HashMap<&CandidateId, &Outcome> =
@@ -141,7 +143,7 @@ pub fn rows(archive: &Archive, outcomes: &[Outcome]) -> Vec<CellRow> {
         .collect()
 }
 
-/// The archive in numbers.
+/// The statistics of the archive.
 pub fn stats(archive: &Archive) -> ArchiveStats {
     let stats = archive.stats();
     ArchiveStats {

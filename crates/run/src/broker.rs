@@ -1,17 +1,18 @@
-//! How a command reaches the broker of a cluster, and proves who it is there.
+//! Connection options and credentials of a command for the broker of a cluster.
 
 use std::path::PathBuf;
 
 use flopsmith_bus::{Auth, Options, Tls};
 
-/// What proves who one is, in files: addresses can be read by others in the list of processes.
+/// Environment variables that name files with credentials. An address could not hold them: other users can read it in
+/// the process list.
 const CREDENTIALS: &str = "FLOPSMITH_NATS_CREDENTIALS";
 const NKEY: &str = "FLOPSMITH_NATS_NKEY";
 const CA: &str = "FLOPSMITH_NATS_CA";
 const CERTIFICATE: &str = "FLOPSMITH_NATS_CERTIFICATE";
 const KEY: &str = "FLOPSMITH_NATS_KEY";
 
-/// The broker at `url`, with what the environment says of keys and certificates.
+/// Options for the broker at `url`, with the keys and certificates that the environment names.
 pub fn options(url: &str) -> Options {
     told(url, |name| {
         std::env::var_os(name)
@@ -22,7 +23,7 @@ pub fn options(url: &str) -> Options {
 
 fn told(url: &str, file: impl Fn(&str) -> Option<PathBuf>) -> Options {
     let mut options = Options::new(url);
-    // What the address itself says is meant for this one.
+    // Credentials in the address take precedence over the environment.
     if options.auth == Auth::None {
         options.auth = match (file(NKEY), file(CREDENTIALS)) {
             (Some(path), _) => Auth::NKey(path),

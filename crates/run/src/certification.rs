@@ -1,5 +1,5 @@
-//! Measurements before and after a run, outside its loop: the fastest program tried of the starter's corpus, and the fastest
-//! programs of the run once more.
+//! Measurements before and after a run, outside its loop: of the fastest program tried of the starter's corpus, and a
+//! second one of the fastest programs of the run.
 
 use std::time::Duration;
 
@@ -19,16 +19,17 @@ use crate::idle_wait::{self, Patience};
 use crate::summary::{Certified, Facts};
 use crate::{paths, record};
 
-/// How often a measurement is tried whose failure is not the program's fault.
+/// Number of attempts at a measurement whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
 /// The record of the fastest program tried of the starter's corpus.
 const CORPUS_BEST: &str = "corpus_best";
 
-/// Compiles, verifies and measures the fastest programs of a finished run once more, now that nothing else is to be done;
-/// with the same timer, so that they can be divided by each other, what they are compared with. False where it was
-/// stopped before it came to an end; then, and after an error, the run stays as it was and can be concluded later.
+/// Compiles, verifies and measures the fastest programs of a finished run once more, on a machine that has nothing else
+/// to do. The corpus program they are compared with is measured by the same timer, so that the speeds can be divided by
+/// each other. False if the measurements were stopped before their end; then, and after an error, the run stays as it
+/// was and can be concluded later.
 ///
-/// What the numbers rest on is written before them: a record for each program, and this timer's attestation.
+/// The evidence is written before the numbers: a record for each program, and this timer's attestation.
 pub fn conclude(
     evaluator: &Evaluator,
     settings: &Settings,
@@ -42,7 +43,7 @@ pub fn conclude(
     if !finalists.is_empty() {
         say("finishing: measuring the fastest programs once more…");
         let last = measure(evaluator, settings, folder, &finalists, wait, stopped);
-        // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
+        // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         if stopped.is_cancelled() {
             return Ok(false);
         }
@@ -73,7 +74,7 @@ pub fn conclude(
     Ok(true)
 }
 
-/// What was measured after the end.
+/// The measurements after the end.
 struct Last<'a> {
     judged: Judged<'a>,
     shown: Shown,
@@ -91,7 +92,8 @@ fn measure<'a>(
     let mut verifier = evaluator.verifier(settings.threads)?;
     go_on(stopped)?;
     let mut patience = Patience::new(wait);
-    // A timer measures peak and reference as soon as it is made, and every ratio rests on them.
+    // A timer measures peak and reference as soon as it is made, and every ratio is based on them. So the wait comes
+    // first.
     let cores = cores_to_watch(settings.threads);
     let before = patience.wait(|| idle_wait::used(&cores), stopped).go_on()?;
     let mut timer = evaluator.timer(settings.threads)?;
@@ -126,16 +128,16 @@ fn measure<'a>(
     })
 }
 
-/// An error once somebody has asked to stop, which whoever measures looks at between measurements.
+/// Returns an error once a stop was requested; measurements call it in between.
 pub fn go_on(stopped: &CancellationToken) -> Result<()> {
     anyhow::ensure!(!stopped.is_cancelled(), "stopped");
     Ok(())
 }
 
-/// What became of the finalists.
+/// The results of the finalists.
 struct Judged<'a> {
     measured: Vec<(&'a Outcome, Evaluated)>,
-    /// Verified in the run, and now refused by their own fault.
+    /// Programs that were verified in the run and are now refused by their own fault.
     refused: Vec<CandidateId>,
 }
 
@@ -167,7 +169,7 @@ fn judge<'a>(
     Ok(judged)
 }
 
-/// A verdict about the program itself, or an error where there is none.
+/// Evaluates a program until there is a verdict about the program itself; an error if there is none after all attempts.
 fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Result<Evaluated>) -> Result<Evaluated> {
     let mut words = String::new();
     for _ in 0..ATTEMPTS {
@@ -185,7 +187,7 @@ fn tried(source: &str, mut evaluate: impl FnMut(&str) -> Result<Evaluated>) -> R
     anyhow::bail!(words)
 }
 
-/// What this timer says of its machine, and OpenBLAS measured beside it.
+/// The machine's facts by this timer, with a measurement of OpenBLAS.
 fn attested(
     evaluator: &Evaluator,
     settings: &Settings,
@@ -200,8 +202,8 @@ fn attested(
     ))
 }
 
-/// The fastest program tried of the starter's corpus, measured on this machine; the record of it goes into the run's folder.
-/// None where there is none, or where it could not be measured, which is said.
+/// Measures the fastest program tried of the starter's corpus on this machine, and writes its record into the run's
+/// folder. `None` if there is no such program, or, after a warning, if the measurement failed.
 pub fn corpus_best(
     evaluator: &Evaluator,
     settings: &Settings,
@@ -222,7 +224,7 @@ pub fn corpus_best(
         });
     match measured {
         Ok(gflops) => gflops,
-        // A number that rests on nothing is none.
+        // A number without a record is not reported.
         Err(error) => {
             say(&format!("warning: {error:#}"));
             None
@@ -239,11 +241,11 @@ fn shown_source(settings: &Settings) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// That program and what became of it.
+/// The fastest program tried of the starter's corpus and its evaluation, if there is such a program.
 struct Shown(Option<(String, Evaluated)>);
 
 impl Shown {
-    /// A program that came with a model is verified like any other before it is timed.
+    /// Evaluates the program. A program that came with a model is verified like any other before it is timed.
     fn measured(
         settings: &Settings,
         evaluate: impl FnMut(&str) -> Result<Evaluated>,
@@ -262,7 +264,7 @@ impl Shown {
         Ok(Self(Some((source, done))))
     }
 
-    /// Writes its record in the place of an earlier one; its speed.
+    /// Writes the program's record in place of an earlier one, and returns the program's speed.
     fn keep(&self, folder: &Folder, attestation_json: &str) -> Result<Option<f64>> {
         let measured = self
             .0
@@ -398,7 +400,7 @@ mod tests {
         assert_eq!(waits, 1);
     }
 
-    /// With the real compiler, jail and timer.
+    /// The test uses the real compiler, jail and timer.
     #[test]
     fn the_best_program_of_a_corpus_is_verified_before_it_is_timed() {
         let place = tempfile::tempdir().unwrap();

@@ -1,8 +1,7 @@
-//! What a run is measured by stays the same for the whole run.
+//! Keeps the comparability key of a run the same for the whole run.
 //!
-//! Elites, rewards and reused outcomes of all sittings stand beside each other.
-//! After an edit of the problem, with another compiler or with another
-//! Flopsmith they would not be comparable, and nothing in them would tell.
+//! Elites, rewards and reused outcomes of all sessions are compared with each other. After an edit of the problem, with
+//! another compiler or with another Flopsmith they would not be comparable, and nothing in them would show that.
 
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use crate::console::usage;
 /// The file in a run's folder.
 const FILE: &str = "comparability.json";
 
-/// Notes by what a new run is measured; refuses to go on with a run that was measured by something else.
+/// Notes the comparability key of a new run, and refuses to resume a run whose key differs.
 pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<()> {
     hold(
         folder,
@@ -25,17 +24,17 @@ pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<(
     )
 }
 
-/// The same for a run whose programs are evaluated elsewhere, by compilers of which nothing is known here.
+/// Like [`keep`], for a run whose programs workers evaluate; the workers' compilers are unknown here.
 pub fn keep_for_workers(folder: &Path, problem: &Problem) -> Result<()> {
     hold(folder, &ComparabilityKey::of(problem, &workers_toolchain()))
 }
 
-/// In the place of the toolchain of a run that builds nothing itself.
+/// Stands for the toolchain of a run that builds nothing itself.
 pub fn workers_toolchain() -> Digest {
     Digest::of(b"the workers' own compilers")
 }
 
-/// Was a run measured by this definition of its problem? That is taken for granted where nobody noted it.
+/// True if a run used this definition of its problem, or if its comparability key is missing.
 pub fn is_of(folder: &Path, problem: &Problem) -> bool {
     let then: Option<ComparabilityKey> = std::fs::read(folder.join(FILE))
         .ok()

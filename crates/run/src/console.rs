@@ -1,9 +1,9 @@
-//! What commands say: data on stdout, lines for people on stderr, and errors of the user's making.
+//! Output of commands: data on stdout, messages on stderr; and errors that the user can correct.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
-/// An error of the user's making.
+/// An error that the user can correct.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -20,32 +20,32 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(text.into()))
 }
 
-/// That the broker refused `subject` to this process, and what to do about it.
+/// The message that the broker refused `subject` to this process's key, and the remedy.
 pub fn not_allowed(subject: &str) -> String {
     format!(
         "the broker does not let this key use `{subject}`: take the key of another holder, or make one by `flopsmith cluster key --roles ROLE,… --class CLASS` (for a key of the same roles and class also where this Flopsmith is newer than the key)"
     )
 }
 
-/// What first kept data from being written.
+/// The first error of writing data to stdout.
 static UNWRITTEN: OnceLock<String> = OnceLock::new();
 
-/// What kept data from being written to stdout, if anything did.
+/// The first error of writing data to stdout, if there was one.
 pub fn unwritten() -> Option<&'static str> {
     UNWRITTEN.get().map(String::as_str)
 }
 
-/// Writes a line for people; there is nobody to tell where that fails.
+/// Writes a message line; a write error is ignored, as there is no other place to report it.
 pub fn write(mut to: impl io::Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
 
-/// A line of data for stdout. A reader that has gone away is no error; what else goes wrong is told by [`ended`].
+/// Writes a line of data to stdout. A closed pipe is no error; other errors are kept for [`unwritten`].
 pub fn data(line: &str) {
     piece(&format!("{line}\n"));
 }
 
-/// Data for stdout that goes on.
+/// Writes data to stdout without ending the line; errors as for [`data`].
 pub fn piece(text: &str) {
     let mut stdout = io::stdout().lock();
     let written = stdout
@@ -58,7 +58,7 @@ pub fn piece(text: &str) {
     }
 }
 
-/// A line for people, on stderr.
+/// Writes a message line to stderr.
 pub fn say(line: &str) {
     write(io::stderr(), line);
 }

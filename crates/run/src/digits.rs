@@ -1,15 +1,15 @@
-//! Numbers for people: as many digits as mean something.
+//! Numbers for people, rounded to their significant digits.
 
 use flopsmith_protocol::Interval;
 pub use flopsmith_report::share;
 
-/// So many of something: `1 step`, `2 steps`.
+/// A number and its noun: `1 step`, `2 steps`.
 pub fn counted(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {one}{plural}")
 }
 
-/// A number with four significant digits: no speed measured here is known better than to a thousandth.
+/// A number with four significant digits: no speed is measured more precisely than to one part in a thousand.
 pub fn four(value: f64) -> String {
     significant(value, 4)
 }
@@ -19,7 +19,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 3))
 }
 
-/// The ends of an interval, however wide it is; `unknown` where it has none.
+/// The ends of an interval, however wide it is; `unknown` if an end is not finite.
 pub fn between(interval: &Interval) -> String {
     if !interval.low.is_finite() || !interval.high.is_finite() {
         return "unknown".into();
@@ -38,7 +38,7 @@ pub fn time(seconds: f64) -> String {
     format!("{} {unit}", four(value))
 }
 
-/// How far an interval reaches to either side of a number, as a share of it.
+/// Half the width of an interval as a percentage of `value`.
 pub fn give_or_take(value: f64, interval: &Interval) -> String {
     let half = (interval.high - interval.low) / 2.0 / value;
     if half > 1.0 {
@@ -47,7 +47,7 @@ pub fn give_or_take(value: f64, interval: &Interval) -> String {
     format!("±{} %", significant(100.0 * half, 2))
 }
 
-/// A number with so many significant digits, and never fewer than stand before its point.
+/// A number with `digits` significant digits; digits before the decimal point are never cut.
 pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "–".into();
@@ -65,7 +65,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     };
     let first = places(value);
     let rounded: f64 = format!("{value:.first$}").parse().unwrap_or(value);
-    // Rounded it may have a digit more before the point: 9.9996 is 10.00.
+    // Rounding may add a digit before the point: 9.9996 is 10.00.
     let places = places(rounded);
     format!("{value:.places$}")
 }

@@ -1,4 +1,4 @@
-//! The evaluation pipeline of this process: with its jail and the harness beside the binary.
+//! The evaluation pipeline of this process, with its jail and the harness next to the binary.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use flopsmith_problem::Problem;
 
 use crate::{jail, paths};
 
-/// Finds compiler, jail and harness; says what to try where one is missing.
+/// Finds compiler, jail and harness; the error for a missing one names a remedy.
 pub fn open(problem: Arc<Problem>, compiler: &str, allow_weaker_jail: bool) -> Result<Evaluator> {
-    // Before the jail: it is the user's to mend.
+    // The compiler is checked before the jail: a wrong compiler is an error that the user can correct.
     is_compiler(compiler)?;
     let sandbox = Arc::new(jail::open(allow_weaker_jail)?);
     let evaluator = Evaluator::new(problem, compiler, sandbox, paths::harness()?)?;
     Ok(evaluator)
 }
 
-/// Has this machine the cores that a run asks for? Where workers evaluate, it need not.
+/// Checks that this machine has the cores that a run asks for, unless workers evaluate its programs.
 pub fn has_cores_of(settings: &Settings) -> Result<()> {
     if !settings.evaluate.workers {
         has_cores(settings.threads)?;

@@ -1,6 +1,6 @@
 //! Exit codes with a meaning.
 
-/// It worked.
+/// Success.
 pub const OK: u8 = 0;
 /// The candidate's fault.
 pub const CANDIDATE: u8 = 1;

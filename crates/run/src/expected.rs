@@ -1,9 +1,9 @@
-//! How long a run will take in all, said before it begins: its budget is not the whole of it.
+//! The expected total time of a run, printed before the run begins: the budget is only a part of it.
 
 use flopsmith_actors::course::Job;
 use flopsmith_actors::settings::Settings;
 
-/// A time from the least to the most, seconds.
+/// The least and the greatest time, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Range(f64, f64);
 
@@ -25,15 +25,15 @@ impl Range {
     }
 }
 
-/// Peak, reference and OpenBLAS on an otherwise quiet machine.
+/// Measuring peak, reference and OpenBLAS on an otherwise quiet machine.
 const MACHINE: Range = Range(10.0, 25.0);
-/// What comes before the first of the last measurements: the machine once more, and a longer look at the reference.
+/// The steps before the first of the last measurements: the machine is measured again, and the reference longer.
 const ONCE_MORE: Range = Range(10.0, 25.0);
 /// Certifying one program: it is built at five places, verified in full and timed at each.
 const CERTIFY: Range = Range(10.0, 30.0);
 
-/// What a run is expected to take that has `done` so many seconds of its budget before, by its parts. None where others do the measuring,
-/// at a pace that nobody here knows, and where a run is repeated without measuring.
+/// The expected time of a run by its parts, as text; `done` seconds of its budget are spent already. `None` if workers
+/// evaluate, whose speed is unknown here, and if a run is repeated without measurements.
 pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
     if settings.evaluate.workers || settings.evaluate.replays() {
         return None;
@@ -49,7 +49,7 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         0 => Range(0.0, 0.0),
         some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
     };
-    // Fewer steps than the budget has time for end it before.
+    // The run may reach `max_steps` before its budget is spent.
     let up_to = if settings.max_steps > 0 {
         "at most "
     } else {
@@ -76,7 +76,7 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
     Some(text)
 }
 
-/// In words, as exact as an estimate can be.
+/// A time as text, rounded to the precision of an estimate.
 fn time(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),

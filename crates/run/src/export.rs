@@ -14,14 +14,14 @@ use crate::folder::Folder;
 /// The folder's name inside a run's folder.
 pub const MODEL: &str = "model";
 const WEIGHTS: &str = "model.safetensors";
-/// Of an adapter, as PEFT names them.
+/// The files of an adapter, as PEFT names them.
 const ADAPTER: &str = "adapter_model.safetensors";
 const ADAPTER_CONFIG: &str = "adapter_config.json";
-/// What a learner's checkpoint calls the adapter that it trains.
+/// The adapter's file name in a learner's checkpoint.
 const TRAINED_ADAPTER: &str = "adapter.safetensors";
 
-/// Writes the newest trained weights of a run, with everything else of the model it began with, to `RUN/model`.
-/// None where nothing was trained.
+/// Writes the newest trained weights of a run to `RUN/model`, with all other files of the model that training began
+/// with. `None` if nothing was trained.
 ///
 /// # Errors
 /// When the store cannot be read or the folder cannot be written.
@@ -52,7 +52,8 @@ pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result
 /// When the folder cannot be read or the store cannot be written.
 pub async fn bundle(model: &Path, store: &Store) -> Result<Vec<ModelFile>> {
     let unreadable = || format!("cannot read the model in {}", model.display());
-    // An adapter lies in one folder there with the model that it belongs to; its own files win.
+    // In the store, an adapter shares one folder with the base model that it belongs to; of two files of one name the
+    // adapter's is taken.
     let mut paths = BTreeMap::new();
     for folder in [base(model), model.to_owned()] {
         for entry in std::fs::read_dir(folder).with_context(unreadable)? {
@@ -75,7 +76,7 @@ pub async fn bundle(model: &Path, store: &Store) -> Result<Vec<ModelFile>> {
 /// Writes a model of the store into a folder.
 ///
 /// # Errors
-/// When a file is missing or damaged, or has a name that would lie elsewhere.
+/// If a file is missing or damaged, or has a name that would place it outside the folder.
 pub async fn unbundle(files: &[ModelFile], store: &Store, folder: &Path) -> Result<()> {
     for ModelFile { name, content } in files {
         anyhow::ensure!(
@@ -89,12 +90,13 @@ pub async fn unbundle(files: &[ModelFile], store: &Store, folder: &Path) -> Resu
     Ok(())
 }
 
-/// Is there a whole model in this folder?
+/// True if the folder holds a whole model or an adapter.
 pub fn is_whole(model: &Path) -> bool {
     model.join(WEIGHTS).is_file() || model.join(ADAPTER).is_file()
 }
 
-/// The folder of the model that an adapter's folder belongs to; any other folder itself. What is wrong with it says whoever opens the model.
+/// The folder of the base model of an adapter's folder; the folder itself for anything else. Errors of the adapter's
+/// files are reported when the model is opened.
 pub fn base(model: &Path) -> PathBuf {
     let own = || model.to_owned();
     if model.join("config.json").exists() {
@@ -115,7 +117,8 @@ pub fn base(model: &Path) -> PathBuf {
     .unwrap_or_else(own)
 }
 
-/// Writes a folder that PEFT opens, with the tokenizer beside the adapter. It names the model that it belongs to.
+/// Writes a folder that PEFT opens, with the tokenizer next to the adapter. The adapter's configuration names the base
+/// model.
 fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
     let mut config = adapter_config(weights)?;
     let base = base(origin);
@@ -126,7 +129,7 @@ fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Resul
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
         let text = name.to_string_lossy();
-        // `config.json` would make a whole model of it.
+        // With a `config.json` the folder would count as a whole model.
         let describes = [
             "config.json",
             "model.safetensors.index.json",
@@ -141,7 +144,8 @@ fn write_adapter(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Resul
     place(target, ADAPTER, weights)
 }
 
-/// The header of a safetensors file: it begins with the header's length in eight bytes, and the header is JSON.
+/// The header of a safetensors file. The file begins with the length of the header in eight bytes, and the header is
+/// JSON.
 fn header_of(weights: &[u8]) -> std::io::Result<serde_json::Value> {
     let broken = || std::io::Error::other("the checkpoint's weights are no safetensors file");
     let (length, rest) = weights.split_first_chunk().ok_or_else(broken)?;
@@ -150,7 +154,7 @@ fn header_of(weights: &[u8]) -> std::io::Result<serde_json::Value> {
     serde_json::from_slice(header).map_err(std::io::Error::other)
 }
 
-/// What the metadata of an adapter's file say it is, in PEFT's words.
+/// The adapter's PEFT configuration, from the metadata of its safetensors file.
 fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
     let broken = || std::io::Error::other("the checkpoint's adapter does not say what it is");
     let header = header_of(weights)?;
@@ -163,14 +167,14 @@ fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
     }
 }
 
-/// The weights are renamed into their place last: a folder that has them is whole.
+/// Writes a whole model. The weights are renamed into place last, so a folder that has them is complete.
 fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
     std::fs::create_dir_all(target)?;
     for entry in std::fs::read_dir(origin)? {
         let entry = entry?;
         let name = entry.file_name();
         let text = name.to_string_lossy();
-        // Shards and their index are what the new weights replace.
+        // Old weights, shards and their index are not copied: the new weights replace them.
         if entry.path().is_file() && !is_of_weights(&text) && is_of_the_model(&text) {
             std::fs::copy(entry.path(), target.join(&name))?;
         }
@@ -179,7 +183,7 @@ fn write(origin: &Path, target: &Path, weights: &[u8]) -> std::io::Result<()> {
     place(target, WEIGHTS, weights)
 }
 
-/// What the weights are held in, by transformers' name; a safetensors file's header says it of each tensor.
+/// The element type of the weights by transformers' name; a safetensors header names the type of each tensor.
 fn dtype_of(header: &serde_json::Value) -> Option<&'static str> {
     let mut tensors = header.as_object()?.iter();
     let (_, first) = tensors.find(|(name, _)| *name != "__metadata__")?;
@@ -192,8 +196,9 @@ fn dtype_of(header: &serde_json::Value) -> Option<&'static str> {
     }
 }
 
-/// The model that training began with may have been held in less: whoever goes by its word would round what was learned. And a head that was
-/// trained is none that is tied to the embedding, whatever was said before.
+/// Corrects `config.json` for the trained weights. The model that training began with may have had a narrower type, and
+/// a reader that goes by the old type would round the trained weights. A trained output head is no longer tied to the
+/// embedding.
 fn describe(config: &Path, weights: &[u8]) -> std::io::Result<()> {
     let Ok(header) = header_of(weights) else {
         return Ok(());
@@ -204,7 +209,7 @@ fn describe(config: &Path, weights: &[u8]) -> std::io::Result<()> {
     let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_str(&text) else {
         return Ok(());
     };
-    // The older and the newer name of the same field.
+    // The old and the new name of the same field.
     for name in ["torch_dtype", "dtype"] {
         if let (Some(dtype), Some(field)) = (dtype_of(&header), fields.get_mut(name)) {
             *field = dtype.into();
@@ -227,13 +232,13 @@ fn place(target: &Path, name: &str, weights: &[u8]) -> std::io::Result<()> {
     std::fs::rename(part, target.join(name))
 }
 
-/// Weights, their shards, and what says which is where.
+/// True for weights, their shards and the shards' index.
 pub fn is_of_weights(name: &str) -> bool {
     name.contains(".safetensors") || name.ends_with(".bin")
 }
 
-/// What describes the model; not how it was made, which is no longer true of it. The fastest program tried of the starter's
-/// corpus still is that.
+/// True for the files that describe the model. `evaluation.json` is left out, since it is about the model before
+/// training. `corpus_best.c` is kept: it still is the fastest program tried of the starter's corpus.
 fn is_of_the_model(name: &str) -> bool {
     let kind = Path::new(name).extension().and_then(|e| e.to_str());
     matches!(kind, Some("json" | "txt" | "model" | "jinja")) && name != "evaluation.json"
@@ -279,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A safetensors file without tensors, which says that it is an adapter.
+    /// A safetensors file without tensors whose metadata describe an adapter.
     fn adapter() -> Vec<u8> {
         let peft =
             serde_json::json!({ "peft_type": "LORA", "r": 4, "base_model_name_or_path": "" });
@@ -345,14 +350,14 @@ mod tests {
         assert!(target.join("tokenizer.json").exists());
         assert!(!target.join("config.json").exists());
         assert!(!target.join("model.safetensors").exists());
-        // Trained further, it goes on naming the model and not the adapter before.
+        // After further training the adapter still names the base model, and not the earlier adapter.
         let later = place.path().join("later");
         write_adapter(&target, &later, &adapter()).unwrap();
         let text = std::fs::read_to_string(later.join(ADAPTER_CONFIG)).unwrap();
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
         let named = Path::new(config["base_model_name_or_path"].as_str().unwrap());
         assert_eq!(named, origin.canonicalize().unwrap());
-        // A node of a cluster gets both in one folder.
+        // A node of a cluster gets base model and adapter in one folder.
         let store = Store::open(place.path().join("store").to_str().unwrap()).unwrap();
         let files = bundle(&target, &store).await.unwrap();
         let names: Vec<&str> = files.iter().map(|f| f.name.as_str()).collect();
@@ -389,7 +394,7 @@ mod tests {
             std::fs::write(origin.join(name), name).unwrap();
         }
         assert!(!is_whole(&target));
-        // Twice, as after a run that was stopped and resumed.
+        // The export runs twice, as after a run that was stopped and resumed.
         write(&origin, &target, b"first").unwrap();
         write(&origin, &target, b"weights").unwrap();
         assert!(is_whole(&target));

@@ -1,4 +1,4 @@
-//! The folder of a run: it is made, found, locked, and holds what is known of the run.
+//! The folder of a run: makes, finds and locks it, and keeps the run's settings and facts in it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -22,7 +22,7 @@ const CONFIG: &str = "config.toml";
 /// Longest name of a new run. Ids of tasks and programs begin with it, and they have a limit as well.
 const LONGEST_NAME: usize = 80;
 
-/// A run's folder and what is known of it.
+/// The locked folder of a run.
 pub struct Folder {
     /// The folder.
     pub path: PathBuf,
@@ -30,11 +30,11 @@ pub struct Folder {
     pub id: RunId,
     /// Held while a process works on the run.
     _lock: File,
-    /// Made just now, and nothing was done in it yet.
+    /// The folder was just made, and the run has not begun.
     blank: Cell<bool>,
 }
 
-/// How long a lock is tried that somebody may have for a moment only.
+/// Pause between attempts to take a lock that another process may hold for a moment only.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 10;
 
@@ -57,7 +57,7 @@ impl Folder {
             let path = runs.join(&id);
             match std::fs::create_dir(&path) {
                 Ok(()) => {
-                    // The bus's address may hold what proves who one is.
+                    // The broker's address in the settings may contain credentials.
                     File::options()
                         .write(true)
                         .create_new(true)
@@ -67,7 +67,7 @@ impl Folder {
                         .with_context(|| format!("cannot write into {}", path.display()))?;
                     let folder = Self::open(&path)?;
                     folder.blank.set(true);
-                    // Known from the first moment: a training run must never be gone on with as a search.
+                    // The job is written at once, so that a training run is never resumed as a search.
                     folder.write_facts(&Facts {
                         job: job_name(job).into(),
                         ..Facts::default()
@@ -84,9 +84,9 @@ impl Folder {
         )))
     }
 
-    /// Does a process work on the run in this folder?
+    /// True if a process works on the run in this folder.
     pub fn is_at_work(path: &Path) -> bool {
-        // Opened for reading only: who looks on changes nothing.
+        // The lock file is opened for reading only, so that this check changes nothing in the folder.
         File::open(path.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err())
     }
 
@@ -99,7 +99,7 @@ impl Folder {
         let id = RunId::new(name).map_err(|e| usage(e.to_string()))?;
         let lock_path = path.join("lock");
         let lock = File::create(&lock_path).map_err(|e| unwritable(&lock_path, e))?;
-        // Whoever looks whether somebody is at work has it for a moment.
+        // [`Folder::is_at_work`] holds the lock for a moment in another process.
         let mut locked = lock.try_lock();
         for _ in 0..LOOKS {
             if locked.is_ok() {
@@ -122,12 +122,12 @@ impl Folder {
         })
     }
 
-    /// The run has begun: there is something to go on with from now on.
+    /// Marks the run as begun. From now on there is something to resume.
     pub fn begun(&self) {
         self.blank.set(false);
     }
 
-    /// Removes the folder of a run that was to be new and could not be begun: there is nothing to go on with.
+    /// Removes the folder of a new run that could not be begun, as there is nothing to resume.
     pub fn discard_unless_begun(&self) {
         if self.blank.replace(false)
             && let Err(error) = std::fs::remove_dir_all(&self.path)
@@ -136,7 +136,7 @@ impl Folder {
         }
     }
 
-    /// What earlier sittings left.
+    /// Reads `run.json`, which earlier sessions wrote.
     pub fn facts(&self) -> Result<Facts> {
         read_facts(&self.path)
     }
@@ -150,14 +150,14 @@ impl Folder {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Replaces `config.toml`. It stays as old as it was: by its age the newest run is found.
+    /// Replaces `config.toml` and keeps its modification time, by which the newest run is found.
     fn write_settings(&self, settings: &Settings) -> Result<()> {
         let path = self.path.join(CONFIG);
         let part = self.path.join("config.toml.part");
         let text = toml::to_string(settings)?;
         let replace = || {
             let made = path.metadata()?.modified()?;
-            // It may hold what proves who one is.
+            // The settings may contain the broker's credentials.
             let mut options = File::options();
             let mut made_anew = options
                 .write(true)
@@ -173,7 +173,7 @@ impl Folder {
     }
 }
 
-/// A name is refused before there is a folder of that name.
+/// Refuses a name before a folder of that name is made.
 fn check_name(name: &str) -> Result<()> {
     let reason = match RunId::new(name) {
         Err(e) => e.to_string(),
@@ -187,7 +187,7 @@ fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// A job as `run.json` names it.
+/// The name of a job in `run.json`.
 pub fn job_name(job: Job) -> &'static str {
     match job {
         Job::Train => "train",
@@ -252,8 +252,8 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
     })
 }
 
-/// A run that goes on, with the settings it was begun with: the one called `name`, or the newest unfinished one
-/// whose name is `prefix` and a date. A budget takes the place of the run's own, also for later sittings.
+/// Opens a run that goes on, with the settings that it was begun with: the run called `name`, or the newest unfinished
+/// run whose name is `prefix` and a date. `budget_seconds` replaces the run's own budget, also for later sessions.
 pub fn resume(
     runs: &Path,
     name: &str,
@@ -279,8 +279,8 @@ pub fn resume(
     Ok((folder, settings))
 }
 
-/// A run of this name and job that is not led to its end. What follows `prefix` in the name is a date: other
-/// configurations may begin with the same letters.
+/// True for an unfinished run of this job whose name is `prefix` and a date. The date is checked because the names of
+/// other configurations may begin with `prefix`.
 fn unfinished(path: &Path, prefix: &str, job: Job) -> bool {
     let named = path
         .file_name()
@@ -290,12 +290,12 @@ fn unfinished(path: &Path, prefix: &str, job: Job) -> bool {
     named && read_facts(path).is_ok_and(|f| !f.concluded && is_of(&f, job))
 }
 
-/// Runs of earlier versions that have not begun say nothing of their job.
+/// `run.json` of earlier versions names no job before the run has begun; such a run is of any job.
 fn is_of(facts: &Facts, job: Job) -> bool {
     facts.job.is_empty() || facts.job == job_name(job)
 }
 
-/// A training run would go on as a search without a learner, and never be whole again.
+/// Refuses to resume a run as another job: a training run resumed as a search would lose its learner for good.
 fn refuse_another_job(path: &Path, job: Job, settings: &Settings) -> Result<()> {
     let facts = read_facts(path)?;
     if is_of(&facts, job) {
@@ -355,7 +355,7 @@ mod tests {
     fn a_run_that_cannot_be_written_is_not_gone_on_with() {
         let runs = tempfile::tempdir().unwrap();
         drop(Folder::create(runs.path(), "t-1", &settings(), Job::Train).unwrap());
-        // Not even root opens a folder as a file.
+        // Not even root can open a folder as a file.
         let lock = runs.path().join("t-1/lock");
         std::fs::remove_file(&lock).unwrap();
         std::fs::create_dir(&lock).unwrap();
@@ -410,7 +410,7 @@ mod tests {
         );
         let older = create("dgemm-20260101-000000", Job::Train);
         let newer = create("dgemm-20260102-000000", Job::Train);
-        // Named alike: another configuration, and a search.
+        // Two runs with similar names: one of another configuration, and a search.
         create("dgemm-nosqd-20260103-000000", Job::Train);
         create("dgemm-20260104-000000", Job::Search);
         assert_eq!(newest("dgemm-", Job::Train).unwrap(), newer.path);
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(budget(Some(1200.0)), 1200.0);
         assert_eq!(budget(None), 1200.0);
         assert_eq!(config.metadata().unwrap().modified().unwrap(), made);
-        // What has come to its end keeps the budget it had.
+        // A finished run keeps its budget.
         let folder = Folder::open(&runs.path().join("a-1")).unwrap();
         let finished = Facts {
             finished: true,

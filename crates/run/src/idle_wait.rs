@@ -1,7 +1,7 @@
-//! Waits for a quiet machine before something is certified or compared, but not for ever.
+//! Waits, for a limited time, until the machine is quiet before something is certified or compared.
 //!
-//! A run's loop times on a busy machine: floors forgive much, and what they do not ends in a quarantine. A number that
-//! somebody will quote is worth the wait.
+//! The loop of a run also measures on a busy machine: the minimum of many samples tolerates much disturbance, and
+//! stronger disturbance ends in a quarantine. Numbers that are going to be quoted justify waiting.
 
 use std::time::{Duration, Instant};
 
@@ -12,36 +12,37 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console::say;
 
-/// How long the cores are looked at each time: the kernel books a sixteenth of it at a time.
+/// Length of one look at the cores. The kernel accounts a sixteenth of it at a time.
 const LOOK: Duration = Duration::from_millis(160);
-/// Who has waited goes on after so many looks in a row at which nothing is found: others work in bursts.
+/// Number of consecutive looks without a finding that end a wait. One is not enough: other processes work in bursts.
 const CALM: u32 = 3;
-/// So often whoever waits says that it does.
+/// Interval between two messages that the process is waiting.
 const TELL: Duration = Duration::from_secs(10);
 
-/// What speaks against timing now.
+/// A reason not to measure now, if there is one.
 pub fn look(timer: &mut Timer) -> Option<String> {
     used(timer.watched()).or_else(|| drifted(timer))
 }
 
-/// Who else is at work on the timed cores.
+/// The other processes at work on the timed cores, if there are any.
 pub fn used(cores: &Watched) -> Option<String> {
     environment::complaint(&environment::look(cores, LOOK), cores)
 }
 
-/// Is the baseline not as fast as it was?
+/// The quarantine's reason, if the baseline is slower than before.
 pub fn drifted(timer: &mut Timer) -> Option<String> {
     if !timer.standing().is_quarantine() {
         return None;
     }
     match timer.canary() {
         Ok(State::Quarantined { why, .. }) => Some(why.to_string()),
-        // The next program meets the failure of a canary, and there it is dealt with.
+        // A canary that fails here is ignored: the next program meets the same failure and handles it.
         Ok(State::Quiet | State::Disturbed { .. }) | Err(_) => None,
     }
 }
 
-/// What spoke against timing a program, or else what spoke against timing the reference that its ratio rests on.
+/// The disturbance of a program's own measurement, or else that of the reference's measurement, which the program's
+/// ratio is based on.
 pub fn resting_on(reference: Option<&str>, own: Option<String>) -> Option<String> {
     own.or_else(|| reference.map(|why| format!("{why} (while the reference was measured)")))
 }
@@ -49,16 +50,16 @@ pub fn resting_on(reference: Option<&str>, own: Option<String>) -> Option<String
 /// How a wait ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// Nothing speaks against timing.
+    /// Nothing disturbs a measurement.
     Quiet,
-    /// This still does.
+    /// The disturbance that remains.
     Busy(String),
-    /// Somebody asked to stop, so nothing is to be timed any more.
+    /// A stop was requested, so nothing is to be measured any more.
     Stopped,
 }
 
 impl Waited {
-    /// What still speaks against timing; an error where nothing is to be timed any more.
+    /// The disturbance that remains, if any; an error if nothing is to be measured any more.
     pub fn go_on(self) -> Result<Option<String>> {
         match self {
             Self::Quiet => Ok(None),
@@ -68,17 +69,17 @@ impl Waited {
     }
 }
 
-/// How long it may still be waited.
+/// The waiting time that is left.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
     left: Duration,
-    /// It was warned that the machine is busy, and there is no more to be waited: once is enough.
+    /// The user was warned that the machine is busy and no waiting time is left. One warning is enough.
     warned: bool,
 }
 
 impl Patience {
-    /// All of this, however often it is waited.
+    /// `limit` is the sum of all waits.
     pub fn new(limit: Duration) -> Self {
         Self {
             limit,
@@ -87,13 +88,13 @@ impl Patience {
         }
     }
 
-    /// Begins anew, for something else that was asked for.
+    /// Restores the full limit, for another task of the user.
     pub fn renew(&mut self) {
         self.left = self.limit;
         self.warned = false;
     }
 
-    /// Waits until a `look` finds nothing, and says on stderr that it does. Whoever is `stopped` waits no longer.
+    /// Waits until `look` finds nothing, and reports the wait on stderr. Cancelling `stopped` ends the wait.
     pub fn wait(
         &mut self,
         look: impl FnMut() -> Option<String>,
@@ -112,7 +113,7 @@ impl Patience {
         if stopped.is_cancelled() {
             return Waited::Stopped;
         }
-        // A look that finds nothing is no waiting; the first one that does is.
+        // A first look without a finding takes no waiting time; a first look with a finding does.
         let (limit, began) = (self.left, now());
         let found = look();
         if stopped.is_cancelled() {
@@ -134,7 +135,7 @@ impl Patience {
             at_most(limit)
         ));
         let (mut calm, mut told) = (0, Duration::ZERO);
-        // However little patience there is, it is looked at once more: a burst may be over.
+        // Even without any waiting time left there is one more look: a burst may be over.
         loop {
             let found = look();
             let waited = now().saturating_duration_since(began);
@@ -149,7 +150,7 @@ impl Patience {
                 }
                 None => calm + 1,
             };
-            // When the time is over the last look decides.
+            // When the time is over, the last look decides.
             if calm >= CALM || (calm > 0 && self.left.is_zero()) {
                 tell(&format!("the machine is quiet after {}", seconds(waited)));
                 return Waited::Quiet;
@@ -177,7 +178,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.0} s", time.as_secs_f64())
 }
 
-/// Rounded up: no time at all would be said of a part of a second.
+/// Rounds up, so that a fraction of a second is not shown as 0 s.
 fn at_most(time: Duration) -> String {
     format!("{:.0} s", time.as_secs_f64().ceil())
 }
@@ -195,12 +196,13 @@ mod tests {
         Some("core 1 is used 40 % by others".into())
     }
 
-    /// It ended with the machine as busy as that.
+    /// The wait ended and the machine was still busy.
     fn still_busy() -> Waited {
         Waited::Busy(busy().unwrap())
     }
 
-    /// Waits on a clock that goes on with the looks alone. They find these, then nothing; how it ended, and what was said.
+    /// Waits on a clock that only advances with the looks. The looks return `found`, then nothing. Returns the wait's
+    /// end and its messages.
     fn wait(patience: &mut Patience, found: &[Option<&str>]) -> (Waited, Vec<String>) {
         let (began, looks) = (Instant::now(), Cell::new(0_usize));
         let look = || {
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn who_waits_says_why_and_goes_on_once_it_was_quiet_several_times() {
         let mut patience = Patience::new(HOUR);
-        // Between two bursts it is quiet for a moment.
+        // The machine is quiet for a moment between two bursts.
         let looks = [Some("a"), Some("b"), None, None, Some("c")];
         let (ended, said) = wait(&mut patience, &looks);
         assert_eq!(ended, Waited::Quiet);
@@ -271,7 +273,7 @@ mod tests {
             ]
         );
         assert_eq!(patience.left, Duration::ZERO);
-        // What follows needs no second warning.
+        // A later wait gives no second warning.
         let (ended, said) = wait(&mut patience, &[Some("d")]);
         assert_eq!((ended, said), (Waited::Busy("d".into()), Vec::new()));
     }
@@ -299,7 +301,7 @@ mod tests {
             ]
         );
         assert!(wait(&mut patience, &[busy().as_deref()]).1.is_empty());
-        // Something else was asked for.
+        // Another task of the user.
         patience.renew();
         assert_eq!(wait(&mut patience, &[busy().as_deref()]).1, said);
     }
@@ -307,7 +309,8 @@ mod tests {
     #[test]
     fn who_is_stopped_waits_no_longer_and_measures_nothing() {
         let mut patience = Patience::new(HOUR);
-        // Before a look, during the first one, and while it waits; a quiet machine is no reason to go on either.
+        // The stop comes before a look, during the first one, or while it waits; a quiet machine is no reason to go on
+        // either.
         for (at, found) in [
             (0, busy()),
             (1, busy()),

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM.
 //!
-//! Whoever has once asked tokio for a signal has taken away what it does by itself, for as long as the process
-//! lives. So somebody has to go on listening: one watch for the whole of a run, from before its first measurement.
+//! A process that has once asked tokio for a signal has lost the signal's default action for the rest of its life. So a
+//! task has to listen all the time: one watch for the whole of a run, from before its first measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,21 +14,21 @@ use tokio_util::sync::CancellationToken;
 use crate::console::say;
 use crate::exit::INTERRUPTED;
 
-/// Listens until it is dropped: the first signal is an orderly wish to stop, the second ends the process.
+/// Listens until it is dropped. The first signal requests an orderly stop, the second ends the process.
 pub struct Watch {
     asked: CancellationToken,
     hushed: Arc<AtomicBool>,
-    /// Ends with the watch, and the listening with it.
+    /// Dropping the runtime ends the listening task.
     _runtime: Runtime,
 }
 
 impl Watch {
-    /// Begins to listen, for a process that measures or learns.
+    /// Starts to listen, with the message for a process that measures or learns.
     pub fn start() -> Result<Self> {
         Self::saying("stopping after the measurement in hand (once more ctrl-c to leave at once)…")
     }
 
-    /// Begins to listen; the first signal is answered with these `words`.
+    /// Starts to listen; the first signal prints `words`.
     pub fn saying(words: &'static str) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -61,7 +61,7 @@ impl Watch {
                 if told.is_cancelled() {
                     std::process::exit(i32::from(INTERRUPTED));
                 }
-                // Asked before anybody can react to the signal and lift it.
+                // Read before `cancel`: a task that reacts to the signal may reset the flag.
                 let quiet = quiet.load(Ordering::SeqCst);
                 told.cancel();
                 if !quiet {
@@ -76,12 +76,12 @@ impl Watch {
         })
     }
 
-    /// Is cancelled by the first signal.
+    /// The token that the first signal cancels.
     pub fn asked(&self) -> &CancellationToken {
         &self.asked
     }
 
-    /// With `true`, somebody else says that the first signal was heard: who shows a live view clears it first.
+    /// With `true`, the caller reports the first signal itself: a live view is cleared before the report.
     pub fn hush(&self, hushed: bool) {
         self.hushed.store(hushed, Ordering::SeqCst);
     }

@@ -1,4 +1,5 @@
-//! The jail of this process: whatever runs untrusted programs opens it here, and says here what this machine lacks for it.
+//! The jail of this process. All code that runs untrusted programs opens the jail here, which also reports the
+//! protection that this machine lacks.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +10,13 @@ use flopsmith_sandbox::{Error, Options, Sandbox};
 
 use crate::console::say;
 
-/// Was it said what programs get less of here than elsewhere? Once is enough for a process.
+/// True once the weaker protection of this machine was reported. One report for each process is enough.
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// Opens it, and says on stderr what programs get less of here than elsewhere.
+/// Opens the jail, and reports on stderr each protection that is weaker here than on other machines.
 ///
 /// # Errors
-/// Where no program can be run here, with the cause and what to do about it.
+/// If no program can be run here; the error names the cause and the remedy.
 pub fn open(allow_weaker: bool) -> Result<Sandbox> {
     let sandbox = opened(allow_weaker).context("untrusted programs cannot be run safely here")?;
     if !SAID.swap(true, Ordering::Relaxed) {
@@ -26,7 +27,7 @@ pub fn open(allow_weaker: bool) -> Result<Sandbox> {
     Ok(sandbox)
 }
 
-/// Opens it for whoever says by itself what programs get less of.
+/// Opens the jail for a caller that reports weaker protection itself.
 ///
 /// # Errors
 /// As [`open`].
@@ -40,12 +41,12 @@ fn opened(allow_weaker: bool) -> Result<Sandbox, Error> {
         allow_weaker,
         bwrap: None,
     })?;
-    // What one thread needs; programs with more are looked at when they start.
+    // The needs of one thread. Programs with more threads are checked when they start.
     needs::stages(&sandbox, 1)?;
     Ok(sandbox)
 }
 
-/// What went wrong, with the errors beneath it and without advice.
+/// The error with its causes and without advice.
 pub fn fact(error: &Error) -> String {
     match error.source() {
         Some(source) => format!("{}: {source}", error.fact()),

@@ -1,4 +1,5 @@
-//! JSON lines that people and other programs write, read with the number of the line that is wrong.
+//! Reads and writes JSON-lines files that users and other programs write; an error names the number of the line that is
+//! wrong.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +12,11 @@ use serde::de::DeserializeOwned;
 use crate::console::usage;
 use crate::output::unwritable;
 
-/// The objects of a file; `-` is stdin. Empty lines are passed over.
+/// Reads the objects of a file; `-` is stdin. Empty lines are skipped.
 ///
 /// # Errors
-/// Wrong usage where the file cannot be read, or a line is no such object or does not make sense by `check`: with its number.
+/// Wrong usage if the file cannot be read, if a line is no such object, or if `check` rejects a line's object. The
+/// error of a line names its number.
 pub fn read<T: DeserializeOwned, E: std::fmt::Display>(
     path: &Path,
     check: impl Fn(&T) -> Result<(), E>,
@@ -42,7 +44,7 @@ pub fn read<T: DeserializeOwned, E: std::fmt::Display>(
     Ok(items)
 }
 
-/// Replaces a file by these lines: it is whole or as it was.
+/// Replaces a file by these lines. The replacement is atomic: after a crash the file has its old or its new content.
 pub fn write<T: Serialize>(path: &Path, items: &[T]) -> Result<()> {
     let mut text = String::new();
     for item in items {
@@ -81,7 +83,7 @@ mod tests {
             assert!(error.is::<crate::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(said), "{error:#}");
         }
-        // As editors for Windows save them.
+        // Editors for Windows save a byte order mark and CR LF line ends.
         std::fs::write(&path, "\u{feff}2\r\n4\r\n").unwrap();
         assert_eq!(read::<u32, _>(&path, even).unwrap(), [2, 4]);
         let error = read::<u32, _>(&place.path().join("none"), even).unwrap_err();

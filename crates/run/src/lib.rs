@@ -1,9 +1,8 @@
-//! A run's folder, start, resume and end, and a worker's life.
+//! The folder, start, resume and end of a run, and the life of a worker.
 //!
-//! Everything that commands share: settings, the evaluation pipeline of this
-//! process, the folder of a run and what is summed up of it, and how results
-//! are told. The binary reads arguments, calls this, prints and sets the exit
-//! code.
+//! The library holds everything that commands share: settings, the evaluation pipeline of this process, the folder and
+//! the summary of a run, and the output of results. The binary reads arguments, calls this library, prints, and sets
+//! the exit code.
 
 pub mod archive_view;
 pub mod broker;

@@ -1,9 +1,9 @@
-//! Times as the clock on the wall shows them.
+//! Times in the local time zone.
 #![expect(unsafe_code, reason = "the C library knows the time zone")]
 
 use std::mem::MaybeUninit;
 
-/// Date and time of day in the zone of this machine or of `TZ`; a dash for a time that is not known.
+/// Date and time of day in the zone of this machine or of `TZ`; a dash for an unknown time.
 pub fn time(unix_ms: u64) -> String {
     let seconds = libc::time_t::try_from(unix_ms / 1000).ok();
     let parts = seconds.filter(|s| *s > 0).and_then(broken_down);
@@ -29,7 +29,8 @@ fn broken_down(seconds: libc::time_t) -> Option<libc::tm> {
     if found.is_null() {
         return None;
     }
-    // SAFETY: it is numbers and a pointer that nobody follows, for all of which zeros and what the call left are values.
+    // SAFETY: all fields are integers, and one pointer that is never dereferenced: zeros and the call's results are
+    // valid values of both.
     Some(unsafe { parts.assume_init() })
 }
 
@@ -40,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// Set in a process whose zone is known: what is to be shown there.
+    /// The expected text; set in a child process whose time zone is known.
     const EXPECTED: &str = "FLOPSMITH_TEST_EXPECTED_TIME";
 
     #[test]
@@ -51,7 +52,8 @@ mod tests {
             return;
         }
         assert_eq!(time(0), "–");
-        // The zone of a process is not changed under the feet of its threads. To the east there is a minus in front.
+        // The zone is set for a child process: changing it in this process would affect its other threads. East of
+        // Greenwich the offset in `TZ` is negative.
         for (zone, expected) in [
             ("UTC0", "2025-06-15 15:06"),
             ("EAST-5:30", "2025-06-15 20:36"),

@@ -1,4 +1,4 @@
-//! The memory this process and everything it started takes.
+//! The memory of this process and of all processes below it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ pub fn peak_of_process(pid: u32) -> u64 {
     kilobytes(&pid.to_string(), "status", "VmHWM:").unwrap_or(0) * 1024
 }
 
-/// Watches the memory of this process and of all processes below it: broker, compilers, jails and what runs in them.
+/// Watches the memory of this process and of all processes below it: broker, compilers, jails and the programs in them.
 ///
-/// The kernel keeps the peak of each process, but not of several at one moment, so this looks once in each interval
-/// and keeps the largest sum; a process that came and went in between is not in it. Pages that processes share
-/// count in parts with those below (proportional set size, where the kernel lets us read it), and in full with
-/// this process, since to count the parts of a large process takes milliseconds. A look reads one short
-/// file for each process of the machine, which takes a millisecond or two; timing, which goes by the floor of
-/// many samples shorter than that, does not see it.
+/// The kernel keeps the peak of each process, but not of the sum of several. Therefore a thread samples the sum once in
+/// each interval and keeps the largest; a process that starts and ends between two samples is missed. Shared pages
+/// count in parts for the processes below (proportional set size, if the kernel lets us read it). For this process they
+/// count in full, since the proportional size of a large process takes milliseconds to compute. A sample reads one
+/// short file for each process of the machine, which takes a millisecond or two. The timer does not notice that, since
+/// it takes the minimum of many samples that are shorter.
 pub struct Watch {
     peak: Arc<AtomicU64>,
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Begins to look.
+    /// Starts the sampling thread.
     pub fn start(interval: Duration) -> std::io::Result<Self> {
         let peak = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = channel();
@@ -50,7 +50,7 @@ impl Watch {
         })
     }
 
-    /// The largest sum so far, bytes; looks once more first.
+    /// The largest sum so far, bytes, including one more sample taken now.
     pub fn peak_bytes(&self) -> u64 {
         look(&self.peak);
         self.peak.load(Ordering::Relaxed)
@@ -61,7 +61,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that died has nothing to say any more.
+            // A panic of the sampling thread is ignored.
             let _ = thread.join();
         }
     }
@@ -91,7 +91,7 @@ fn tree_bytes(root: u32) -> u64 {
         sum += kilobytes(&process, "smaps_rollup", "Pss:")
             .or_else(|| kilobytes(&process, "status", "VmRSS:"))
             .unwrap_or(0);
-        // Taken out, so that this ends whatever the kernel says.
+        // Each process is removed when it is visited, so the loop ends even if the kernel reports a cycle.
         below.extend(children.remove(&pid).unwrap_or_default());
     }
     sum * 1024
@@ -99,7 +99,7 @@ fn tree_bytes(root: u32) -> u64 {
 
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, brackets and spaces too.
+    // The process name before the last bracket may contain anything, also brackets and spaces.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()
 }
@@ -130,7 +130,7 @@ mod tests {
         let hold =
             format!("x=$(head -c {BYTES} /dev/zero | tr '\\0' x); echo ready; read line; : \"$x\"");
         let watch = Watch::start(Duration::from_millis(5)).unwrap();
-        // The first shell has something to do after the second, so it cannot become it.
+        // The first shell has a command after the second shell, so it cannot replace itself by the second one.
         let mut child = Command::new("sh")
             .args(["-c", "sh -c \"$0\"; exit 0", &hold])
             .stdin(Stdio::piped())

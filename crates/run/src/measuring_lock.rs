@@ -1,11 +1,12 @@
-//! Two processes that measure on one machine at once spoil each other's times, and neither sees why.
+//! A lock that tells processes of each other if they measure on one machine at the same time. Such processes spoil each
+//! other's times, and none of them can see why.
 //!
-//! So whoever measures holds a lock as long as its process lives, and who finds it taken says whose it is and goes on. The lock
-//! forbids nothing. The kernel lets it go when its process ends, however that happens; what stands in the file without a
-//! holder means nothing.
+//! A process that measures holds the lock until it ends. A process that finds the lock taken reports the holder and
+//! goes on, so the lock forbids nothing. The kernel releases the lock when its process ends, however the process ends;
+//! the text of a file without a holder has no meaning.
 //!
-//! All processes of a machine have to look at one place, whoever's they are and whatever their environment says. So TMPDIR does
-//! not count, and the folder is chosen by what is the same for all: whether everybody may write to it.
+//! All processes of a machine have to use the same file, for all users and in all environments. Therefore TMPDIR is
+//! ignored, and the folder is chosen by a property that is the same for all users: everybody may write to it.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Result, Seek, Write};
@@ -15,17 +16,17 @@ use std::thread::Builder;
 
 use crate::console::say;
 
-/// The file's name: one for all users of the machine.
+/// The file's name, the same for all users of the machine.
 const FILE: &str = "flopsmith-measuring.lock";
-/// Folders for what lasts as long as the machine runs, best first.
+/// Folders whose content lasts until the machine restarts, best first.
 const FOLDERS: [&str; 4] = ["/run/lock", "/dev/shm", "/tmp", "/var/tmp"];
-/// Everybody makes files there, and nobody removes those of others.
+/// Mode of a folder in which all users can make files, and no user can remove the files of another.
 const EVERYBODYS: u32 = 0o1777;
-/// More of the file is not read: anybody may write into it.
+/// Number of bytes that are read of the file: all users may write to it.
 const LONGEST: u64 = 200;
 
-/// Tells others that this process measures from now on, for `what` (e.g. `train dgemm-1`), and the user if another one does.
-/// Where there is no place for the lock nothing is said.
+/// Announces that this process measures from now on, for `what` (e.g. `train dgemm-1`), and warns the user if another
+/// process does. Without any folder for the lock, nothing is reported.
 pub fn announce(what: &str) {
     if let Some(other) = met(what) {
         say(&format!(
@@ -34,13 +35,13 @@ pub fn announce(what: &str) {
     }
 }
 
-/// Tells others and says nothing of them: for who measures where nobody else does.
+/// Announces this process without a warning, for callers whose cores no other process measures on.
 pub fn announce_only(what: &str) {
     let _other = met(what);
 }
 
 fn met(what: &str) -> Option<String> {
-    // Better one user's than none.
+    // A folder of this user is better than none.
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let folders = FOLDERS.map(PathBuf::from);
     let everybodys = folders.into_iter().filter(|folder| is_everybodys(folder));
@@ -55,7 +56,8 @@ fn is_everybodys(folder: &Path) -> bool {
     found.is_ok_and(|m| m.is_dir() && m.permissions().mode() & EVERYBODYS == EVERYBODYS)
 }
 
-/// Takes the lock, now or as soon as it is free. If another process has it, that one in words.
+/// Takes the lock, now or as soon as it is free. If another process holds the lock, returns a description of that
+/// process.
 fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
     let mut file = open(&folder.join(FILE))?;
     match file.try_lock() {
@@ -66,7 +68,7 @@ fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
         Err(TryLockError::WouldBlock) => {
             let other = holder(&mut file);
             let what = what.to_owned();
-            // Once the other one is gone, a third one shall notice this one.
+            // The thread takes the lock once the other process has ended, so that a third process notices this one.
             Builder::new().name("neighbour".into()).spawn(move || {
                 if file.lock().is_ok() {
                     hold(file, &what);
@@ -78,9 +80,9 @@ fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
     }
 }
 
-/// Opens the file, whoever made it. Never through a link: the folder is everybody's.
+/// Opens the file, whoever owns it. Links are not followed, since all users can write to the folder.
 fn open(path: &Path) -> Result<File> {
-    // Not created on the way: in such folders the kernel refuses that for the files of others.
+    // Without O_CREAT: in such folders the kernel refuses O_CREAT for files of other users.
     let there = || {
         File::options()
             .read(true)
@@ -98,7 +100,7 @@ fn open(path: &Path) -> Result<File> {
     let file = match there() {
         Err(e) if e.kind() == ErrorKind::NotFound => match new() {
             Ok(file) => {
-                // The user's mask would keep others out.
+                // The umask would keep other users out.
                 file.set_permissions(Permissions::from_mode(0o666))?;
                 file
             }
@@ -114,10 +116,10 @@ fn open(path: &Path) -> Result<File> {
     }
 }
 
-/// Signs the file and keeps it open until the process ends, and with it the lock.
+/// Writes this process's name into the file, and keeps the file open, and the lock held, until the process ends.
 fn hold(mut file: File, what: &str) {
     let line = format!("{} {what}\n", std::process::id());
-    // Unsigned it still keeps the lock.
+    // If the write fails, the lock still holds.
     let _ = file
         .set_len(0)
         .and_then(|()| file.rewind())
@@ -125,10 +127,10 @@ fn hold(mut file: File, what: &str) {
     std::mem::forget(file);
 }
 
-/// Who signed the file.
+/// The process that is named in the file.
 fn holder(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read is not known.
+    // A read error leaves the holder unknown.
     let _ = file.take(LONGEST).read_to_end(&mut bytes);
     let text: String = String::from_utf8_lossy(&bytes)
         .chars()
@@ -155,7 +157,7 @@ mod tests {
         first.try_lock().unwrap();
         first.write_all(b"4711 train \x1b[2Jdgemm-1\n").unwrap();
         let met = meet(place.path(), "bench").unwrap();
-        // What others wrote does nothing to the terminal.
+        // Control characters that another user wrote do not reach the terminal.
         assert_eq!(met.unwrap(), "process 4711 (train [2Jdgemm-1)");
         drop(first);
         let own = format!("{} bench\n", std::process::id());

@@ -1,4 +1,4 @@
-//! Files and folders the user asked for: tried before the work that fills them.
+//! Output files and folders that the user named. Each is checked before the work that fills it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -8,14 +8,15 @@ use anyhow::{Context, Result};
 
 use crate::console::usage;
 
-/// A file that can be written. Where it was made for this and nothing comes of it, it is removed.
+/// A file that is known to be writable. If [`Output::claim`] created the file and nothing was written to it, `drop`
+/// removes the file.
 pub struct Output {
     path: PathBuf,
     made: bool,
 }
 
 impl Output {
-    /// Tries whether the file can be written. What stands there stays until there is something better.
+    /// Checks that the file can be opened for writing. An existing file keeps its content until [`Output::write`].
     pub fn claim(path: &Path) -> Result<Self> {
         let open = |new: bool| {
             OpenOptions::new()
@@ -24,7 +25,7 @@ impl Output {
                 .create_new(new)
                 .open(path)
         };
-        // A pipe would be at its end for its reader once it was opened and closed.
+        // A pipe is not opened here: its reader would see the end of the pipe once the pipe was opened and closed.
         let special = path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
         let made = if special {
             Ok(false)
@@ -41,8 +42,9 @@ impl Output {
         })
     }
 
-    /// The same for a file that takes the place of nothing but an earlier one of its kind: a slip of the pen shall not cost a
-    /// program. `kind` says what the file is for people, `is_own` tells one by its beginning.
+    /// Like [`Output::claim`], but refuses a non-empty file that is not of the expected kind, so that a mistyped path
+    /// does not overwrite a program. `kind` names the kind in the error message; `is_own` recognises the kind by the
+    /// first kilobyte of the file.
     pub fn claim_of_kind(path: &Path, kind: &str, is_own: impl Fn(&[u8]) -> bool) -> Result<Self> {
         let taken = path
             .metadata()
@@ -56,7 +58,7 @@ impl Output {
         Self::claim(path)
     }
 
-    /// Replaces what stands in the file.
+    /// Replaces the content of the file.
     pub fn write(mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         std::fs::write(&self.path, bytes)
             .with_context(|| format!("cannot write {}", self.path.display()))?;
@@ -64,7 +66,7 @@ impl Output {
         Ok(())
     }
 
-    /// Where it lies.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -77,7 +79,7 @@ fn begins(path: &Path) -> io::Result<Vec<u8>> {
     Ok(begin)
 }
 
-/// The error of a path the user named: wrong usage, unless it is only room that is missing there.
+/// The error of a path that the user named: wrong usage, except where the disk or the quota is full.
 pub fn unwritable(path: &Path, error: io::Error) -> anyhow::Error {
     let what = format!("cannot write {}", path.display());
     match error.kind() {
@@ -88,9 +90,9 @@ pub fn unwritable(path: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Makes a folder if need be, and tries whether files can be put into it.
+/// Makes a folder if it is missing, and checks that a file can be created in it.
 pub fn folder(path: &Path) -> Result<()> {
-    // Others may try the same folder at the same time.
+    // Other processes may check the same folder at the same time, so the probe's name holds the process id.
     let probe = path.join(format!(".flopsmith-{}", std::process::id()));
     std::fs::create_dir_all(path)
         .and_then(|()| File::create(&probe))
@@ -100,9 +102,9 @@ pub fn folder(path: &Path) -> Result<()> {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Somebody else may have filled it meanwhile.
+        // Another process may have filled the file in the meantime.
         if self.made && self.path.metadata().is_ok_and(|m| m.len() == 0) {
-            // An empty file that cannot be removed harms nobody.
+            // A leftover empty file does no harm, so the error is ignored.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(&made).unwrap().count(), 0);
         let file = place.path().join("file");
         std::fs::write(&file, "").unwrap();
-        // The last one is there, and not even root puts files into it.
+        // The last path exists, but not even root can create files in it.
         for path in [file.join("below"), file, "/proc/self".into()] {
             let error = folder(&path).unwrap_err();
             assert!(error.is::<crate::console::Usage>(), "{error:#}");

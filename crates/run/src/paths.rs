@@ -1,4 +1,4 @@
-//! Where things are: problems, the harness, the starter model.
+//! Paths of problems, of the harness and of the starter model.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use flopsmith_problem::{Problem, flags};
 
 use crate::console::usage;
 
-/// The folder of the repository or installation this binary belongs to, when it can be told.
+/// The folder of the repository or installation that this binary belongs to, if there is one.
 fn home() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     exe.ancestors()
@@ -18,7 +18,7 @@ fn home() -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Folders that are looked through for problems, nearest first. One that was named has to be there.
+/// Folders that are searched for problems, in order. The folder that FLOPSMITH_PROBLEMS names must exist.
 pub fn problem_roots() -> Result<Vec<PathBuf>> {
     let mut roots: Vec<PathBuf> = named_root(std::env::var_os("FLOPSMITH_PROBLEMS"))?
         .into_iter()
@@ -27,13 +27,13 @@ pub fn problem_roots() -> Result<Vec<PathBuf>> {
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
-    // From the repository's own folder two of them are the same.
+    // In the repository's own folder, two of these folders are the same.
     let mut seen = BTreeSet::new();
     roots.retain(|r| seen.insert(r.canonicalize().unwrap_or_else(|_| r.clone())));
     Ok(roots)
 }
 
-/// The folder that the environment names, if it names any.
+/// The problems folder that the environment names, if it names one.
 fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
     let Some(root) = value.filter(|v| !v.is_empty()).map(PathBuf::from) else {
         return Ok(None);
@@ -55,7 +55,7 @@ pub fn problem(name: &str) -> Result<Problem> {
     })
 }
 
-/// A problem whose programs are built with other flags than its own; with its own where none are given.
+/// A problem whose programs are built with `flags`, or with the problem's own flags if `flags` is empty.
 pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     let problem = problem(name)?;
     if flags.trim().is_empty() {
@@ -65,10 +65,10 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     Ok(problem.with_flags(flags))
 }
 
-/// The harness beside this binary.
+/// The harness next to this binary.
 pub fn harness() -> Result<PathBuf> {
     let found = find_harness()?;
-    // A jail shows it where it lies, with what is permitted there.
+    // A jail mounts the harness from its own path, with the mount options of its file system.
     if flopsmith_sandbox::forbids_programs(&found) {
         anyhow::bail!(
             "{} lies on a file system that is mounted with `noexec`, so it cannot be run in a jail: install Flopsmith elsewhere, or name a copy in FLOPSMITH_HARNESS",
@@ -104,7 +104,7 @@ fn find_harness() -> Result<PathBuf> {
     )
 }
 
-/// A model folder named in a configuration: as it stands, or in the repository.
+/// A model folder named in a configuration: relative to the working folder, or else to the repository.
 pub fn model(folder: &Path) -> PathBuf {
     if folder.is_dir() || folder.is_absolute() {
         return folder.to_owned();
@@ -115,10 +115,10 @@ pub fn model(folder: &Path) -> PathBuf {
     }
 }
 
-/// Looks at a store that is only to be looked at: opening it would make a folder of whatever name was mistyped.
+/// Refuses a store that is read only and does not exist: opening it would create a folder under a mistyped name.
 ///
 /// # Errors
-/// Where it is a folder of this machine that is not there.
+/// Wrong usage if `store` is a path of this machine and no such folder exists.
 pub fn must_be_there(store: &str) -> Result<()> {
     let folder = store.strip_prefix("file://").unwrap_or(store);
     if folder.contains("://") || Path::new(folder).is_dir() {

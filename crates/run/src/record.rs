@@ -1,4 +1,4 @@
-//! A measurement with everything it rests on, as one file: source, raw samples, and the machine's attestation.
+//! A record: one file with a measurement and its evidence (source, raw samples and the machine's attestation).
 
 use std::path::Path;
 
@@ -38,12 +38,12 @@ pub fn json(
     Ok(serde_json::to_vec_pretty(&record)?)
 }
 
-/// Does a file begin like a record?
+/// True if a file begins like a record.
 pub fn is_record(begin: &[u8]) -> bool {
     begin.starts_with(b"{\n  \"source\": ")
 }
 
-/// Writes a record into the folder of a run; gives the file's name in it.
+/// Writes a record into the folder of a run, and returns the file's name relative to that folder.
 pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
     let file = format!("{FOLDER}/{name}.json");
     let path = run.join(&file);
@@ -55,7 +55,7 @@ pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
     Ok(file)
 }
 
-/// Removes a record that holds no longer.
+/// Removes a record that is no longer valid.
 pub fn forget(run: &Path, name: &str) -> Result<()> {
     let path = run.join(FOLDER).join(format!("{name}.json"));
     match std::fs::remove_file(&path) {
@@ -80,7 +80,7 @@ mod tests {
         let record = json("int x;", &measurement, raw, "{\"cpu_model\":\"m\"}").unwrap();
         let file = keep(run.path(), "r-s1-g0-c3-m1", &record).unwrap();
         assert_eq!(file, "certified/r-s1-g0-c3-m1.json");
-        // Once more, as after a kill, takes the place of the first.
+        // A second record, as after a kill, replaces the first.
         keep(run.path(), "r-s1-g0-c3-m1", &record).unwrap();
         assert_eq!(
             std::fs::read_dir(run.path().join(FOLDER)).unwrap().count(),

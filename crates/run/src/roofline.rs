@@ -1,4 +1,4 @@
-//! A program's place under the roofline, in words and in the report.
+//! A program's place under the roofline as text and in the report.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub fn words(place: &Place) -> String {
     words
 }
 
-/// A place as part of a sentence. `peak_bits` is the width of the vectors that make the compute roof, where that is known.
+/// A place as part of a sentence. `peak_bits` is the width of the vectors of the compute roof, if it is known.
 pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
     let width = peak_bits
         .filter(|_| place.bound == Bound::Compute)
@@ -44,7 +44,7 @@ pub fn reached(place: &Place, peak_bits: Option<u32>) -> String {
     )
 }
 
-/// Whose peak it is that was measured with so many threads.
+/// The owner of a peak that was measured with `threads` threads, as a possessive.
 pub fn whose(threads: Option<u32>) -> String {
     match threads {
         Some(1) => "this core's".into(),
@@ -53,18 +53,18 @@ pub fn whose(threads: Option<u32>) -> String {
     }
 }
 
-/// How many threads a machine's peak was measured with; none where its attestation does not say.
+/// The number of threads that a machine's peak was measured with; `None` if the attestation does not name it.
 pub fn threads(machine: &MachineFacts) -> Option<u32> {
     let attested: serde_json::Value = serde_json::from_str(&machine.attestation_json).ok()?;
     u32::try_from(attested["threads"].as_u64()?).ok()
 }
 
-/// A place where there is little room.
+/// A place in a short form.
 pub fn short(place: &Place) -> String {
     format!("{} {}", share(place.share), place.bound)
 }
 
-/// What an attestation says of the roofs.
+/// The part of an attestation that describes the roofs.
 #[derive(Deserialize)]
 struct Attested {
     threads: u32,
@@ -74,7 +74,7 @@ struct Attested {
 }
 
 impl Attested {
-    /// The roofs; those of earlier versions are the peak alone.
+    /// The roofs. Attestations of earlier versions hold the peak only, which is then the only roof.
     fn measured(&self) -> Roofs {
         if self.roofs.compute.is_empty() {
             Roofs::from(&self.peak)
@@ -84,9 +84,10 @@ impl Attested {
     }
 }
 
-/// The roofs of the machine a run was timed on, for its report. None where its attestation cannot be read.
+/// The roofs of the machine that a run was timed on, for the report. `None` if the attestation cannot be read.
 ///
-/// The intensity comes from the problem's definition, so it is left out where that is gone or was edited since.
+/// The intensity is computed from the problem's definition, and is left out if the problem is gone or was edited after
+/// the run.
 pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Option<Roofline> {
     let problem = paths::problem(&settings.problem)
         .ok()
@@ -95,8 +96,8 @@ pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Opt
     drawn(machine, call)
 }
 
-/// The place of a run's best program, and the width of the vectors that make the compute roof. None where the machine's attestation
-/// cannot be read, or the problem is gone or was edited since.
+/// The place of a run's best program, and the width of the vectors of the compute roof. `None` if the machine's
+/// attestation cannot be read, or if the problem is gone or was edited after the run.
 pub fn of_best(
     folder: &Path,
     problem: &str,
@@ -113,7 +114,8 @@ pub fn of_best(
     placed(machine, flops, bytes, gflops)
 }
 
-/// The place of a program that does `gflops` on a machine, in calls of so many operations and bytes.
+/// The place of a program that reaches `gflops` on a machine, where a call performs `flops` operations and moves
+/// `bytes` bytes.
 fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option<(Place, u32)> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
     let measured = attested.measured();
@@ -126,9 +128,9 @@ fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option
     Some((place, attested.peak.vector_bits))
 }
 
-/// The ceilings for the numbers of a run's problem, and how many of them a vector holds for each double. The peak of the run is the
-/// attested one for these numbers, or a little more where it was raised since: that tells floats, doubles and whole numbers apart
-/// where the problem is gone.
+/// The ceilings for the element type of a run's problem, and the number of elements that a vector holds for each
+/// double. The run's peak equals the attested peak of that element type, or is slightly larger if it was raised later.
+/// So the ratio of the two peaks tells floats, doubles and integers apart even if the problem is gone.
 fn ceilings_of<'a>(
     attested: &Attested,
     measured: &'a Roofs,
@@ -145,7 +147,7 @@ fn ceilings_of<'a>(
     }
 }
 
-/// `call`: operations and bytes of one call, where they are known.
+/// `call`: operations and bytes of one call, if they are known.
 fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
     let measured = attested.measured();
@@ -165,8 +167,8 @@ fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
             gflops: ceiling.gflops_for(lanes),
         })
         .collect();
-    // The highest of them is the same thing as the peak that all shares are of, seen by one look instead of several: drawn
-    // as that look saw it, a program could lie above it that is below the peak.
+    // The highest ceiling is the same quantity as the peak that all shares refer to, but was measured once instead of
+    // several times. It is drawn at the peak: otherwise a program below the peak could lie above the ceiling.
     let of_run = ceilings
         .iter_mut()
         .filter(|c| c.threads == attested.threads);
@@ -245,7 +247,7 @@ mod tests {
             "roofs": {
                 "compute": [
                     {"vector_bits": 64, "threads": 1, "gflops": 6.0},
-                    // One look among several: the peak is the highest of all.
+                    // One measurement among several: the peak is the highest of all.
                     {"vector_bits": 256, "threads": 1, "gflops": 24.0},
                     {"vector_bits": 256, "threads": 2, "gflops": 47.0},
                 ],

@@ -1,4 +1,4 @@
-//! One run on this machine: its folder, its broker, its roles, its end.
+//! One session of a run on this machine: its folder, its broker, its roles and its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,12 +37,13 @@ pub mod roles;
 
 use meter::Meter;
 
-/// How long roles may take to come to rest.
+/// Time that roles may take to stop.
 const GRACE: Duration = Duration::from_secs(30);
-/// The same once the broker is lost: they can neither publish nor give back, and wait in vain.
+/// The same after the broker is lost: the roles can neither publish nor give messages back, so a longer wait is
+/// useless.
 const LOST_GRACE: Duration = Duration::from_secs(2);
 
-/// What is started.
+/// The settings of a session.
 pub struct Plan<'a> {
     /// Train or search.
     pub job: Job,
@@ -52,28 +53,29 @@ pub struct Plan<'a> {
     pub folder: &'a Folder,
     /// Show the live view.
     pub live: bool,
-    /// The command that goes on with it, for people.
+    /// The command that resumes the run, for messages.
     pub resume: String,
-    /// How long the measurements after the end wait in all until the machine is quiet.
+    /// Longest time, in all, that the measurements after the end wait until the machine is quiet.
     pub wait: Duration,
 }
 
-/// How a sitting ended.
+/// The result of a session.
 pub struct Ended {
-    /// The sums.
+    /// The summary of the run.
     pub summary: Summary,
-    /// Was it interrupted?
+    /// True if the session was interrupted.
     pub interrupted: bool,
-    /// Could a file of its result not be written?
+    /// True if a file of the result could not be written.
     pub unwritten: bool,
-    /// Why the run counts as a failure of its programs, and what to try; none where it is none.
+    /// The reason why the run counts as a failure of its programs, and advice; `None` if the run is no failure.
     pub fruitless: Option<String>,
 }
 
 /// Runs until the budget is spent or the user stops it.
 pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     let began = Instant::now();
-    // Before the first measurement: what a signal does by itself says neither that the run is kept nor how to go on with it.
+    // The watch starts before the first measurement: the default action of a signal would not tell the user that the
+    // run is kept and how to resume it.
     let watch = Watch::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -88,7 +90,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
         resume,
         wait,
     } = plan;
-    // Resolved once: a folder of the product is found from everywhere, by each role alike.
+    // The path is resolved once, so that all roles find a folder of the installation, whatever their working folder is.
     settings.generator.model = paths::model(&settings.generator.model);
     let mut facts = folder.facts()?;
     if !facts.concluded && !settings.evaluate.workers {
@@ -109,7 +111,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
         if facts.concluded {
             say("this run is finished already; here is its result");
         } else {
-            // It was killed between its last step and what comes after it.
+            // The process was killed between the last step and the work after it.
             runtime.block_on(async {
                 export::model(folder, &settings, store(&settings, folder)?).await
             })?;
@@ -150,7 +152,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             left_early(folder, &mut facts, &meter)?;
             return ended(&facts, true);
         };
-        // `doctor` says the rest.
+        // `doctor` reports the rest.
         for line in ready.timer.attestation().warnings() {
             say(&format!("warning: {line}"));
         }
@@ -194,7 +196,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     ended(&facts, interrupted)
 }
 
-/// Makes the measurements after the end. What they take is part of the run, however they end.
+/// Makes the measurements after the end. Their time counts for the run, however they end.
 fn conclude(
     evaluator: &Evaluator,
     settings: &Settings,
@@ -212,7 +214,7 @@ fn conclude(
     Ok(concluded)
 }
 
-/// The same by the workers of a cluster. Then the run is over, and they hear that, too.
+/// Has workers of a cluster make the measurements after the end. Then the run is over, and the nodes are told.
 async fn by_workers(
     settings: &Settings,
     folder: &Folder,
@@ -237,14 +239,14 @@ async fn by_workers(
     Ok(concluded)
 }
 
-/// Notes a sitting that was stopped before its roles began.
+/// Notes a session that was stopped before its roles began.
 fn left_early(folder: &Folder, facts: &mut Facts, meter: &Meter) -> Result<()> {
     meter.note(facts, 0);
     folder.write_facts(facts)
 }
 
-/// What a run needs besides this program is looked at before its folder is made and the machine measured: the store and the
-/// bus that the settings name, or the server of a private one.
+/// Checks the services that a run needs before its folder is made and the machine is measured: the store and the bus
+/// that the settings name, or the server of a private bus.
 pub fn check_services(settings: &Settings) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -268,7 +270,7 @@ pub fn check_services(settings: &Settings) -> Result<()> {
     })
 }
 
-/// A store of another place than the run's folder, if one is named.
+/// Opens the store that the settings name, if they name one; otherwise the store is in the run's folder.
 fn check_store(named: &str) -> Result<Option<Store>> {
     if named.is_empty() {
         return Ok(None);
@@ -320,7 +322,7 @@ async fn sitting(
     let bus = Bus::connect(options).await?;
     bus.ensure_streams(&RunSetup::default()).await?;
     if watch.asked().is_cancelled() {
-        // Nothing was begun, so there is nothing to finish.
+        // No work was begun, so there is none to finish.
         let drained = bus.drain().await;
         if let Some(server) = server {
             server.stop().await;
@@ -438,7 +440,7 @@ async fn sitting(
     };
     if let Some(view) = view {
         view.abort();
-        // A frame that is being drawn comes to its end, and nothing is said in the middle of it.
+        // The view completes the frame that it is drawing, so that no message lands in the middle of it.
         let _ = view.await;
         view::clear();
     }
@@ -463,7 +465,7 @@ async fn sitting(
         true => RunRegistry::withdraw_patiently(&bus, &folder.id).await,
         false => Ok(()),
     };
-    // Without a broker nothing can be said any more.
+    // Without a broker nothing can be published any more.
     let drained = if broker_lost {
         Ok(())
     } else {
@@ -473,7 +475,7 @@ async fn sitting(
     if let Some(server) = server {
         server.stop().await;
     }
-    // One that has diverged from what it repeats would diverge again.
+    // A repetition that has diverged from its recorded run would diverge again, so no command to resume it is printed.
     let kept = |words: &str| match settings.evaluate.replays() {
         true => anyhow::anyhow!("{words}"),
         false => kept(words, resume),
@@ -490,7 +492,7 @@ async fn sitting(
     Ok(interrupted)
 }
 
-/// Whoever follows a run of a cluster is told after so long that nothing has come of it yet.
+/// Time without any outcome after which a user who follows a run of a cluster is warned.
 const SILENCE: Duration = Duration::from_secs(20);
 
 async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool) {
@@ -514,8 +516,8 @@ async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool)
     ));
 }
 
-/// What is said of roles that ended. Why they did so before their time is the error of the sitting; what did not come to rest
-/// is a warning, also after somebody asked to stop.
+/// The message about roles that ended. The failure of a role before the run's end is the error of the session; a role
+/// that did not stop in time is a warning, also after a stop request.
 fn roles_ended(failed: Option<Standing>, closed: Standing) -> Result<Option<String>, String> {
     match (failed, closed) {
         (Some(Standing::Failed(words)), _) => Err(words),
@@ -524,12 +526,13 @@ fn roles_ended(failed: Option<Standing>, closed: Standing) -> Result<Option<Stri
     }
 }
 
-/// Why a sitting ended before its time, and how to go on.
+/// The error of a session that ended early, with the command that resumes the run.
 fn kept(words: &str, resume: &str) -> anyhow::Error {
     anyhow::anyhow!("{words}\n  the run is kept: `{resume}` goes on with it")
 }
 
-/// Why the private broker was given up. Pends as long as all is well, and where the run has no broker of its own.
+/// The reason why the private broker was given up. Pends as long as the broker works, and forever if the run has no
+/// private broker.
 async fn given_up(server: Option<&Server>) -> String {
     match server {
         Some(server) => flopsmith_actors::supervisor::words(&server.failed().await),
@@ -537,8 +540,9 @@ async fn given_up(server: Option<&Server>) -> String {
     }
 }
 
-/// Everything is on the disk before it is confirmed: a server that is killed then goes on at once. One that syncs later has forgotten
-/// what was in whose hands, and the run waits for that to come again (a short one with two kills took 40 to 51 s, and 20 to 27 s so).
+/// The server syncs each write before it confirms it, so that a killed server goes on at once. A server that syncs
+/// later forgets which messages were delivered, and the run waits until they are delivered again: a short run with two
+/// kills took 40 to 51 s that way, and 20 to 27 s with `Always`.
 fn server_options() -> ServerOptions {
     ServerOptions {
         sync: flopsmith_bus::Sync::Always,
@@ -546,7 +550,7 @@ fn server_options() -> ServerOptions {
     }
 }
 
-/// Shares of several sittings, weighted by their length.
+/// The shares of several sessions, weighted by the sessions' lengths.
 fn add(before: &Shares, now: &Shares) -> Shares {
     let seconds = before.seconds + now.seconds;
     let part = |a: f64, b: f64| (a * before.seconds + b * now.seconds) / seconds.max(1e-9);
@@ -572,7 +576,7 @@ mod tests {
     fn a_role_that_does_not_come_to_rest_is_named_whoever_ended_the_sitting() {
         let late = || Standing::Failed("a role did not drain".into());
         let warning = Ok(Some("warning: a role did not drain".to_owned()));
-        // After ctrl-c nothing has failed and nobody has drained by himself.
+        // After ctrl-c no role has failed, and none has drained by itself.
         assert_eq!(roles_ended(None, late()), warning);
         assert_eq!(roles_ended(Some(Standing::Drained), late()), warning);
         assert_eq!(roles_ended(None, Standing::Drained), Ok(None));

@@ -1,4 +1,4 @@
-//! Command lines that are shown to be typed again, from the folder this one was typed in.
+//! Command lines for the user to copy, valid in the folder in which this process was started.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ fn program_called(name: Option<&str>) -> String {
     }
 }
 
-/// Goes on with a training run.
+/// The command that resumes a training run.
 pub fn resume_train(config: &Path, folder: &Path) -> String {
     format!(
         "{} train {} --resume {}",
@@ -29,7 +29,7 @@ pub fn resume_train(config: &Path, folder: &Path) -> String {
     )
 }
 
-/// Goes on with a search.
+/// The command that resumes a search.
 pub fn resume_search(problem: &str, folder: &Path) -> String {
     format!(
         "{} search --problem {} --resume {}",
@@ -39,7 +39,7 @@ pub fn resume_search(problem: &str, folder: &Path) -> String {
     )
 }
 
-/// Begins a training run with the settings of another one.
+/// The command that begins a training run with the settings of another run.
 pub fn train_again(folder: &Path) -> String {
     format!(
         "{} train {}{}",
@@ -49,7 +49,8 @@ pub fn train_again(folder: &Path) -> String {
     )
 }
 
-/// Begins a search with the settings of another one; `defaults` are those of a search that was told its problem only.
+/// The command that begins a search with the settings of another one. `defaults` are the settings of a search of which
+/// only the problem was given.
 pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> String {
     let problem = quoted(&settings.problem);
     let mut line = format!("{} search --problem {problem}", program());
@@ -65,14 +66,14 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
     line + &place(folder)
 }
 
-/// The best program of a run, whose name's end tells its language.
+/// The best program of a run; the file name's ending gives the language.
 fn best(folder: &Path) -> PathBuf {
     let names = Language::ALL.map(|language| folder.join(format!("best.{}", language.ending())));
     let [in_c, ..] = &names;
     names.iter().find(|p| p.is_file()).unwrap_or(in_c).clone()
 }
 
-/// Times the best program of a run as the run did.
+/// The command that times the best program of a run with the run's own settings.
 pub fn bench(folder: &Path, settings: &Settings) -> String {
     let mut line = format!(
         "{} bench {} --problem {}",
@@ -91,7 +92,7 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
         ));
     }
     if !settings.evaluate.flags.is_empty() {
-        // With a sign of equality: the first flag begins like an option of ours.
+        // The form with `=`: the first compiler flag begins with `-`, as an option of this program does.
         line.push_str(&format!(" --flags={}", quoted(&settings.evaluate.flags)));
     }
     if settings.evaluate.allow_weaker_jail {
@@ -100,12 +101,12 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
     line
 }
 
-/// Writes the report of a run anew.
+/// The command that writes the report of a run again.
 pub fn report(folder: &Path) -> String {
     format!("{} report {}", program(), path(folder))
 }
 
-/// Shows what a trained model writes.
+/// The command that prints samples of a trained model.
 pub fn sample(model: &Path, problem: &str) -> String {
     format!(
         "{} model sample {} --problem {}",
@@ -123,7 +124,7 @@ fn name_and_place(folder: &Path) -> String {
     quoted(name) + &place(folder)
 }
 
-/// Where runs lie, unless it is where they always lie.
+/// The `--runs` option for the folder that holds the runs; empty for the default folder.
 fn place(folder: &Path) -> String {
     match folder.parent() {
         Some(runs) if runs.as_os_str().is_empty() => " --runs .".into(),
@@ -136,7 +137,7 @@ fn path(path: &Path) -> String {
     quoted(&path.display().to_string())
 }
 
-/// One word to a shell, whatever is in it.
+/// Quotes `text` as a single word of a POSIX shell.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -146,7 +147,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Settings as they stand in a file, without those that have flags of their own.
+/// Settings as `config.toml` holds them, without the settings that have command-line flags of their own.
 fn table(settings: &Settings) -> toml::Table {
     let text = toml::to_string(settings).unwrap_or_default();
     let mut table: toml::Table = text.parse().unwrap_or_default();
@@ -156,7 +157,7 @@ fn table(settings: &Settings) -> toml::Table {
     table
 }
 
-/// `key=value` for everything in which `to` differs from `from`.
+/// Collects `key=value` for every setting in which `to` differs from `from`.
 fn differences(prefix: &str, from: &toml::Table, to: &toml::Table, found: &mut Vec<String>) {
     for (key, value) in to {
         let name = if prefix.is_empty() {
@@ -178,7 +179,7 @@ fn differences(prefix: &str, from: &toml::Table, to: &toml::Table, found: &mut V
 mod tests {
     use super::*;
 
-    /// A whole line with these arguments, whatever this test was started as.
+    /// A whole line with these arguments, by the name this test process was started with.
     fn typed(arguments: &str) -> String {
         format!("{} {arguments}", program())
     }
@@ -189,7 +190,7 @@ mod tests {
             (Some("target/release/flopsmith"), "target/release/flopsmith"),
             (Some("./flopsmith"), "./flopsmith"),
             (Some("/opt/my tools/flopsmith"), "'/opt/my tools/flopsmith'"),
-            // Found by the shell, which finds it again.
+            // The shell found this name in PATH, and will find it again.
             (Some("flopsmith"), "flopsmith"),
             (None, "flopsmith"),
         ] {

@@ -1,4 +1,4 @@
-//! What a run came to, from the files in its folder.
+//! The summary of a run, computed from the files in its folder.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -123,7 +123,8 @@ pub struct Summary {
     pub fruitless_steps: u64,
     /// Lines of `outcomes.jsonl` that cannot be read: what they held is in none of these numbers.
     pub unreadable_outcomes: u64,
-    /// Infrastructure failures. What neither the program nor the infrastructure can be blamed for is among the `outcomes` as `unknown` only.
+    /// Infrastructure failures. Failures that neither the program nor the infrastructure can be blamed for are counted
+    /// only in `outcomes`, as `unknown`.
     pub infrastructure_errors: u64,
     /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
     pub dead_letters: u64,
@@ -199,7 +200,7 @@ pub struct Certified {
     pub machine_busy: Option<String>,
 }
 
-/// The lines of a file of JSON lines that can be read; none where there is no file.
+/// The readable lines of a JSON-lines file; empty if there is no file.
 pub fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
     Ok(read(path)?.items)
 }
@@ -213,7 +214,7 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Lines<T>> {
     lines.with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Every outcome of a run, each once.
+/// Every outcome of a run, without duplicates.
 pub fn outcomes(folder: &Path) -> Result<Vec<Outcome>> {
     Ok(read_outcomes(folder)?.items)
 }
@@ -225,10 +226,10 @@ fn read_outcomes(folder: &Path) -> Result<Lines<Outcome>> {
     Ok(all)
 }
 
-/// The timing machine as each sitting attested it, the latest last.
+/// The timing machine as each session attested it, the latest last.
 pub fn machines(folder: &Path) -> Result<Vec<MachineFacts>> {
     let mut all: Vec<MachineFacts> = lines(&folder.join(files::MACHINES))?;
-    // Runs of earlier versions kept this one only.
+    // Runs of earlier versions kept only the latest machine.
     let latest: Option<MachineFacts> = std::fs::read(folder.join(files::MACHINE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -240,7 +241,8 @@ pub fn machines(folder: &Path) -> Result<Vec<MachineFacts>> {
     Ok(all)
 }
 
-/// The machine that the best program was measured on; the latest where there is none or nobody knows.
+/// The machine that the best program was measured on; the latest machine if there is no best program or its machine is
+/// unknown.
 pub fn machine_of<'a>(
     machines: &'a [MachineFacts],
     best: Option<&Best>,
@@ -249,7 +251,7 @@ pub fn machine_of<'a>(
         .or(machines.last())
 }
 
-/// Sums a run up.
+/// Summarises a run.
 pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let Lines {
         items: outcomes,
@@ -277,7 +279,8 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
             steps.insert(outcome.candidate.step);
         }
     }
-    // The share of an evaluation that was interrupted says nothing: what is slow to write or to run comes in last.
+    // An interrupted evaluation has no share of correct programs: programs that are slow to write or to run come in
+    // last, so the first part is biased.
     let of = |purpose: Purpose, closed: bool| {
         let of_it = || outcomes.iter().filter(|o| o.candidate.purpose == purpose);
         let whole = of_it().next().is_some_and(|o| {
@@ -363,13 +366,13 @@ pub fn samples<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Samples {
     sum
 }
 
-/// May a measurement count as one that was repeated, if it is one? What did not converge confirms nothing.
+/// True unless this is a repeated measurement (`again`) that did not converge: such a measurement confirms nothing.
 fn confirms(measurement: &Measurement, again: bool) -> bool {
     !again || measurement.converged()
 }
 
-/// The sources in which sanitizers found something: they were measured first and looked at when they were about to become
-/// elites, so their first measurements are there and do not count.
+/// The sources in which sanitizers found faults. Such a program was measured first and checked by the sanitizers just
+/// before it became an elite, so its first measurement exists and does not count.
 fn broken(outcomes: &[Outcome]) -> HashSet<&str> {
     let found = outcomes.iter().filter(|o| {
         let fault = CandidateFault::UndefinedBehaviour;
@@ -378,7 +381,8 @@ fn broken(outcomes: &[Outcome]) -> HashSet<&str> {
     found.map(|o| o.source.as_str()).collect()
 }
 
-/// The `count` fastest different programs, by measurements that were repeated where there are any, the fastest first.
+/// The `count` fastest different programs: first those with a repeated measurement, then the others, each group by
+/// speed.
 pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
     let broken = broken(outcomes);
     let measured = |again: bool| {
@@ -401,12 +405,12 @@ pub fn finalists(outcomes: &[Outcome], count: usize) -> Vec<&Outcome> {
         .collect()
 }
 
-/// The fastest program: of those measured after the end of the run, else of those whose measurement was
-/// repeated, else (a run cut short) of all, which it then says.
+/// The fastest program: of those measured after the end of the run; else of those whose measurement was repeated; else
+/// (in a run cut short) of all programs, and `measured_again` is then false.
 ///
-/// Many programs are close to the fastest, and the fastest of many short measurements owes its place
-/// to luck as well; the measurement after the end has no part in choosing the programs it is made of.
-/// A program that was refused after the end is none, whichever outcome brought it.
+/// Many programs are close to the fastest, and the fastest of many short measurements owes its rank partly to luck. The
+/// measurement after the end has no part in choosing the programs that it measures. A program that was refused after
+/// the end is never the best, whichever outcome brought it.
 fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) -> Option<Best> {
     let last = certified
         .iter()
@@ -435,7 +439,7 @@ fn best(outcomes: &[Outcome], certified: &[Certified], refused: &[CandidateId]) 
             .filter(|o| (o.candidate.purpose == Purpose::Certify) == again)
             .filter_map(|o| Some((o.verdict.measurement()?, o)))
             .filter(|(m, _)| confirms(m, again))
-            // Sittings differ in the clock of the moment, which moves absolute speeds and not ratios.
+            // Sessions differ in the clock frequency of the moment, which changes absolute speeds but not ratios.
             .max_by(|(a, _), (b, _)| a.compare(b).then(a.gflops.total_cmp(&b.gflops)))
     };
     let again = fastest(true);

@@ -1,19 +1,19 @@
-//! How far long work is, on stderr: one line that is written over on a terminal, and now and then a line elsewhere.
+//! Progress of long work on stderr: on a terminal one line that is overwritten, otherwise one line in every few.
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::console::say;
 
-/// Writes what it is told.
+/// Writes progress lines to stderr.
 pub struct Ticker {
     terminal: bool,
-    /// Every so manyth is written where there is no terminal.
+    /// Without a terminal, one line in `every` is written.
     every: u64,
     open: bool,
 }
 
 impl Ticker {
-    /// One that writes every so manyth where there is no terminal.
+    /// Makes a ticker that writes one line in `every` if stderr is no terminal.
     pub fn new(every: u64) -> Self {
         Self {
             terminal: io::stderr().is_terminal(),
@@ -25,7 +25,7 @@ impl Ticker {
     /// `number` things of `total` are done.
     pub fn tick(&mut self, number: u64, total: u64, words: impl FnOnce() -> String) {
         if self.terminal {
-            // There is nobody to tell where stderr cannot be written.
+            // A write error on stderr is ignored: there is no other place to report it.
             let _ = write!(io::stderr(), "\r\x1b[K{}", words());
             let _ = io::stderr().flush();
             self.open = true;
@@ -34,7 +34,7 @@ impl Ticker {
         }
     }
 
-    /// Ends the line, so that the next one begins at the left.
+    /// Ends the overwritten line, so that the next output begins in the first column.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.open) {
             say("");

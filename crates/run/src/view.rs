@@ -1,4 +1,4 @@
-//! What people see while a run goes on, and where its log goes.
+//! The progress display of a run, and the destination of its log.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Log {
 impl Log {
     /// Starts logging: into a run's folder, or to stderr.
     pub fn start(&self, folder: Option<&Path>) -> Result<flopsmith_telemetry::Guard> {
-        // A run's own log is kept at info at least: it is what one looks at when something went wrong.
+        // The log of a run has at least level info, because it is read to explain failures.
         let level = match (folder, self.filter.as_str()) {
             (Some(_), "warn" | "error") => "info".to_owned(),
             (_, other) => other.to_owned(),
@@ -63,7 +63,7 @@ pub fn stamp_of(seconds: u64) -> String {
     )
 }
 
-/// Days since 1970 as a date of the Gregorian calendar.
+/// The date of the Gregorian calendar that is `days` after 1970-01-01, as year, month and day.
 fn civil(days: u64) -> (u64, u64, u64) {
     let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
     let (mut year, mut left) = (1970, days);
@@ -100,8 +100,8 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, left + 1)
 }
 
-/// Shows progress until it is aborted: a live block on a terminal, a line per step elsewhere. `elapsed` are the seconds that
-/// the budget is judged by.
+/// Shows progress until the task is aborted: on a terminal a block that is redrawn, otherwise a line per step.
+/// `elapsed` are the seconds of the run's budget that are spent.
 pub async fn show(
     progress: watch::Receiver<Progress>,
     context: Arc<Context>,
@@ -117,7 +117,7 @@ pub async fn show(
         let seconds = *elapsed.borrow();
         let live = live_of(&now, &context, seconds);
         if terminal {
-            // A terminal that was never told its size says 0.
+            // A terminal of unknown size reports 0 columns.
             let width = match crossterm::terminal::size() {
                 Ok((columns, _)) if columns > 0 => usize::from(columns),
                 _ => 80,
@@ -148,7 +148,7 @@ pub async fn show(
         {
             told = Some(last.step);
             write(std::io::stderr(), &live::line(&live));
-            // The same words step after step say nothing new.
+            // An unchanged refusal is not printed again at the next step.
             let refusal = live::refusal(&live);
             if let Some(text) = refusal.filter(|text| explained.as_ref() != Some(text)) {
                 write(std::io::stderr(), &text);
@@ -158,7 +158,7 @@ pub async fn show(
     }
 }
 
-/// Leaves the terminal as it should be.
+/// Ends the line of the progress display.
 pub fn clear() {
     say("");
 }
@@ -210,7 +210,7 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     }
 }
 
-/// What a step of this purpose is called.
+/// The display's name for steps of this purpose.
 fn phase(purpose: Option<Purpose>) -> &'static str {
     match purpose {
         Some(Purpose::EvaluateStart) => "evaluation before",

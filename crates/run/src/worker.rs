@@ -1,5 +1,5 @@
-//! A node of a cluster: it compiles, verifies and times programs of whatever runs have work for its machine class, and has the
-//! roles of which a run has one for whatever runs leave them to nodes.
+//! A node of a cluster. The node compiles, verifies and times programs of all runs that have work for its machine
+//! class, and runs the roles that a run has once for the runs that leave those roles to nodes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub enum Duty {
 }
 
 impl Duty {
-    /// Of this a run has one; none where any number of nodes does it for a machine class.
+    /// The once-per-run role of this duty; `None` for duties that any number of nodes perform for a machine class.
     fn hosted(self) -> Option<Hosted> {
         match self {
             Self::Compiler | Self::Verifier | Self::Timer => None,
@@ -65,34 +65,34 @@ impl Duty {
     }
 }
 
-/// What is started.
+/// The settings of a worker process.
 pub struct Plan {
-    /// What it does.
+    /// The worker's duties.
     pub duties: Vec<Duty>,
-    /// The bus.
+    /// Address of the NATS server.
     pub nats: String,
-    /// The artifact store, that of the runs.
+    /// The artifact store; runs use the same one.
     pub store: String,
-    /// Its machine class.
+    /// The worker's machine class.
     pub class: MachineClass,
-    /// Its name.
+    /// The worker's name.
     pub node: NodeId,
-    /// How long it may finish what it has in hand once it is told to stop.
+    /// Time that the worker has after a stop request to finish its messages in hand.
     pub grace: Duration,
-    /// Where it can be asked how it is.
+    /// Address of the status server.
     pub listen: Option<SocketAddr>,
-    /// How many cores of its own it claims, and where.
+    /// Number of cores that the worker claims, and the folder of the claims.
     pub cores: Option<(usize, PathBuf)>,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
 }
 
-/// How long the connection may take to close once all roles have ended or were given up.
+/// Time that the connection may take to close once all roles have ended or were given up.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Works until it is told to stop. True when it stopped in order.
+/// Works until a stop request. True if all roles ended in order.
 pub fn execute(plan: Plan) -> Result<bool> {
-    // Before any thread is made: all have the cores of the one that made them.
+    // The claim precedes all threads: a thread inherits the cores of the thread that makes it.
     let _claim = plan.cores.as_ref().map(own_cores).transpose()?;
     let watch = Watch::start()?;
     if plan.duties.contains(&Duty::Learner) && !cfg!(feature = "torch") {
@@ -101,7 +101,7 @@ pub fn execute(plan: Plan) -> Result<bool> {
         ));
     }
     if plan.duties.iter().any(|duty| duty.hosted().is_none()) {
-        // What every program needs is looked at before the first one is taken.
+        // The prerequisites of every program are checked before the first program is taken.
         paths::harness()?;
         jail::open(plan.allow_weaker_jail)?;
     }
@@ -115,7 +115,7 @@ pub fn execute(plan: Plan) -> Result<bool> {
     worked
 }
 
-/// Has this process run on cores of its own.
+/// Claims cores and pins this process to them.
 fn own_cores((wanted, folder): &(usize, PathBuf)) -> Result<Claim> {
     let claim = claims::claim(
         folder,
@@ -138,12 +138,12 @@ fn own_cores((wanted, folder): &(usize, PathBuf)) -> Result<Claim> {
 async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let mut options = broker::options(&plan.nats);
     options.name = format!("worker {}", plan.node);
-    // The roles have all of the grace time. What one of them still holds when it is over is given out again by the broker.
+    // The roles may use all of the grace time. When it is over, the broker delivers their unfinished messages again.
     options.drain_limit = plan.grace.min(DRAIN_LIMIT);
     let bus = Bus::connect(options).await?;
     bus.check_streams().await?;
     let store = Store::open(&plan.store)?;
-    // Better now than with the first program.
+    // An unusable store is reported now, not with the first program.
     store.probe().await.context("the store cannot be used")?;
     let cores = Cores::new(machine::cores());
     let class = plan.class.clone();
@@ -152,7 +152,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     if plan.duties.contains(&Duty::Timer) {
         let worker = format!("worker {}", plan.node);
         match &plan.cores {
-            // Workers on cores of their own are meant to stand side by side.
+            // Workers with claimed cores are meant to run on one machine at the same time, so there is no warning.
             Some(_) => measuring_lock::announce_only(&worker),
             None => measuring_lock::announce(&worker),
         }
@@ -175,7 +175,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     }
     if !hosted.is_empty() {
         let host = host.clone();
-        // A little of it is left for what comes after them.
+        // A tenth of the grace time is left for the steps after the roles' end.
         let grace = plan.grace.mul_f64(0.9);
         specs.push(spec("hosting", move || {
             let role = Hosting::new(host.clone(), registry.clone(), hosted.clone(), grace);
@@ -193,7 +193,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
             .collect::<Vec<_>>()
             .join(", ")
     ));
-    // What is done then is said below.
+    // The message about the first signal is written below.
     watch.hush(true);
     let failed = tokio::select! {
         () = watch.asked().cancelled() => None,
@@ -226,20 +226,20 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     Ok(true)
 }
 
-/// Waits until the broker refuses what a role cannot do without: its queue, its log or its lease. It never will by itself: the key is
-/// another's.
+/// Waits until the broker refuses something that a role cannot work without: its queue, its log or its lease. The
+/// refusal is permanent: the key belongs to another holder.
 async fn not_its_own() -> String {
     let needed = |subject: &str| subject.starts_with("$JS.API.") || subject.starts_with("$KV.");
     let mut refusals = flopsmith_bus::refusals();
     let refused = refusals.wait_for(|last| last.as_deref().is_some_and(needed));
     match refused.await {
         Ok(subject) => subject.clone().unwrap_or_default(),
-        // Nobody can refuse anything any more.
+        // The sender is gone, so there are no further refusals.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// How a worker is, for whoever asks.
+/// The source of this worker's status page.
 struct Asked {
     host: Host,
     stop: CancellationToken,
@@ -264,7 +264,7 @@ impl Status for Asked {
     }
 }
 
-/// Answers at an address, if one is given, until the guard is dropped.
+/// Serves the status page at `listen`, if an address is given, until the guard is dropped.
 async fn answering(
     listen: Option<SocketAddr>,
     host: &Host,

@@ -2,55 +2,55 @@
     unsafe_code,
     reason = "a namespace is tried out in a process that does nothing else"
 )]
-//! Why no jail can be set up on a machine, and what to do about it.
+//! Finds why no jail can be set up on a machine, and advises how to change that.
 //!
-//! bubblewrap tells what it could not do, and rarely why. So the kernel is asked: which namespaces it makes, what its settings
-//! say, and whether a filter for system calls is around this process. The judgement ([`judge`]) reads nothing itself, so that
-//! tests drive it with machines that are not here.
+//! bubblewrap reports which step failed but rarely the reason. This module therefore asks the kernel which namespaces
+//! it makes, what its settings are, and whether a system-call filter applies to this process. The judgement ([`judge`])
+//! itself reads nothing, so tests can pass it the description of any machine.
 
 use std::fmt;
 use std::fs;
 
-/// Why no jail can be set up.
+/// The reason why no jail can be set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// A setting of the kernel forbids namespaces.
+    /// A kernel setting forbids namespaces.
     Setting {
-        /// Its name for `sysctl`.
+        /// The setting's name for `sysctl`.
         name: String,
-        /// Its value.
+        /// The setting's value.
         value: u64,
-        /// A value that permits them.
+        /// A value of the setting that permits namespaces.
         better: u64,
     },
-    /// As many namespaces of a kind are there as the kernel permits.
+    /// The number of namespaces of a kind has reached the kernel's limit.
     UsedUp {
-        /// The setting that bounds them.
+        /// The setting that limits the number.
         name: String,
-        /// Its value.
+        /// The setting's value.
         value: u64,
     },
-    /// AppArmor takes capabilities from processes in user namespaces.
+    /// AppArmor removes capabilities from processes in user namespaces.
     AppArmor,
-    /// A filter for system calls around this process forbids namespaces.
+    /// A system-call filter on this process forbids namespaces.
     Filter,
-    /// The kernel has no such namespaces.
+    /// The kernel was built without a kind of namespace.
     NotBuilt {
-        /// Of which kind.
+        /// The missing kind.
         kind: &'static str,
     },
-    /// Namespaces are refused, by a security module or because this process lives in a changed root.
+    /// The kernel refuses namespaces, because of a security module or because this process lives in a changed root.
     Forbidden {
-        /// Of which kind.
+        /// The refused kind.
         kind: &'static str,
     },
-    /// Namespaces are made, but nothing may be mounted in them.
+    /// The kernel makes namespaces but refuses mounts in them.
     Mounts,
-    /// Something else.
+    /// Another, unknown reason.
     Unknown,
 }
 
-/// A clause, to which more can be added.
+/// Prints a clause that the caller can continue.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,7 +82,7 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
-    /// What to do about it.
+    /// The change of the machine that would remove the cause.
     pub fn advice(&self) -> String {
         match self {
             Cause::Setting { name, better, .. } => format!(
@@ -112,7 +112,7 @@ impl Cause {
     }
 }
 
-/// Kinds of namespaces, with the flag of each and the setting that bounds its number.
+/// Kinds of namespaces, with the flag of each and the setting that limits its number.
 const KINDS: [(&str, i32, &str); 7] = [
     ("user", libc::CLONE_NEWUSER, "user.max_user_namespaces"),
     ("mount", libc::CLONE_NEWNS, "user.max_mnt_namespaces"),
@@ -130,19 +130,19 @@ const KINDS: [(&str, i32, &str); 7] = [
 const UNPRIVILEGED: &str = "kernel.unprivileged_userns_clone";
 const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
-/// What a machine says of itself.
+/// The facts about a machine that [`judge`] needs.
 struct Machine<'a> {
-    /// A setting of the kernel; none where it has no such setting.
+    /// The value of a kernel setting; none where the kernel has no such setting.
     setting: &'a dyn Fn(&str) -> Option<u64>,
-    /// The error with which a namespace with these flags is refused; none where it is made.
+    /// The error with which the kernel refuses a namespace with these flags; none where it makes the namespace.
     refusal: &'a dyn Fn(i32) -> Option<i32>,
-    /// Has this process the capability CAP_SYS_ADMIN?
+    /// True if this process has the capability CAP_SYS_ADMIN.
     privileged: bool,
-    /// Is there a filter for system calls around this process?
+    /// True if a system-call filter applies to this process.
     filtered: bool,
 }
 
-/// Why bubblewrap failed here with these words.
+/// The reason why bubblewrap failed on this machine with the error text `said`.
 pub(crate) fn find(said: &str) -> Cause {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -208,13 +208,13 @@ fn judge(machine: &Machine<'_>, said: &str) -> Cause {
     Cause::Unknown
 }
 
-/// A setting of the kernel.
+/// Reads a kernel setting; none where the kernel has no such setting.
 fn setting(name: &str) -> Option<u64> {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Tries to make namespaces in a process of their own, and says the error with which they are refused.
+/// Tries to make namespaces in a child process and returns the error with which the kernel refuses them.
 fn refusal(flags: i32) -> Option<i32> {
     // SAFETY: the child makes two system calls and touches no memory that another thread could hold a lock on.
     let child = unsafe {
@@ -237,7 +237,7 @@ fn refusal(flags: i32) -> Option<i32> {
     match ended {
         Ok(nix::sys::wait::WaitStatus::Exited(_, 0)) => None,
         Ok(nix::sys::wait::WaitStatus::Exited(_, error)) => Some(error),
-        // A filter that kills permits nothing.
+        // A filter that kills the caller of `unshare` forbids namespaces as much as one that returns an error.
         Ok(nix::sys::wait::WaitStatus::Signaled(..)) => Some(libc::EPERM),
         _ => None,
     }
@@ -289,7 +289,7 @@ mod tests {
             cause.advice().contains(&format!("{UNPRIVILEGED}=1")),
             "{cause}"
         );
-        // root may all the same, so that something else forbids it.
+        // The setting does not stop root, so another mechanism forbids the namespaces.
         let cause = of(&[(UNPRIVILEGED, 0)], refused, (true, true), "");
         assert_eq!(cause, Cause::Filter);
     }
@@ -312,7 +312,7 @@ mod tests {
         let network = Some((libc::CLONE_NEWNET, libc::EPERM));
         let restricted = [(APPARMOR, 1)];
         assert_eq!(of(&restricted, network, plain, ""), Cause::AppArmor);
-        // The namespaces are made, and then nothing can be done in them.
+        // The kernel makes the namespaces, but no operation in them is permitted.
         assert_eq!(of(&restricted, None, plain, DENIED), Cause::AppArmor);
         assert_eq!(of(&[(APPARMOR, 0)], None, plain, DENIED), Cause::Unknown);
         for said in [

@@ -1,34 +1,33 @@
-//! A control group around each compile job, where the machine lets us have it.
+//! A control group around each compile job, where the machine permits one.
 //!
-//! It is a backstop against a compiler that was taken over: it bounds the
-//! processes and the memory of a job as a whole. Moving a process between groups
-//! costs milliseconds, so with version 1 the thread that starts the jail sits in
-//! the group and its children are born there; version 2 has no groups of threads
-//! for memory, so there the caller moves each job.
+//! The group is a backstop against a compiler that was taken over: it limits the processes and the memory of a job as a
+//! whole. Moving a process between groups costs milliseconds. With version 1 of control groups, the thread that starts
+//! the jail is therefore a member of the group, and its children start in the group. Version 2 has no thread groups for
+//! memory, so the caller moves each job's process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a job comes into the group.
+/// The way in which a job enters its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// The launching thread is in it.
+    /// The launching thread is a member of the group, and its children inherit the membership.
     ByThread,
-    /// Each job's process is moved.
+    /// The caller moves each job's process.
     ByProcess,
 }
 
-/// A control group of ours; removed on drop.
+/// A control group that this process made; removed on drop.
 pub(crate) struct Cgroup {
     folders: Vec<PathBuf>,
     pub entry: Entry,
-    /// Bytes and processes that the group's limits say now.
+    /// The group's current limits: bytes and processes.
     limits: (u64, u64),
 }
 
 impl Cgroup {
-    /// Makes a group or says why it cannot be.
+    /// Makes a group or returns the reason why no group can be made.
     pub fn new() -> Result<Self, String> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|e| e.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mounts").map_err(|e| e.to_string())?;
@@ -58,7 +57,7 @@ impl Cgroup {
         &self.folders
     }
 
-    /// Sets what all processes in the group may use together.
+    /// Limits the memory and the number of processes of the group as a whole.
     pub fn limit(&mut self, memory_bytes: u64, processes: u64) -> std::io::Result<()> {
         if self.limits == (memory_bytes, processes) {
             return Ok(());
@@ -91,7 +90,8 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         for folder in &self.folders {
-            // A thread that was just joined leaves its group a moment later.
+            // The kernel removes a joined thread from its group a moment after the join, and a group with members
+            // cannot be removed.
             let mut removed = fs::remove_dir(folder);
             for _ in 0..50 {
                 if removed.is_ok() {
@@ -107,13 +107,13 @@ impl Drop for Cgroup {
     }
 }
 
-/// Two sandboxes of one process need two names.
+/// A number that is unique in this process: two sandboxes need different group names.
 fn serial() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Removes groups whose process was killed before it could.
+/// Removes groups that were left over because their process was killed.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -157,7 +157,7 @@ fn version_2(own: &str, mounts: &str, name: &str) -> Result<Cgroup, String> {
         .find_map(|l| l.strip_prefix("0::/"))
         .unwrap_or("");
     let mut why = String::new();
-    // Below our own group if it delegates; else beside it at the top.
+    // Tries a group below our own if ours delegates the controllers, then one at the top of the hierarchy.
     for parent in [mount.join(ours), mount.clone()] {
         let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
         let has = |c: &str| enabled.split_whitespace().any(|e| e == c);
@@ -210,7 +210,7 @@ fn version_1(own: &str, mounts: &str, name: &str) -> Result<Cgroup, String> {
         limits: (0, 0),
     };
     for (controller, file) in [("memory", "memory.limit_in_bytes"), ("pids", "pids.max")] {
-        // A group that is half made is removed by its drop.
+        // Each folder is recorded as soon as it exists, so `drop` also removes a half-made group.
         group
             .folders
             .push(make(&parent(controller)?, name, &[file, "tasks"])?);

@@ -1,9 +1,8 @@
-//! A job under way.
+//! A running job.
 //!
-//! Nothing runs in the background: output is drained and limits are enforced
-//! whenever the owner asks ([`Child::try_wait`], [`Child::wait_timeout`]). A
-//! job that nobody asks about is still bounded by the kernel's limits, blocks on
-//! a full pipe, and dies with its [`Child`].
+//! No background thread serves a job: the owner's calls of [`Child::try_wait`] and [`Child::wait_timeout`] drain its
+//! output and enforce its limits. If the owner makes no such call, the kernel's limits still apply to the job, the job
+//! blocks on a full pipe, and it dies with its [`Child`].
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,21 +17,21 @@ use crate::job::{Exit, Finished, Limits, MemoryBound};
 use crate::proc;
 use crate::slot::Held;
 
-/// How often memory and processor time of a running job are looked at.
+/// The interval at which the supervisor samples memory and processor time of a running job.
 const SAMPLE: Duration = Duration::from_millis(5);
 
-/// Signals have the numbers from 1 on up to this one.
+/// Signals are numbered from 1 to this value.
 const SIGNALS: i32 = 64;
 
-/// What bubblewrap reports for a program that SIGKILL ended.
+/// The exit code that bubblewrap reports for a program that SIGKILL ended.
 const KILLED: i32 = 128 + libc::SIGKILL;
 
-/// A pipe's reading end and what came out of it.
+/// A pipe's reading end and the bytes that were read from it.
 struct Stream {
     pipe: Option<std::fs::File>,
     seen: Vec<u8>,
     limit: usize,
-    /// More came than the limit allows.
+    /// True if the program wrote more bytes than the limit.
     over: bool,
 }
 
@@ -46,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there without waiting.
+    /// Reads all bytes that are available now, without waiting.
     fn drain(&mut self) {
         let mut block = [0_u8; 16 * 1024];
         while let Some(pipe) = &mut self.pipe {
@@ -74,7 +73,7 @@ pub(crate) struct Started {
     pub pid: i32,
     pub pidfd: OwnedFd,
     pub status: OwnedFd,
-    /// What came on the status pipe before the program started.
+    /// The bytes that arrived on the status pipe before the program started.
     pub status_seen: Vec<u8>,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
@@ -83,7 +82,7 @@ pub(crate) struct Started {
     pub held: Held,
 }
 
-/// A running job. Dropping it kills it and waits until nothing is left of it.
+/// A running job. Dropping it kills the job and waits until all its processes have ended.
 pub struct Child {
     bwrap: i32,
     pid: i32,
@@ -96,11 +95,12 @@ pub struct Child {
     started: Instant,
     sampled: Instant,
     peak_rss: u64,
-    /// Why we killed it, if we did.
+    /// The reason why the supervisor killed the job; none if it did not.
     killed: Option<Exit>,
     finished: Option<Finished>,
     reaped: bool,
-    /// The jail dies with the thread that started it. Given back after the drop of this child's own work.
+    /// Keeps the launching thread alive, because the jail dies with the thread that started it. Released after `drop`
+    /// has ended the job.
     _held: Held,
 }
 
@@ -128,7 +128,7 @@ impl Child {
         }
     }
 
-    /// The program starts now: its wall clock does too.
+    /// Starts the job's wall clock; the caller starts the program at the same time.
     pub(crate) fn release(&mut self) {
         self.started = Instant::now();
         self.sampled = self.started;
@@ -139,7 +139,7 @@ impl Child {
         self.pid
     }
 
-    /// Processor time of the jailed program's process so far, all threads; none once it is gone.
+    /// Processor time of the jailed program's process so far, all threads; none once the process is gone.
     pub fn cpu_time(&self) -> Option<Duration> {
         if self.reaped {
             None
@@ -148,7 +148,7 @@ impl Child {
         }
     }
 
-    /// Threads of the jailed program now; none once it is gone.
+    /// Number of threads of the jailed program now; none once the program is gone.
     pub fn threads(&self) -> Option<usize> {
         if self.reaped {
             return None;
@@ -160,7 +160,7 @@ impl Child {
         )
     }
 
-    /// Kills everything in the jail. The end is still to be waited for; it reads as SIGKILL.
+    /// Kills everything in the jail. The caller must still wait for the end, which reads as SIGKILL.
     pub fn kill(&mut self) {
         self.end(Exit::Signal(libc::SIGKILL));
     }
@@ -172,22 +172,22 @@ impl Child {
         }
     }
 
-    /// Has it ended? Drains its output and enforces its limits.
+    /// Drains the job's output, enforces its limits, and returns its result if it has ended.
     pub fn try_wait(&mut self) -> Result<Option<Finished>, Error> {
         self.wait_timeout(Duration::ZERO)
     }
 
-    /// Waits for its end.
+    /// Waits for the job's end.
     pub fn wait(&mut self) -> Result<Finished, Error> {
         loop {
-            // The wall clock limit bounds this.
+            // The job's limit on wall-clock time bounds this loop.
             if let Some(finished) = self.wait_timeout(Duration::from_secs(3600))? {
                 return Ok(finished);
             }
         }
     }
 
-    /// Waits for its end, at most `timeout`.
+    /// Waits at most `timeout` for the job's end.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Finished>, Error> {
         let give_up = Instant::now() + timeout;
         loop {
@@ -211,14 +211,14 @@ impl Child {
         }
     }
 
-    /// Sleeps until a pipe moves or `most` is over.
+    /// Sleeps until a pipe has data or `most` has passed.
     fn sleep(&self, most: Duration) -> Result<(), Error> {
         let mut pipes: Vec<PollFd<'_>> = [&self.status, &self.stdout, &self.stderr]
             .into_iter()
             .filter_map(|s| s.pipe.as_ref())
             .map(|p| PollFd::new(p.as_fd(), PollFlags::POLLIN))
             .collect();
-        // Rounded up, or the last fraction of a millisecond would be spun through.
+        // Rounded up: `poll` counts whole milliseconds, and with 0 the last fraction of one would be a busy loop.
         let most = most.as_micros().div_ceil(1000).min(60_000);
         let most = PollTimeout::from(u16::try_from(most).unwrap_or(u16::MAX));
         match poll(&mut pipes, most) {
@@ -255,23 +255,25 @@ impl Child {
         }
     }
 
-    /// bubblewrap has closed its report: it has ended or is about to.
+    /// Collects the result. The caller has seen bubblewrap close its report: bubblewrap has ended or is about to end.
     fn finish(&mut self) -> Result<Finished, Error> {
-        // Before the reaping, as it grows with what other jails' starters show.
+        // Read before the reaping, because this process's own peak grows with what the starters of other jails show.
         let ours = proc::own_peak_rss();
         let reaped = proc::reap(self.bwrap)?;
         self.reaped = true;
         let wall = self.started.elapsed();
-        // Nobody holds the other ends any more.
+        // No process holds the writing ends any more, so this reads the remaining output.
         self.pump();
 
-        // A child that shares its starter's memory until it executes inherits the starter's peak.
+        // A child that shares its starter's memory until it executes inherits the starter's peak, so a figure up to
+        // this process's own peak says nothing about the job.
         if reaped.max_rss_bytes > ours {
             self.peak_rss = self.peak_rss.max(reaped.max_rss_bytes);
         }
         let exit = match (report(&self.status.seen).exit_code, self.killed) {
             _ if self.stdout.over || self.stderr.over => Exit::OutputLimit,
-            // Killed before the program was reached, or by us: bubblewrap shows SIGKILL.
+            // The supervisor killed the jail: before the program started (no exit code), or later (bubblewrap reports
+            // SIGKILL).
             (None | Some(KILLED), Some(why)) => why,
             (Some(code), _) => self.read_code(code, reaped.cpu),
             (None, None) => return Err(self.no_report(reaped.status)),
@@ -288,11 +290,12 @@ impl Child {
         Ok(finished)
     }
 
-    /// bubblewrap ended without saying that the program had been started.
+    /// The error for a bubblewrap that ended without reporting that the program had started.
     fn no_report(&self, status: i32) -> Error {
         let status = ExitStatus::from_raw(status);
         if status.code().is_none() {
-            // Whoever ended bubblewrap may have done so before the program was bound to its life.
+            // A signal may have ended bubblewrap before the kernel bound the program's life to bubblewrap's, so the
+            // program is killed here.
             proc::kill(&self.pidfd);
             return Error::Lost {
                 pid: self.pid,
@@ -309,14 +312,15 @@ impl Child {
         }
     }
 
-    /// bubblewrap says 128 + n for signal n; the filter sees to it that no program does. A compiler may end with more than there are
-    /// signals.
+    /// Reads bubblewrap's exit code: 128 + n means signal n. The filter kills a program that exits with such a code
+    /// itself. A compiler may exit with more than 128 + 64, the highest signal; that is an exit code.
     fn read_code(&self, code: i32, cpu: Duration) -> Exit {
         if code <= 128 || code > 128 + SIGNALS {
             return Exit::Code(code);
         }
         let signal = code - 128;
-        // Out of memory has no signal of its own: allocation fails and the program trips over that.
+        // The kernel has no signal for exhausted memory: an allocation fails, and the program then dies of another
+        // signal.
         let full = self.peak_rss as f64 > 0.85 * self.limits.memory_bytes as f64;
         match signal {
             libc::SIGSYS => Exit::ForbiddenSyscall,
@@ -338,7 +342,7 @@ impl Drop for Child {
             return;
         }
         proc::kill(&self.pidfd);
-        // bubblewrap ends as soon as the namespace is empty; if it is stuck, it goes as well.
+        // bubblewrap ends as soon as the namespace is empty. If bubblewrap is stuck, it is killed as well.
         let end = Instant::now() + Duration::from_secs(2);
         while self.status.pipe.is_some() && Instant::now() < end {
             self.status.drain();
@@ -356,14 +360,14 @@ impl Drop for Child {
     }
 }
 
-/// What bubblewrap reported so far.
+/// The facts that bubblewrap has reported so far.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Report {
     pub child_pid: Option<i32>,
     pub exit_code: Option<i32>,
 }
 
-/// Reads bubblewrap's report: JSON documents one after the other, the last perhaps cut.
+/// Reads bubblewrap's report: JSON documents one after the other, of which the last may be incomplete.
 pub(crate) fn report(seen: &[u8]) -> Report {
     let mut report = Report::default();
     let documents = serde_json::Deserializer::from_slice(seen).into_iter::<serde_json::Value>();

@@ -1,4 +1,4 @@
-//! What can fail outside the jailed program.
+//! Failures outside the jailed program.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -8,57 +8,57 @@ use crate::cause::Cause;
 use crate::limits::{self, Resource};
 use crate::place;
 
-/// An infrastructure failure: nothing that a jailed program can cause.
+/// An infrastructure failure, which a jailed program cannot cause.
 ///
-/// Its text says what happened ([`Error::fact`]) and, where that is known, what to do about it ([`Error::advice`]).
+/// Its text states the fact ([`Error::fact`]) and, where a remedy is known, the advice ([`Error::advice`]).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// bubblewrap is not installed.
     NoBubblewrap {
-        /// Where it was looked for.
+        /// The places that were searched.
         looked: String,
     },
     /// A shared library that every jailed program needs is missing.
     NoLibrary {
-        /// Its file name.
+        /// The library's file name.
         name: &'static str,
-        /// The folders that were looked through.
+        /// The folders that were searched.
         looked: String,
     },
     /// The machine gives less protection than untrusted programs need.
     Weak {
         /// The measures that are not in effect, with reasons.
         missing: String,
-        /// Why, where that is known.
+        /// The cause, where it is known.
         cause: Option<Cause>,
     },
     /// No jail works on this machine.
     Refused {
-        /// bubblewrap's own words.
+        /// bubblewrap's error text.
         detail: String,
-        /// Why.
+        /// The cause.
         cause: Cause,
     },
     /// A hard limit of this process is lower than what a job needs.
     Limit {
-        /// On what.
+        /// The limited resource.
         resource: Resource,
-        /// What the job needs.
+        /// The amount that the job needs.
         wanted: u64,
         /// The hard limit.
         hard: u64,
     },
-    /// Nothing can be executed where the files of jobs lie.
+    /// The folder for the files of jobs lies on a file system from which no program can be executed.
     NoExec {
         /// The folder.
         folder: PathBuf,
     },
     /// bubblewrap could not set the jail up, or the program in it could not be started.
     Setup {
-        /// bubblewrap's own words.
+        /// bubblewrap's error text.
         detail: String,
     },
-    /// bubblewrap died without saying how the program ended.
+    /// bubblewrap died without reporting how the program ended.
     Lost {
         /// The jailed program's process id.
         pid: i32,
@@ -67,11 +67,11 @@ pub enum Error {
     },
     /// A file or folder of the jail's root could not be prepared.
     Root {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// On which path.
+        /// The path.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -79,15 +79,15 @@ pub enum Error {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why it failed.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
     /// A system call of the supervisor failed.
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// Why it failed.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -98,7 +98,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A failed system call, with the error the kernel gave last.
+    /// A failed system call, with the calling thread's last error code.
     pub(crate) fn last(what: &'static str) -> Self {
         Error::System {
             what,
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// What happened, without advice and without the errors beneath it.
+    /// The fact, without advice and without the underlying errors.
     pub fn fact(&self) -> String {
         match self {
             Error::NoBubblewrap { looked } => format!("bubblewrap was not found ({looked})"),
@@ -148,7 +148,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, where that is known.
+    /// The remedy, where one is known.
     pub fn advice(&self) -> Option<String> {
         match self {
             Error::NoBubblewrap { .. } => Some(
@@ -206,7 +206,7 @@ impl Error {
     }
 }
 
-/// Another temporary folder, and one that would do if there is one.
+/// Advice to set another temporary folder, with an example if a usable folder exists.
 fn elsewhere() -> String {
     let example = place::usable().map(|folder| format!(", e.g. TMPDIR={}", folder.display()));
     format!(

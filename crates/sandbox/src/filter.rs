@@ -1,10 +1,8 @@
 //! The system-call filters.
 //!
-//! A job carries two: one that answers `clone3` with "not implemented", so that
-//! the C library falls back to `clone`, whose flags a filter can read; and the
-//! allow-list, which kills on everything else. bubblewrap loads them in this
-//! order right before it starts the program; the kernel takes the stricter
-//! verdict of the two.
+//! A job gets two filters. The first answers `clone3` with "not implemented", so the C library falls back to `clone`,
+//! whose flags a filter can read. The second is the allow-list, which kills the process on every other call. bubblewrap
+//! loads them in this order right before it starts the program; the kernel takes the stricter verdict of the two.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +15,7 @@ use seccompiler::{
 use crate::error::Error;
 use crate::job::Kind;
 
-/// Calls that any compute kernel, the C library's start and the harness need.
+/// System calls that any compute kernel, the C library's start and the harness need.
 const PLAIN: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -79,11 +77,11 @@ const PLAIN: &[c_long] = &[
     libc::SYS_restart_syscall,
     libc::SYS_tgkill,
     libc::SYS_execve,
-    // Answered with "not implemented" by the other filter.
+    // The first filter answers this call with "not implemented".
     libc::SYS_clone3,
 ];
 
-/// The older spellings that x86-64 still has.
+/// The older forms of these calls that x86-64 still has.
 #[cfg(target_arch = "x86_64")]
 const PLAIN_OLD: &[c_long] = &[
     libc::SYS_stat,
@@ -101,7 +99,7 @@ const PLAIN_OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const PLAIN_OLD: &[c_long] = &[];
 
-/// What compiler drivers, assemblers and linkers need beside it.
+/// Further calls that compiler drivers, assemblers and linkers need.
 const COMPILE: &[c_long] = &[
     libc::SYS_wait4,
     libc::SYS_waitid,
@@ -124,7 +122,7 @@ const COMPILE: &[c_long] = &[
     libc::SYS_sendfile,
     libc::SYS_utimensat,
     libc::SYS_truncate,
-    // A program that is run must not cut the memory that it shares with its supervisor.
+    // Compile jobs only: a run program must not truncate the memory that it shares with its supervisor.
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
     libc::SYS_kill,
@@ -148,7 +146,7 @@ const COMPILE_OLD: &[c_long] = &[
     libc::SYS_select,
     libc::SYS_getpgrp,
     libc::SYS_creat,
-    // With it clang waits for whoever names the functions that it died in.
+    // After a crash, clang sets an alarm to bound the symbolizer, which names the functions on the stack.
     libc::SYS_alarm,
 ];
 #[cfg(not(target_arch = "x86_64"))]
@@ -169,18 +167,18 @@ const NEW_NAMESPACE: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_PTRACE) as u64;
 
-/// Names the anonymous memory of newer C libraries' allocators.
+/// Option of `prctl`: newer C libraries' allocators use it to name their anonymous memory.
 const PR_SET_VMA: c_int = 0x5356_4d41;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Both filters of a jail, ready for the kernel, in the order in which to load them.
+/// Both filters of a jail as bytes for the kernel, in the order of loading.
 pub(crate) struct Filters {
     pub not_implemented: Vec<u8>,
     pub allow_list: Vec<u8>,
 }
 
-/// The filters for jobs of `kind`.
+/// Builds the filters for jobs of `kind`.
 pub(crate) fn build(kind: Kind) -> Result<Filters, Error> {
     let not_implemented = SeccompFilter::new(
         Rules::from([(libc::SYS_clone3, Vec::new())]),
@@ -200,7 +198,7 @@ pub(crate) fn build(kind: Kind) -> Result<Filters, Error> {
     })
 }
 
-/// A filter that kills on `exit_group`: a program that ends in order under it proves that filters are not in effect.
+/// A filter that kills on `exit_group`: a program that exits normally under it proves that filters are not in effect.
 pub(crate) fn probe() -> Result<Vec<u8>, Error> {
     bytes(SeccompFilter::new(
         Rules::from([
@@ -227,14 +225,15 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         allow(COMPILE_OLD);
     }
 
-    // A status above 128 would read like "killed by a signal" on bubblewrap's report.
+    // bubblewrap reports "killed by signal n" as 128 + n, so a program must not exit with such a status itself.
     for call in [libc::SYS_exit, libc::SYS_exit_group] {
         let mut ends = vec![
             when(&[(0, masked(0x80), 0)])?,
             when(&[(0, masked(0xff), 0x80)])?,
         ];
         if kind == Kind::Compile {
-            // There are 64 signals. Clang ends with 254 when a part of it has died.
+            // There are 64 signals, so only statuses up to 192 are ambiguous. Clang exits with 254 when one of its
+            // processes has died.
             ends.push(when(&[(0, masked(0xc0), 0xc0)])?);
         }
         rules.insert(call, ends);
@@ -252,7 +251,7 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
                 let flags = masked(THREAD | NEW_NAMESPACE);
                 rules.insert(libc::SYS_clone, vec![when(&[(0, flags, THREAD)])?]);
             }
-            // The harness tightens the filter once the candidate is loaded.
+            // The harness tightens the filter once it has loaded the candidate.
             rules.insert(
                 libc::SYS_seccomp,
                 vec![when(&[
@@ -271,7 +270,7 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
                     .map(|option| equal(0, option))
                     .collect::<Result<_, _>>()?,
             );
-            // Reading one's own limits only.
+            // A process may read its own limits only.
             rules.insert(
                 libc::SYS_prlimit64,
                 vec![when(&[(0, SeccompCmpOp::Eq, 0), (2, SeccompCmpOp::Eq, 0)])?],
@@ -327,7 +326,7 @@ fn arch() -> Result<TargetArch, Error> {
 
 fn bytes(filter: Result<SeccompFilter, BackendError>) -> Result<Vec<u8>, Error> {
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(Error::Filter)?;
-    // struct sock_filter { u16 code; u8 jt, jf; u32 k; } in the machine's byte order.
+    // The layout is struct sock_filter { u16 code; u8 jt, jf; u32 k; } in the machine's byte order.
     Ok(program
         .iter()
         .flat_map(|i| {

@@ -1,47 +1,48 @@
-//! What to run, within which limits, and how it ended.
+//! The description of a job: its program, its limits and its result.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which jail a job gets.
+/// The kind of jail that a job gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The host's `/usr` read-only; may start processes.
+    /// The host's `/usr` read-only; the job may start processes.
     Compile,
-    /// Only the loader, the C library and what the job binds; no processes, and threads only when `threads` is above 1.
+    /// Only the loader, the C library and the files that the job binds. The job may start no processes, and threads
+    /// only when `threads` is above 1.
     Run {
-        /// How many threads the program may use.
+        /// Number of threads that the program may use.
         threads: u32,
     },
 }
 
-/// Which of a program's memory [`Limits::memory_bytes`] bounds.
+/// The part of a program's memory that [`Limits::memory_bytes`] bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum MemoryBound {
-    /// Its address space, by the kernel: who asks for more gets none.
+    /// The address space. The kernel refuses any allocation beyond it.
     #[default]
     AddressSpace,
-    /// What is in memory of it: looked at every few milliseconds, and bounded by a control group where there is one. For programs
-    /// that reserve far more than they use, as those with a sanitizer's runtime in them do.
+    /// Resident memory. The supervisor samples it every few milliseconds, and a control group bounds it where the
+    /// machine has one. For programs that reserve far more than they use, such as programs with a sanitizer's runtime.
     Resident,
 }
 
-/// What a job may use at most.
+/// The upper limits on a job's resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Time from the start of the program.
+    /// Wall-clock time from the start of the program.
     pub wall: Duration,
     /// Processor time of one process, all its threads together.
     pub cpu: Duration,
-    /// Memory of one process, in bytes; [`Job::memory_bound`] says which.
+    /// Memory of one process, in bytes; [`Job::memory_bound`] says which kind of memory.
     pub memory_bytes: u64,
     /// Size of one written file, in bytes.
     pub file_bytes: u64,
-    /// Processes of a compile job; in effect where the machine has a writable pids cgroup, or where the caller is not root
-    /// and the kernel counts each jail apart (from 5.14 on). Run jobs have none but their own anyway; those whose
-    /// [`MemoryBound`] is what is resident have their threads counted.
+    /// Processes of a compile job. In effect where the machine has a writable pids cgroup, or where the caller is not
+    /// root and the kernel counts each jail separately (from 5.14 on). A run job has only its own process anyway; if
+    /// its [`MemoryBound`] is `Resident`, the control group counts its threads.
     pub processes: u64,
     /// Open files of one process.
     pub open_files: u64,
@@ -52,8 +53,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Processor time and life of programs that are trusted to end, such as baselines: for them it is no bound that matters, and
-    /// they make do with what the caller's own limit permits.
+    /// Processor time and lifetime of programs that are trusted to end, such as baselines. For these programs the limit
+    /// has no effect in practice, and they accept the caller's own lower limit.
     pub const ENDLESS: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
 }
 
@@ -77,25 +78,25 @@ impl Default for Limits {
 pub struct Job {
     /// The program as a path inside the jail, and its arguments.
     pub program: Vec<OsString>,
-    /// Which jail.
+    /// The kind of jail.
     pub kind: Kind,
-    /// Files and folders to show read-only: (on the host, inside).
+    /// Files and folders that the jail shows read-only: (path on the host, path inside).
     pub read_only: Vec<(PathBuf, PathBuf)>,
-    /// Files and folders to show writable: (on the host, inside).
+    /// Files and folders that the jail shows writable: (path on the host, path inside).
     pub read_write: Vec<(PathBuf, PathBuf)>,
-    /// Size of a fresh `/tmp`; 0 means that there is none to write to.
+    /// Size of a fresh `/tmp`, in bytes; 0 means no writable `/tmp`.
     pub tmpfs_bytes: u64,
     /// The whole environment.
     pub env: Vec<(String, String)>,
-    /// The working directory inside.
+    /// The working directory inside the jail.
     pub workdir: PathBuf,
     /// The limits.
     pub limits: Limits,
-    /// What the limit on memory bounds.
+    /// The kind of memory that the limit bounds.
     pub memory_bound: MemoryBound,
-    /// Descriptors the program inherits: (ours, its number inside, from 3 up).
+    /// Descriptors that the program inherits: (our number, its number inside, from 3 up).
     pub pass_fds: Vec<(RawFd, RawFd)>,
-    /// What the program reads on standard input; nothing if none.
+    /// The descriptor that the program gets as standard input; empty input if none.
     pub stdin: Option<RawFd>,
     /// The cores the program may run on; all of the caller's if none.
     pub cores: Option<Vec<usize>>,
@@ -121,46 +122,47 @@ impl Job {
     }
 }
 
-/// How a jailed program ended.
+/// The way in which a jailed program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended itself with this code.
+    /// The program exited with this code.
     Code(i32),
     /// This signal killed it, or [`Child::kill`](crate::Child::kill) did (SIGKILL).
     Signal(i32),
-    /// Its time was up.
+    /// The job reached its limit on wall-clock time.
     WallTimeout,
-    /// Its processor time was up.
+    /// The job reached its limit on processor time.
     CpuTimeout,
-    /// It wrote more than it may.
+    /// The program wrote more output than its limit.
     OutputLimit,
-    /// It made a system call that the filter forbids. Exit codes above 128 are among these: they would read like signals.
+    /// The program made a system call that the filter forbids. An exit code above 128 also counts, because it would
+    /// read like a signal.
     ForbiddenSyscall,
-    /// It died with its memory used up.
+    /// The program died while its memory was used up.
     MemoryLimit,
 }
 
 impl Exit {
-    /// Did the program end itself with code 0?
+    /// True if the program exited with code 0.
     pub fn success(self) -> bool {
         self == Exit::Code(0)
     }
 }
 
-/// A job that is over.
+/// The result of a job that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
+    /// The way in which the program ended.
     pub exit: Exit,
-    /// Its standard output, cut at the limit.
+    /// The program's standard output, cut at the limit.
     pub stdout: Vec<u8>,
-    /// Its standard error, cut at the limit.
+    /// The program's standard error, cut at the limit.
     pub stderr: Vec<u8>,
     /// Time from the start of the program to its end.
     pub wall: Duration,
-    /// Processor time of the job, with about 2 ms for the jail itself.
+    /// Processor time of the job; includes about 2 ms for the jail itself.
     pub cpu: Duration,
-    /// Largest resident memory that was seen, in bytes. A lower bound: where the supervisor's own
-    /// memory hides the kernel's figure, only samples are known.
+    /// Largest resident memory seen, in bytes. It is a lower bound: where the supervisor's own peak hides the kernel's
+    /// figure, only the samples count.
     pub max_rss_bytes: u64,
 }

@@ -4,10 +4,9 @@
 )]
 //! Starts bubblewrap from a thread that lives as long as the sandbox.
 //!
-//! The kernel ties "die with parent" to the *thread* that started a child, so a
-//! pool thread that ends would take its jails with it. `posix_spawn` does not
-//! copy the address space, so a large trainer starts jails as fast as a small
-//! tool; and it closes everything that was not meant for the jail.
+//! The kernel ties "die with parent" to the *thread* that started a child, so the end of a pool thread would end its
+//! jails. `posix_spawn` does not copy the address space, so a large trainer starts jails as fast as a small tool does.
+//! It also closes every descriptor that was not meant for the jail.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -20,7 +19,7 @@ use std::thread::JoinHandle;
 
 use crate::error::Error;
 
-/// What to start. The descriptors in `fds` are placed at the given numbers; all others are closed.
+/// A process to start. The descriptors in `fds` get the given numbers; all others are closed.
 pub(crate) struct Request {
     pub program: CString,
     pub arguments: Vec<CString>,
@@ -44,8 +43,8 @@ impl Launcher {
             .spawn(move || {
                 prepare();
                 for (request, reply) in inbox {
-                    // The asker may have gone; then nobody waits for the child, which its own
-                    // supervisor pipe ends.
+                    // The requester may have gone. Then no thread waits for the child, and the closed supervisor pipe
+                    // ends it.
                     let _gone = reply.send(start(&request));
                 }
             })
@@ -135,13 +134,13 @@ fn start(request: &Request) -> io::Result<i32> {
         .unwrap_or(2)
         .max(2);
     let wanted: BTreeSet<RawFd> = request.fds.iter().map(|(_, to)| *to).collect();
-    // Copies above every target number: placing one must not overwrite another's source.
+    // Copies have numbers above every target, so that placing one descriptor cannot overwrite the source of another.
     let mut copies: Vec<(OwnedFd, RawFd)> = Vec::with_capacity(request.fds.len());
     for (from, to) in &request.fds {
         // SAFETY: the caller keeps `from` open until `start` returns.
         let from = unsafe { std::os::fd::BorrowedFd::borrow_raw(*from) };
         let copy = nix::fcntl::fcntl(from, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(last + 1))?;
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and nothing else owns it.
         copies.push((unsafe { std::os::fd::FromRawFd::from_raw_fd(copy) }, *to));
     }
 
@@ -171,7 +170,8 @@ fn start(request: &Request) -> io::Result<i32> {
         check(libc::posix_spawnattr_setsigmask(attr, signals.as_ptr()))?;
         libc::sigfillset(signals.as_mut_ptr());
         check(libc::posix_spawnattr_setsigdefault(attr, signals.as_ptr()))?;
-        // A process group of its own: Ctrl-C on the terminal is for us, who then end jobs in order.
+        // The process gets its own process group, so Ctrl-C on the terminal reaches only this program, which then ends
+        // its jobs in order.
         check(libc::posix_spawnattr_setpgroup(attr, 0))?;
         check(libc::posix_spawnattr_setflags(
             attr,

@@ -1,26 +1,21 @@
 //! The jail for untrusted programs.
 //!
-//! A [`Job`] runs under bubblewrap in namespaces of its own, without network,
-//! home, `/proc` or capabilities, behind a system-call allow-list, with limits
-//! on time, memory, files, processes and output. There are two kinds of jail:
-//! [`Kind::Compile`] sees the host's `/usr` read-only and may start processes,
-//! [`Kind::Run`] sees the loader, the C library and what the job names, and may
-//! not.
+//! A [`Job`] runs under bubblewrap in namespaces of its own, without network, home, `/proc` or capabilities, behind a
+//! system-call allow-list, with limits on time, memory, files, processes and output. There are two kinds of jail.
+//! [`Kind::Compile`] shows the host's `/usr` read-only and permits processes. [`Kind::Run`] shows the loader, the C
+//! library and the files that the job names, and permits no further processes.
 //!
-//! This crate does not judge programs, does not measure speed, and is
-//! synchronous: a caller that must not block calls it from a thread of its own.
+//! This crate does not judge programs and does not measure speed. It is synchronous: a caller that must not block calls
+//! it from a separate thread.
 //!
 //! Invariants:
-//! - what ended a job is an [`Exit`]; that the jail could not be set up is an
-//!   [`Error`]. A program can cause only the former, because the channel on
-//!   which bubblewrap reports is not in the jail;
-//! - nothing of a job outlives [`Child`], nor the process that owns the
-//!   [`Sandbox`], however that ends;
-//! - a `Sandbox` that gives less than full protection exists only if its
-//!   [`Options`] allow that, and [`Sandbox::protection`] says what is missing;
-//! - the jailed program is process 1 of its namespace, so a signal that it
-//!   sends to itself with the default action is ignored: `abort()` shows as
-//!   SIGSEGV.
+//! - The end of a job is reported as an [`Exit`], a failed set-up of the jail as an [`Error`]. A program can cause only
+//!   the former, because the channel on which bubblewrap reports is not in the jail.
+//! - Nothing of a job outlives its [`Child`] or the process that owns the [`Sandbox`], however that process ends.
+//! - A `Sandbox` with less than full protection exists only if its [`Options`] permit that, and [`Sandbox::protection`]
+//!   says which measures are missing.
+//! - The jailed program is process 1 of its namespace, so the kernel ignores a signal that the program sends to itself
+//!   with the default action: `abort()` shows as SIGSEGV.
 
 mod cause;
 mod cgroup;

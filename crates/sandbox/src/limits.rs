@@ -4,10 +4,11 @@
 )]
 //! The kernel's limits on a jailed process.
 //!
-//! Each has a hard value, which a process passes on to its children and which only the capability CAP_SYS_RESOURCE raises. A
-//! job may need more than the hard value of the process that starts it. Where a program can still be judged fairly under the
-//! lower value, the job gets that, and the sandbox remembers the difference ([`Reduced`]). Where it cannot, the job is not
-//! started: a program would be blamed for what its node lacks.
+//! Each limit has a hard value. A process passes that value on to its children, and only the capability
+//! CAP_SYS_RESOURCE raises it. A job may need more than the hard value of the process that starts it. Where the lower
+//! value still permits a fair judgement of the program, the job gets the lower value, and the sandbox records the
+//! difference ([`Reduced`]). Otherwise the job is not started, because a limit of the machine would count as a fault of
+//! the program.
 
 use std::fmt;
 use std::fs;
@@ -17,14 +18,15 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::job::{Job, Kind, Limits, MemoryBound};
 
-/// A stack that every program on Linux may count on: the usual soft limit.
+/// The usual soft limit on the stack; every program on Linux may rely on this size.
 const USUAL_STACK: u64 = 8 << 20;
-/// Copies of the C library and of objects are no larger.
+/// The copies of the C library and of objects are at most this large.
 const LARGEST_FILE: u64 = 32 << 20;
-/// A compiler driver starts a compiler, an assembler and a linker, and a linker some threads.
+/// The processes of the smallest build: a compiler driver starts a compiler, an assembler and a linker, and the linker
+/// starts some threads.
 const FEW_PROCESSES: u64 = 16;
 
-/// What the kernel limits.
+/// A resource that the kernel limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// Address space, bytes.
@@ -50,7 +52,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its name in the kernel's interface.
+    /// The limit's name in the kernel's interface.
     pub fn name(self) -> &'static str {
         match self {
             Resource::AddressSpace => "RLIMIT_AS",
@@ -66,7 +68,7 @@ impl Resource {
         }
     }
 
-    /// The letter that names it for `ulimit`.
+    /// The option letter of `ulimit` for the limit.
     pub fn flag(self) -> char {
         match self {
             Resource::AddressSpace => 'v',
@@ -82,7 +84,7 @@ impl Resource {
         }
     }
 
-    /// What is limited, in words.
+    /// The limited quantity, in words.
     fn what(self) -> &'static str {
         match self {
             Resource::AddressSpace => "address space",
@@ -98,7 +100,7 @@ impl Resource {
         }
     }
 
-    /// Its name in `/etc/security/limits.conf`.
+    /// The limit's name in `/etc/security/limits.conf`.
     fn item(self) -> &'static str {
         match self {
             Resource::AddressSpace => "as",
@@ -142,7 +144,7 @@ impl Resource {
         }
     }
 
-    /// What to do about a hard limit that is too low for `wanted`.
+    /// Advice for a hard limit that is lower than `wanted`.
     pub(crate) fn advice(self, wanted: u64) -> String {
         let (flag, item, name) = (self.flag(), self.item(), self.name());
         let (value, unit) = match self {
@@ -150,7 +152,7 @@ impl Resource {
             Resource::ProcessorTime | Resource::OpenFiles | Resource::Processes => {
                 (wanted.to_string(), wanted.to_string())
             }
-            // A shell and the file of limits count in KiB.
+            // `ulimit` and `limits.conf` count in KiB.
             _ => (wanted.div_ceil(1024).to_string(), wanted.to_string()),
         };
         let systemd = name.trim_start_matches("RLIMIT_");
@@ -161,19 +163,20 @@ impl Resource {
     }
 }
 
-/// Less than a job asked for: the hard limit of this process is lower and cannot be raised.
+/// A job's limit that is lower than the job asked for, because the hard limit of this process is lower and cannot be
+/// raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reduced {
-    /// What.
+    /// The limited resource.
     pub resource: Resource,
-    /// So much was asked for.
+    /// The amount that the job asked for.
     pub wanted: u64,
-    /// So much there is.
+    /// The amount that the job got.
     pub given: u64,
 }
 
 impl Reduced {
-    /// What to do about it.
+    /// Advice how to raise the limit.
     pub fn advice(&self) -> String {
         self.resource.advice(self.wanted)
     }
@@ -202,7 +205,7 @@ impl fmt::Display for Reduced {
     }
 }
 
-/// That a job needs more than the hard limit permits, in words.
+/// The error text for a job that needs more than the hard limit permits.
 pub(crate) fn too_low(resource: Resource, wanted: u64, hard: u64) -> String {
     format!(
         "the limit {} (`ulimit -H{}`) of this process is too low: {} of {} is permitted, {} is needed, and this process may not raise it",
@@ -214,18 +217,18 @@ pub(crate) fn too_low(resource: Resource, wanted: u64, hard: u64) -> String {
     )
 }
 
-/// The least that a program can be judged under fairly, of what was asked for.
+/// The smallest limit under which a program can be judged fairly, if `wanted` was asked for.
 fn least(resource: Resource, wanted: u64) -> u64 {
     match resource {
         Resource::Stack => wanted.min(USUAL_STACK),
         Resource::Processes => wanted.min(FEW_PROCESSES),
-        // A trusted program's: it may run as long as there is time.
+        // `ENDLESS` is only for trusted programs, which accept any limit on processor time.
         Resource::ProcessorTime if wanted >= Limits::ENDLESS.as_secs() => 1,
         _ => wanted,
     }
 }
 
-/// The limit that a process gets whose hard limit is `hard`, where `wanted` is more than that.
+/// The limit for a process whose hard limit `hard` is lower than `wanted`; an error if that limit would be unfair.
 fn fit(resource: Resource, wanted: u64, hard: u64) -> Result<Reduced, Error> {
     if hard < least(resource, wanted) {
         return Err(Error::Limit {
@@ -243,16 +246,16 @@ fn fit(resource: Resource, wanted: u64, hard: u64) -> Result<Reduced, Error> {
 
 /// The kernel's limit on processes for a job of `kind`; none where it must not be set.
 ///
-/// Programs in run jails have no call that makes processes, and their threads count as processes here: the limit would
-/// refuse the threads they may have. A control group counts the job's own processes and nothing else, so where there is
-/// one the limit is left to it. root is exempt. And kernels before 5.14 count all processes of the user, so that a job
-/// would fail because of what the user does beside it.
+/// Programs in run jails have no system call that makes processes. Their threads count as processes here, so the limit
+/// would refuse threads that are permitted. Where a control group exists, it counts exactly the job's own processes, so
+/// the kernel's limit is not needed. The limit does not apply to root. Kernels before 5.14 count all processes of the
+/// user, so the user's other processes could make a job fail.
 fn process_limit(kind: Kind, limits: &Limits, in_cgroup: bool, release: &str) -> Option<u64> {
     let counts = kind == Kind::Compile && !in_cgroup && !nix::unistd::geteuid().is_root();
     (counts && counts_by_namespace(release)).then_some(limits.processes)
 }
 
-/// Does a kernel of this release count the processes of a user apart in each user namespace?
+/// True if a kernel of this release counts the processes of a user separately in each user namespace.
 fn counts_by_namespace(release: &str) -> bool {
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
@@ -261,13 +264,13 @@ fn counts_by_namespace(release: &str) -> bool {
     version >= (5, 14)
 }
 
-/// What a job asks for.
+/// The limits that a job asks for.
 fn wanted(job: &Job, in_cgroup: bool) -> Vec<(Resource, u64)> {
     let limits = &job.limits;
     let whole = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processes = process_limit(job.kind, limits, in_cgroup, &release);
-    // A sanitizer's runtime reserves terabytes.
+    // A sanitizer's runtime reserves terabytes of address space.
     let memory = match job.memory_bound {
         MemoryBound::AddressSpace => limits.memory_bytes,
         MemoryBound::Resident => libc::RLIM_INFINITY,
@@ -287,7 +290,8 @@ fn wanted(job: &Job, in_cgroup: bool) -> Vec<(Resource, u64)> {
     wanted
 }
 
-/// Sets the limits of a process that has not started its program yet. What it gets less of than its job asks for.
+/// Sets the limits of a process that has not started its program yet. Returns the limits that are lower than the job
+/// asked for.
 pub(crate) fn set(pid: i32, job: &Job, in_cgroup: bool) -> Result<Vec<Reduced>, Error> {
     let mut reduced = Vec::new();
     for (resource, value) in wanted(job, in_cgroup) {
@@ -312,7 +316,8 @@ pub(crate) fn set(pid: i32, job: &Job, in_cgroup: bool) -> Result<Vec<Reduced>, 
     Ok(reduced)
 }
 
-/// Can this process write the files that jobs need? The kernel kills who writes more than it may.
+/// Fails if this process cannot write files as large as jobs need. The kernel kills a process that writes beyond its
+/// limit.
 pub(crate) fn can_write_files() -> Result<(), Error> {
     let resource = Resource::FileSize;
     let (soft, _) = values(0, resource).map_err(failed)?;
@@ -333,11 +338,12 @@ fn failed(source: io::Error) -> Error {
     }
 }
 
-/// The hard value of a limit exceeds the soft one by so much.
+/// The amount by which the hard value of a limit exceeds the soft value.
 ///
-/// With processor time used up the kernel sends SIGXCPU at the soft value, which says why a process ended, and SIGKILL at the hard one,
-/// which does not: were both alike it would send SIGKILL at once, and the time that a process is said to have used is no proof, as the
-/// kernel counts that more exactly than the time it holds against the limit (ticks).
+/// When a process has used up its processor time, the kernel sends SIGXCPU at the soft value and SIGKILL at the hard
+/// value. SIGXCPU identifies the reason of the end; SIGKILL does not. With equal values the kernel would send SIGKILL
+/// at once. The reported processor time of the process could not prove the reason then, because the kernel reports that
+/// time more exactly than the time that it compares with the limit (ticks).
 fn grace(resource: Resource) -> u64 {
     match resource {
         Resource::ProcessorTime => 1,
@@ -372,7 +378,7 @@ fn put_both(pid: i32, resource: Resource, soft: u64, hard: u64) -> io::Result<()
     }
 }
 
-/// The soft and the hard value of a limit of a process; 0 is this one.
+/// The soft and the hard value of a limit of a process; `pid` 0 means this process.
 fn values(pid: i32, resource: Resource) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,

@@ -1,15 +1,15 @@
-//! Folders that programs can be loaded from.
+//! Folders from which programs can be executed.
 
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 
-/// Does a file lie on a file system that is mounted with `noexec`? What cannot be looked at is not known to.
+/// True if a file lies on a file system that is mounted with `noexec`; false where the file system cannot be examined.
 pub fn forbids_programs(path: &Path) -> bool {
     statvfs(path).is_ok_and(|found| found.flags().contains(FsFlags::ST_NOEXEC))
 }
 
-/// A folder that would do for temporary files.
+/// A folder that is suitable for temporary files.
 pub(crate) fn usable() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = named("HOME").map(|home| home.join(".cache"));
@@ -34,7 +34,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         assert_eq!(will_do(place.path()), !forbids_programs(place.path()));
         assert!(!will_do(&place.path().join("none")));
-        // Nobody makes files here.
+        // `/proc/self` takes no new files.
         assert!(!will_do(Path::new("/proc/self")));
         assert!(!forbids_programs(Path::new("/no/such/folder")));
     }

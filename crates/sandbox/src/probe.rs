@@ -1,4 +1,4 @@
-//! Finds out which protection works on this machine.
+//! Finds out which protective measures work on this machine.
 
 use crate::cause::{self, Cause};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use crate::root::Roots;
 use crate::sandbox::{Sandbox, Without};
 
 impl Sandbox {
-    /// Tries the full jail; where that fails, finds out which measures are to blame.
+    /// Tries the full jail; if it fails, finds out which measures cause the failure.
     pub(crate) fn probe(&mut self) -> Result<(), Error> {
         let mut lost: Vec<(Measure, String)> = Vec::new();
         if let Err(first) = self.probe_with(Without {
@@ -33,7 +33,7 @@ impl Sandbox {
                     filter: true,
                 },
             ];
-            // More than that would fail for these, and for the jobs as well.
+            // A limit that is too low fails these attempts as well, and would fail the jobs.
             if matches!(first, Error::Limit { .. }) {
                 return Err(first);
             }
@@ -81,7 +81,8 @@ impl Sandbox {
 
     pub(crate) fn probe_job() -> Job {
         let mut job = Job::new(Kind::Run { threads: 1 }, [Roots::loader(), "--version"]);
-        // Whether there is more is for jobs to say.
+        // Small limits: the probe tests the jail, and whether the machine has more resources shows when a job asks for
+        // them.
         job.limits = Limits {
             memory_bytes: 256 << 20,
             file_bytes: 0,
@@ -92,7 +93,7 @@ impl Sandbox {
         job
     }
 
-    /// Does a jail work, and is it really apart from us?
+    /// Starts a jail and fails if it does not work or if it shares a namespace with this process.
     fn probe_with(&self, without: Without) -> Result<(), Error> {
         let inspect = |pid: i32| {
             let mut names = vec!["user", "pid", "mnt", "ipc", "uts"];
@@ -126,7 +127,7 @@ impl Sandbox {
         })
     }
 
-    /// Are filters in effect, and does the allow-list let a harmless program through?
+    /// Fails if filters are not in effect or if the allow-list kills a harmless program.
     fn probe_filter(&self) -> Result<(), String> {
         let killing = filter::probe().map_err(|e| e.to_string())?;
         let end = self

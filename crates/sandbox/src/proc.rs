@@ -2,7 +2,7 @@
     unsafe_code,
     reason = "pidfds, processor clocks and usage of other processes have no safe interface"
 )]
-//! What the supervisor asks the kernel about a jailed process and sets on it.
+//! Queries and settings of jailed processes, by system calls and `/proc`.
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// A handle on a process that never means another one, even after its number was given away again.
+/// Opens a handle on a process. The handle never refers to another process, even after the kernel reuses the process
+/// number.
 pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Error> {
     // SAFETY: pidfd_open takes two integers and returns a new descriptor or -1.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if fd < 0 {
         return Err(Error::last("open a handle on the jailed process"));
     }
-    // SAFETY: the descriptor is new and nobody else owns it.
+    // SAFETY: the descriptor is new and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Kills the process behind `pidfd`; a dead one is no error.
+/// Kills the process behind `pidfd`. A dead process is no error.
 pub(crate) fn kill(pidfd: &OwnedFd) {
     // SAFETY: pidfd_send_signal with a null siginfo reads no memory of ours.
     unsafe {
@@ -50,7 +51,7 @@ pub(crate) fn pin(pid: i32, cores: &[usize]) -> Result<(), Error> {
     })
 }
 
-/// Processor time of all threads of a process so far; none when it is gone.
+/// Processor time of all threads of a process so far; none if the process is gone.
 pub(crate) fn cpu_time(pid: i32) -> Option<Duration> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is written by the call and lives through it.
@@ -68,7 +69,7 @@ pub(crate) fn cpu_time(pid: i32) -> Option<Duration> {
     Some(Duration::new(now.tv_sec as u64, now.tv_nsec as u32))
 }
 
-/// Largest resident memory of a live process so far, in bytes; none when it is gone.
+/// Largest resident memory of a live process so far, in bytes; none if the process is gone.
 pub(crate) fn peak_rss(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
@@ -76,15 +77,15 @@ pub(crate) fn peak_rss(pid: i32) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The parent of a process; none when it is gone.
+/// The parent of a process; none if the process is gone.
 pub(crate) fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may itself hold spaces and parentheses.
+    // The process name in parentheses may itself contain spaces and parentheses.
     let after = &stat[stat.rfind(')')? + 1..];
     after.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Largest resident memory this process ever had, in bytes.
+/// Largest resident memory of this process so far, in bytes.
 pub(crate) fn own_peak_rss() -> u64 {
     // SAFETY: a zeroed rusage is valid, and the call only fills it.
     let usage = unsafe {
@@ -95,7 +96,7 @@ pub(crate) fn own_peak_rss() -> u64 {
     usage.ru_maxrss as u64 * 1024
 }
 
-/// How a child of ours ended and what it and its waited-for children used.
+/// The end of a child process, and the resources that it and the children it waited for used.
 pub(crate) struct Reaped {
     /// The raw wait status.
     pub status: i32,

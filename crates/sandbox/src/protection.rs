@@ -1,4 +1,4 @@
-//! Which protection is in effect on this machine.
+//! The protective measures and their state on this machine.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// May untrusted programs run without it? Only the backstop is optional.
+    /// True if untrusted programs must not run without the measure. Only the control group, a backstop, is optional.
     pub fn required(self) -> bool {
         self != Measure::ControlGroup
     }
@@ -62,12 +62,12 @@ pub struct State {
 pub struct Protection(pub Vec<State>);
 
 impl Protection {
-    /// Are all required measures in effect?
+    /// True if all required measures are in effect.
     pub fn full(&self) -> bool {
         self.0.iter().all(|s| s.in_effect || !s.measure.required())
     }
 
-    /// Is `measure` in effect?
+    /// True if `measure` is in effect.
     pub fn has(&self, measure: Measure) -> bool {
         self.0.iter().any(|s| s.measure == measure && s.in_effect)
     }

@@ -1,8 +1,7 @@
 //! The root folders that jails see.
 //!
-//! A run jail's root holds copies of the loader and the C library's parts and
-//! nothing else, so no BLAS, no shell and no compiler can be reached from it;
-//! one mount of a prepared folder is also faster than one mount per file. A
+//! A run jail's root holds copies of the loader and of the C library's files and nothing else, so a program in it can
+//! reach no BLAS, no shell and no compiler. Mounting one prepared folder is also faster than mounting each file. A
 //! compile jail's root holds the mount points for the host's `/usr`.
 
 use std::fs::{self, File};
@@ -17,17 +16,17 @@ use crate::error::Error;
 use crate::job::Kind;
 use crate::{place, proc};
 
-/// What any dynamically linked C or Rust program may need, and whether it must be there.
+/// Libraries that a dynamically linked C or Rust program may need, and whether each must exist on the host.
 const LIBRARIES: &[(&str, bool)] = &[
     ("libc.so.6", true),
     ("libm.so.6", true),
-    // The vector forms of its functions, where the C library has such.
+    // The vector versions of `libm`'s functions, where the C library has them.
     ("libmvec.so.1", false),
     ("libgcc_s.so.1", false),
     ("libgomp.so.1", false),
-    // OpenMP as clang links it.
+    // The OpenMP runtime of clang.
     ("libomp.so.5", false),
-    // Empty shells in today's C library, but older programs name them.
+    // Today's C library keeps these files empty, but older programs link to them.
     ("libpthread.so.0", false),
     ("libdl.so.2", false),
     ("librt.so.1", false),
@@ -47,7 +46,8 @@ const PREFIX: &str = "flopsmith-jail-";
 /// The prepared roots; removed on drop.
 pub(crate) struct Roots {
     folder: TempDir,
-    /// Held as long as the roots are in use: process numbers alone do not tell the dead from those in other containers.
+    /// Locked as long as the roots are in use: a process number alone does not show whether its owner is dead or lives
+    /// in another container.
     _lock: Flock<File>,
     /// Folders of the host that a compile jail mounts at the same path.
     pub compile_binds: Vec<PathBuf>,
@@ -67,7 +67,7 @@ impl Roots {
                 path: above.clone(),
                 source,
             })?;
-        // What is bound into a jail keeps this property of where it lies: neither the loader nor an object could be loaded.
+        // A folder that is bound into a jail keeps `noexec`: the loader could not run and no object could be loaded.
         if place::forbids_programs(folder.path()) {
             return Err(Error::NoExec { folder: above });
         }
@@ -100,12 +100,12 @@ impl Roots {
         })
     }
 
-    /// A folder for files of jobs; it goes with the roots, also when the process was killed.
+    /// A folder for files of jobs. It is removed together with the roots, also when this process was killed.
     pub fn scratch(&self) -> PathBuf {
         self.folder.path().join("scratch")
     }
 
-    /// The loader's path inside every jail: a program that is always there.
+    /// The loader's path inside every jail. The loader is a program that always exists there.
     pub fn loader() -> &'static str {
         LOADER
     }
@@ -116,7 +116,8 @@ impl Roots {
         copy(Path::new(LOADER), &root.join(&LOADER[1..]))?;
         for (name, needed) in LIBRARIES {
             match find(name) {
-                // The place where it was found is a place where this machine's loader looks.
+                // The library keeps its path, because this machine's loader searches the folder where the library was
+                // found.
                 Some(path) => copy(&path, &root.join(path.strip_prefix("/").unwrap_or(&path)))?,
                 None if *needed => {
                     return Err(Error::NoLibrary {
@@ -139,7 +140,7 @@ impl Roots {
                 continue;
             };
             if kind.is_symlink() {
-                // A merged /usr: the same link serves inside.
+                // The host has a merged /usr, so the jail gets the same link.
                 copy_link(&host, &inside)?;
             } else if kind.is_dir() {
                 make_folder(&inside)?;
@@ -162,7 +163,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Makes sure that something of the kind of `host` can be mounted at `inside`.
+    /// Makes sure that a file or folder, as `host` is, can be mounted at `inside`.
     pub fn mount_point(&self, kind: Kind, host: &Path, inside: &Path) -> Result<(), Error> {
         let plain = inside.is_absolute()
             && inside
@@ -174,7 +175,7 @@ impl Roots {
                 inside.display()
             )));
         }
-        // bubblewrap makes mount points in a fresh /tmp itself.
+        // bubblewrap itself makes mount points in a fresh /tmp.
         let fresh = inside.starts_with("/tmp");
         let bound = kind == Kind::Compile
             && self
@@ -258,10 +259,10 @@ fn copy_link(from: &Path, to: &Path) -> Result<(), Error> {
         })
 }
 
-/// Ends programs whose sandbox is gone.
+/// Ends jailed programs whose sandbox is gone.
 ///
-/// bubblewrap asks the kernel to end the program with its parent only right before it starts it. If we
-/// are killed within that tenth of a millisecond, a jail is left over: limited, but alive.
+/// bubblewrap asks the kernel to end the program with its parent only right before it starts the program. If this
+/// process is killed within that tenth of a millisecond, the jail stays alive, with its limits in effect.
 fn end_orphans(above: &Path) {
     let Ok(entries) = fs::read_dir("/proc") else {
         return;
@@ -270,7 +271,8 @@ fn end_orphans(above: &Path) {
         .flatten()
         .filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
     for pid in numbers {
-        // The handle first: afterwards the number can mean no other process.
+        // The handle is opened first: from then on it cannot refer to another process, even if the kernel reuses the
+        // number.
         if let Ok(handle) = proc::open_pidfd(pid)
             && let Some(name) = root_of(pid)
             && is_abandoned(&above.join(name))
@@ -281,10 +283,10 @@ fn end_orphans(above: &Path) {
     }
 }
 
-/// The name of the folder of ours that a process has as its root.
+/// The name of our folder that a process has as its root; none if its root is another folder.
 fn root_of(pid: i32) -> Option<String> {
     let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?;
-    // Fields: id, parent, device, the folder in its file system, where it is mounted.
+    // Fields: id, parent, device, the folder in its file system, the mount point.
     let root = mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);
         let (folder, at) = (fields.next()?, fields.next()?);
@@ -294,7 +296,7 @@ fn root_of(pid: i32) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Is the process that made this root gone?
+/// True if the process that made this root is gone.
 fn is_abandoned(root: &Path) -> bool {
     let name = root.file_name().and_then(|n| n.to_str());
     let owner = name
@@ -312,7 +314,7 @@ fn is_abandoned(root: &Path) -> bool {
     }
 }
 
-/// Removes roots whose process was killed before it could.
+/// Removes roots that were left over because their process was killed.
 fn sweep(above: &Path) {
     let Ok(entries) = fs::read_dir(above) else {
         return;

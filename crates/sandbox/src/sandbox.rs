@@ -25,22 +25,22 @@ use crate::protection::{Measure, Protection};
 use crate::root::Roots;
 use crate::slot::{Held, Slot, Slots};
 
-/// How long bubblewrap may take until its child exists.
+/// Longest time that bubblewrap may take until it reports its child.
 const SETUP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Nobody: the jailed program's user and group inside its namespace.
+/// The user and group of the jailed program inside its namespace (`nobody`).
 const NOBODY: &str = "65534";
 
-/// How to make a sandbox.
+/// Options for making a sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Run untrusted programs even where a required measure is not in effect.
     pub allow_weaker: bool,
-    /// The bubblewrap program; looked for on the PATH if none.
+    /// The path of bubblewrap; if none, the PATH is searched.
     pub bwrap: Option<PathBuf>,
 }
 
-/// What of the jail this machine cannot do; only set when weaker is allowed.
+/// The measures that this machine cannot provide; set only if weaker protection is permitted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Without {
     pub network: bool,
@@ -48,30 +48,30 @@ pub(crate) struct Without {
     pub filter: bool,
 }
 
-/// A machine's jail, probed and ready. Cheap to use from many threads.
+/// The probed jail of a machine. Many threads may use it at once at little cost.
 pub struct Sandbox {
     bwrap: CString,
     roots: Roots,
     pub(crate) without: Without,
     pub(crate) protection: Protection,
     launcher: Arc<Launcher>,
-    /// Where control groups work: one slot for each job at a time that is bounded by one.
+    /// One slot for each concurrent job that a control group bounds; none where control groups do not work.
     slots: Option<Slots>,
     compile_filters: Filters,
-    /// For one thread and for more.
+    /// The filters for one thread, and those for several threads.
     run_filters: [Filters; 2],
-    /// Why this machine gives less than full protection, where that is known.
+    /// The reason why this machine gives less than full protection, where it is known.
     pub(crate) cause: Option<Cause>,
-    /// What jobs got less of than they asked for.
+    /// The limits of jobs that were lower than the jobs asked for.
     reduced: Mutex<BTreeSet<Reduced>>,
 }
 
 impl Sandbox {
-    /// Probes what works on this machine.
+    /// Makes a sandbox after probing which measures work on this machine.
     ///
     /// # Errors
-    /// [`Error::NoBubblewrap`], [`Error::NoLibrary`], [`Error::Weak`] when a required measure does
-    /// not work and `options` do not allow that, [`Error::Refused`], [`Error::NoExec`] and [`Error::Limit`] when no jail works at
+    /// [`Error::NoBubblewrap`], [`Error::NoLibrary`], [`Error::Weak`] when a required measure does not work and
+    /// `options` do not permit that, [`Error::Refused`], [`Error::NoExec`] and [`Error::Limit`] when no jail works at
     /// all.
     pub fn new(options: Options) -> Result<Self, Error> {
         let bwrap = find_bwrap(options.bwrap.as_deref())?;
@@ -102,21 +102,21 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// A folder on the host for the files of jobs. Jails see nothing of it but what a job names. It is removed with the
-    /// sandbox, and what a killed process left of it when the next sandbox is made.
+    /// A folder on the host for the files of jobs. A jail shows only those of its files that the job names. The folder
+    /// is removed with the sandbox; if this process is killed, the next sandbox removes the folder.
     pub fn scratch(&self) -> std::path::PathBuf {
         self.roots.scratch()
     }
 
-    /// What is in effect here.
+    /// The state of each protective measure.
     pub fn protection(&self) -> &Protection {
         &self.protection
     }
 
-    /// Can jobs have these limits here? A harmless program is run under them.
+    /// Checks that jobs can have these limits, by running a harmless program under them.
     ///
     /// # Errors
-    /// [`Error::Limit`] where a hard limit of this process is too low for them.
+    /// [`Error::Limit`] where a hard limit of this process is too low for the limits.
     pub fn try_limits(&self, limits: &Limits, bound: MemoryBound) -> Result<(), Error> {
         let mut job = Self::probe_job();
         job.limits = limits.clone();
@@ -124,12 +124,13 @@ impl Sandbox {
         self.run(&job).map(drop)
     }
 
-    /// What jobs got less of so far than they asked for, because a hard limit of this process is lower: for each resource where
-    /// most is missing.
+    /// The limits of jobs so far that were lower than the jobs asked for, because a hard limit of this process is
+    /// lower. Holds the largest shortfall of each resource.
     pub fn reduced(&self) -> Vec<Reduced> {
         let all = self.reduced.lock().unwrap_or_else(PoisonError::into_inner);
         let mut most: Vec<Reduced> = Vec::new();
-        // In order of resources, and of what was wanted.
+        // The set is sorted by resource and then by the wanted amount, so the last entry of a resource has the largest
+        // amount.
         for less in all.iter() {
             if most
                 .last()
@@ -145,7 +146,7 @@ impl Sandbox {
     /// Runs a job to its end.
     ///
     /// # Errors
-    /// Only for what the program cannot cause; its own end is an [`Exit`].
+    /// Only for failures that the program cannot cause. The program's own end is an [`Exit`].
     pub fn run(&self, job: &Job) -> Result<Finished, Error> {
         self.spawn(job)?.wait()
     }
@@ -153,7 +154,7 @@ impl Sandbox {
     /// Starts a job.
     ///
     /// # Errors
-    /// When the jail cannot be started. That its set-up failed later shows at the first wait.
+    /// If the jail cannot be started. The first wait reports a later failure of the jail's set-up.
     pub fn spawn(&self, job: &Job) -> Result<Child, Error> {
         let filters = match job.kind {
             Kind::Compile => &self.compile_filters,
@@ -167,7 +168,7 @@ impl Sandbox {
         self.start(job, &filters, self.without, |_| Ok(()))
     }
 
-    /// Starts a jail; `inspect` sees its process while that waits to start the program.
+    /// Starts a jail. `inspect` gets the process id of the jail while that process waits to start the program.
     pub(crate) fn start(
         &self,
         job: &Job,
@@ -240,7 +241,7 @@ impl Sandbox {
         arguments.push("--".into());
         arguments.extend(job.program.iter().cloned());
 
-        // The kernel bounds all other run jobs by itself, and a group costs time.
+        // The kernel's own limits suffice for all other run jobs, and a group costs time.
         let grouped = job.kind == Kind::Compile || job.memory_bound == MemoryBound::Resident;
         let mut held = match &self.slots {
             Some(slots) if grouped => Held::Slot(Some(slots.take()?), slots.clone()),
@@ -251,7 +252,7 @@ impl Sandbox {
             _ => (self.launcher.clone(), None),
         };
         if let Some(group) = &mut group {
-            // Several processes share it, and bubblewrap's own two count as well.
+            // The job's processes share the group's limits, and bubblewrap's own two processes count as well.
             let limits = &job.limits;
             group
                 .limit(limits.memory_bytes.saturating_mul(2), limits.processes + 2)
@@ -278,18 +279,19 @@ impl Sandbox {
             Ok(pidfd) => pidfd,
             Err(error) => {
                 let told = setup_failed(bwrap, String::new(), &stderr);
-                // One that is gone already has failed to set itself up, and said why before it ended.
+                // A process that is already gone has failed to set itself up, and bubblewrap reported the reason before
+                // it ended.
                 return Err(if is_gone(&error) { told } else { error });
             }
         };
-        // If it is another's child, set-up has failed already, which the first wait will tell.
+        // A process with another parent means that the set-up has already failed; the first wait reports that failure.
         let prepared = if proc::parent(pid) == Some(bwrap) {
             self.restrict(pid, job, group.as_deref())
                 .and_then(|()| inspect(pid))
         } else {
             Ok(())
         };
-        // From here on dropping `child` cleans up.
+        // From here on, dropping `child` ends the jail.
         let mut child = Child::new(Started {
             bwrap,
             pid,
@@ -375,7 +377,7 @@ impl Sandbox {
         a
     }
 
-    /// Limits the process that is about to start the program.
+    /// Sets the limits of the process that is about to start the program.
     fn restrict(&self, pid: i32, job: &Job, group: Option<&Cgroup>) -> Result<(), Error> {
         let reduced = limits::set(pid, job, group.is_some())?;
         if !reduced.is_empty() {
@@ -409,12 +411,12 @@ impl Sandbox {
     }
 }
 
-/// Did a call fail because the process it was about has ended and been waited for?
+/// True if a call failed because its process has ended and its parent has waited for it.
 fn is_gone(error: &Error) -> bool {
     matches!(error, Error::System { source, .. } if source.raw_os_error() == Some(libc::ESRCH))
 }
 
-/// Waits for bubblewrap's first report: the process id of the jail, and the bytes that came.
+/// Waits for bubblewrap's first report. Returns the process id of the jail, and the bytes that were read.
 fn first_report(status: &OwnedFd) -> Result<(i32, Vec<u8>), String> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use std::os::fd::AsFd;
@@ -442,9 +444,9 @@ fn first_report(status: &OwnedFd) -> Result<(i32, Vec<u8>), String> {
     }
 }
 
-/// Ends a bubblewrap that reported no child, and tells why from its own words.
+/// Ends a bubblewrap that reported no child, and returns an error with bubblewrap's own error text.
 fn setup_failed(bwrap: i32, how: String, stderr: &OwnedFd) -> Error {
-    // An ended process stays until it is waited for, so the number still means it.
+    // An ended process keeps its number until its parent waits for it, so the number still refers to bubblewrap.
     let _gone = nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(bwrap),
         nix::sys::signal::Signal::SIGKILL,
@@ -468,7 +470,7 @@ fn setup_failed(bwrap: i32, how: String, stderr: &OwnedFd) -> Error {
     }
 }
 
-/// A file in memory with `content`, to be read from its start.
+/// A file in memory with `content`, positioned at its start.
 fn memory_file(content: &[u8]) -> Result<OwnedFd, Error> {
     let failed = |source| Error::System {
         what: "pass on the system-call filter",

@@ -1,4 +1,4 @@
-//! Places for jobs that a control group bounds: each has its launching thread and its control group.
+//! Slots for jobs that a control group bounds. Each slot has its own launching thread and control group.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,10 +6,10 @@ use crate::cgroup::{Cgroup, Entry};
 use crate::error::Error;
 use crate::launch::Launcher;
 
-/// A launching thread, with the control group that its children are born in.
+/// A launching thread, with the control group of its jobs.
 pub(crate) struct Slot {
     pub launcher: Arc<Launcher>,
-    // After the launcher: the group must be empty to go.
+    // Dropped after the launcher, because only an empty group can be removed.
     pub group: Option<Cgroup>,
 }
 
@@ -43,7 +43,7 @@ impl Slot {
 pub(crate) struct Slots(Arc<Mutex<Vec<Slot>>>);
 
 impl Slots {
-    /// A free slot, or a new one: there are as many as jobs ever ran at once.
+    /// Returns a free slot, or makes one. The number of slots is the largest number of jobs that ever ran at once.
     pub fn take(&self) -> Result<Slot, Error> {
         let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {
@@ -58,7 +58,7 @@ impl Slots {
         }
     }
 
-    /// Gives a slot back once its job is gone.
+    /// Returns a slot after its job has ended.
     pub fn put(&self, slot: Slot) {
         self.0
             .lock()
@@ -67,7 +67,7 @@ impl Slots {
     }
 }
 
-/// What keeps a job's launching thread alive, and where its slot goes afterwards.
+/// Keeps a job's launching thread alive, and returns the job's slot on drop.
 pub(crate) enum Held {
     /// The common launcher.
     Shared(

@@ -1,4 +1,4 @@
-//! What can happen, and when.
+//! The events of a run and their order in time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,47 +8,47 @@ use crate::broker::{Delivery, Notice, Reply, Request};
 use crate::message::{Micros, Name, NodeId, Single};
 use crate::store::Saved;
 
-/// What a node sends to the broker.
+/// A message from a node to the broker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Packet {
     Request(u64, Request),
     Notice(Notice),
 }
 
-/// What a node is told.
+/// A message from the broker to a node.
 #[derive(Debug, Clone)]
 pub(crate) enum ToNode {
     Reply(u64, Reply),
     Delivery(Delivery),
 }
 
-/// What is asked of the artifact store.
+/// A request to the artifact store.
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
     Save(Single, Name, Rc<Saved>),
     Load(Single, Name),
 }
 
-/// What a node told itself to do later. Void once the role is started anew.
+/// A timer of a node. Void once the role has restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// Has a request been answered?
+    /// The time limit of a request.
     Limit(u64),
-    /// Signs of life for what is in hand.
+    /// Signs of life for the held messages are due.
     Signs,
-    /// Something was done about a job.
+    /// The current stage of a job is over.
     Job(u32),
-    /// A sign of life for the office, or another look whether it is free.
+    /// A renewal of the lease, or another check whether the lease is free, is due.
     Beat,
-    /// The roles' own clock.
+    /// The archive's periodic check.
     Clock,
-    /// The rest of the tasks of a step did not come.
+    /// The generator's wait for further tasks of the step is over.
     Begin,
-    /// A batch of tasks is answered.
+    /// The programs for a batch of tasks are written.
     Written,
-    /// A gradient step is done.
+    /// A gradient step is complete.
     Trained,
-    /// No rollout was read for so long, with so many steps trained.
+    /// The time limit for the missing rollouts of this step is over.
     Silence(u32),
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Event {
         id: u64,
         ask: Ask,
     },
-    /// The store's answer; none where it is not there, or has nothing of that name.
+    /// The store's answer to a load or a save. None for a save.
     FromStore {
         to: NodeId,
         life: u32,
@@ -96,7 +96,7 @@ pub(crate) enum Event {
         life: u32,
         timer: Timer,
     },
-    /// A role begins, for the first time or anew.
+    /// A role starts, for the first time or again.
     Start {
         node: NodeId,
         life: u32,
@@ -115,7 +115,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Whose it is, where it is a node's.
+    /// The node to which the event belongs, if there is one.
     pub fn node(&self) -> Option<NodeId> {
         match self {
             Self::AtNode { to: node, .. }
@@ -127,7 +127,7 @@ impl Event {
         }
     }
 
-    /// A word for it and the numbers that tell it from others.
+    /// The event's name, its node and a number, for the trace. Equal names differ in the numbers.
     pub fn told(&self) -> (&'static str, u64, u64) {
         let of = |node: &NodeId| u64::from(node.0);
         match self {
@@ -233,7 +233,7 @@ fn of_timer(timer: &Timer) -> (&'static str, u64) {
 #[derive(Debug)]
 struct Due {
     at: Micros,
-    /// Breaks ties: what was planned first happens first.
+    /// Breaks ties: the event that was planned first happens first.
     order: u64,
     event: Event,
 }
@@ -254,12 +254,12 @@ impl PartialOrd for Due {
 
 impl Ord for Due {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The heap gives the greatest first.
+        // The heap returns the greatest element first.
         (other.at, other.order).cmp(&(self.at, self.order))
     }
 }
 
-/// Everything that will happen, by time.
+/// All planned events, ordered by time.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Due>,

@@ -1,4 +1,5 @@
-//! What befalls a cluster. Each seed has a weather of its own: some kinds of fault often, others never.
+//! Faults of a cluster. Each seed draws its own frequency for each kind of fault; some kinds are frequent and others
+//! absent.
 
 use crate::config::{Config, Mutation, terms};
 use crate::event::Event;
@@ -16,10 +17,10 @@ macro_rules! kinds {
         pub enum Kind { $($(#[doc = $doc])+ $name,)+ }
 
         impl Kind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// For people.
+            /// The name in reports.
             pub fn told(self) -> &'static str {
                 match self { $(Self::$name => $told,)+ }
             }
@@ -28,43 +29,43 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A process is killed, and started again after a while.
+    /// A process is killed, and restarted after a while.
     NodeKilled: "nodes killed",
-    /// The broker is killed, and started again after a while.
+    /// The broker is killed, and restarted after a while.
     BrokerKilled: "broker killed",
     /// The artifact store does not answer for a while.
     StoreAway: "store away",
     /// A node is cut off from the broker, for 1 to 30 s.
     CutOff: "nodes cut off",
-    /// A process stands still, and goes on as if nothing had been.
+    /// A process is suspended, and then continues without noticing.
     StoodStill: "nodes stood still",
     /// The broker's disk is full for a while.
     DiskFull: "disk full",
     /// A role fails by itself.
     RoleFailed: "roles failed",
-    /// A packet, or the word that it arrived, is lost.
+    /// A packet, or the confirmation of its arrival, is lost.
     Lost: "packets lost",
     /// A packet comes late.
     Late: "packets late",
     /// A packet comes twice.
     Twice: "packets twice",
-    /// A stage panicked at a piece of work.
+    /// A stage panicked while it worked on a message.
     Dropped: "jobs dropped",
-    /// A stage does not come to an end for minutes.
+    /// A stage does not finish for minutes.
     Hung: "jobs hung",
-    /// A stage failed at a piece of work for a reason of its own.
+    /// A stage failed at a message for a reason of its own.
     Mishap: "mishaps",
 }
 
-/// How often each fault comes, and until when.
+/// How often each fault occurs, and until when.
 #[derive(Debug)]
 pub(crate) struct Faults {
     until: Micros,
     seed: u64,
-    /// Those that come by themselves, one after the other.
+    /// Kinds that strike at random times, one after the other.
     sudden: Vec<Kind>,
     mean: Micros,
-    /// Nodes that one of them strikes.
+    /// Number of nodes that one such fault strikes.
     strikes: usize,
     lost: u32,
     late: u32,
@@ -72,14 +73,14 @@ pub(crate) struct Faults {
     dropped: u32,
     hung: u32,
     mishaps: u32,
-    /// One piece of work in so many is dropped by whoever has it.
+    /// One in this many messages makes every worker drop it. None: no message does.
     poison: Option<u64>,
-    /// For so long the broker knows an id again.
+    /// The dedupe window of the broker.
     pub window: Micros,
     pub counts: [u64; Kind::ALL.len()],
 }
 
-/// What is told within this time after a restart is known to have been stored.
+/// The dedupe window of a real bus. Within this time the broker recognizes a message that is published again.
 const LONG_WINDOW: Micros = 7_200 * SECOND;
 
 impl Faults {
@@ -174,7 +175,7 @@ impl Faults {
         self.happens(Kind::Mishap, now, self.mishaps, chance)
     }
 
-    /// Does whoever has this work drop it? Some work everybody does, always.
+    /// True if the worker drops this message. Some messages are dropped by every worker, always.
     pub fn drops(&mut self, now: Micros, work: &Work, chance: &mut Chance) -> bool {
         let poisonous = self.poison.is_some_and(|one_in| {
             let drawn = mix(&[self.seed, work.queue as u64, u64::from(work.number), 5]);
@@ -188,7 +189,7 @@ impl Faults {
 }
 
 impl World {
-    /// Plans the next sudden fault.
+    /// Plans the next fault that strikes at a random time.
     pub(crate) fn await_fault(&mut self) {
         let wait = self
             .chance
@@ -220,7 +221,8 @@ impl World {
                 let (rare, all): (Vec<NodeId>, usize) =
                     (self.config.rare().collect(), self.nodes.len());
                 for strike in 0..self.faults.strikes {
-                    // Few have a role of which there is one; they are struck as often as all others.
+                    // Few nodes have a role that exists once per run. These nodes are struck as often as all others
+                    // together.
                     let node = match strike == 0 && self.chance.one_in_million(500_000) {
                         true => rare[self.chance.below(rare.len())],
                         false => NodeId(self.chance.below(all) as u32),
@@ -242,7 +244,8 @@ impl World {
         match kind {
             Kind::CutOff => {
                 let lasts = self.chance.spread(SECOND, 30 * SECOND);
-                // The client notices a dead connection within nine seconds; until then what is sent comes late.
+                // The client notices a dead connection within nine seconds. A longer cut therefore loses the
+                // connection. Half of the shorter cuts do too; in the other half the packets arrive after the cut.
                 let loses = lasts > 9 * SECOND || self.chance.one_in_million(500_000);
                 let (now, until) = (self.now, self.now + lasts);
                 let notices = self.chance.between(6 * SECOND, 9 * SECOND);
@@ -338,14 +341,14 @@ impl World {
         }
     }
 
-    /// A role failed: what it has in hand is dropped, and it is made anew after a while.
+    /// A role failed: its held messages are dropped, and the role restarts after a while.
     pub(crate) fn role_failed(&mut self, node: NodeId) {
         if !self.node(node).up {
             return;
         }
         self.role_failures += 1;
         let numbers: Vec<u32> = self.node(node).jobs.keys().copied().collect();
-        // Nothing is asked for while it falls.
+        // A falling role requests no messages.
         self.node_mut(node).up = false;
         for number in numbers {
             self.drop_job(node, number);
@@ -376,7 +379,8 @@ impl World {
         self.plan_start(node, wait);
     }
 
-    /// An office was lost, by a write that was refused or by silence: its process leaves it to others for a while.
+    /// A process lost its lease, by a refused write or by silence. It waits for a while before it competes for the
+    /// lease again.
     pub(crate) fn replaced(&mut self, node: NodeId, refused: bool) {
         if let Some(single) = self.single(node) {
             let holder = self.node(node).holder();
@@ -400,7 +404,7 @@ impl World {
         there.fell.clear();
         there.unsent.clear();
         let inbox = there.inbox;
-        // The end of its connection tells the server that nobody listens there.
+        // The end of the connection tells the server that the node's inbox has no subscriber.
         self.broker.work.listen(node, inbox);
         self.plan_start(node, down);
     }

@@ -1,5 +1,5 @@
-//! What holds after every event. Each is a function of what was seen before ([`Judge`]), of the cluster as it stands ([`View`]) and of one
-//! thing that happened ([`Fact`]); what it returns says how it was broken.
+//! The invariants, which hold after every event. Each is a function of the earlier observations ([`Judge`]), of the
+//! current cluster ([`View`]) and of one occurrence ([`Fact`]). Its error text describes the violation.
 
 use crate::config::terms;
 use crate::fact::Fact;
@@ -13,7 +13,7 @@ type Invariant = fn(&Judge, &View<'_>, &Fact) -> Verdicts;
 
 macro_rules! invariants {
     ($($name:ident,)+) => {
-        /// All invariants that are judged after each event, by name.
+        /// All invariants that are checked after each event, by name.
         pub(crate) const ALL: &[(&str, Invariant)] = &[$((stringify!($name), $name),)+];
     };
 }
@@ -84,7 +84,7 @@ fn no_sample_is_lost(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// No archive counts a sample that it has counted.
+/// No archive counts a sample twice.
 fn none_is_counted_twice(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match fact {
         Fact::Counted {
@@ -97,7 +97,7 @@ fn none_is_counted_twice(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// What counts of a sample is the first outcome in the log, for the archive and for the learner.
+/// The archive and the learner both use the first outcome of a sample in the log.
 fn the_first_outcome_counts(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let same = |sample, verdict| match judge.first_outcomes.get(&sample) {
         Some(first) if *first == verdict => Ok(()),
@@ -127,7 +127,7 @@ fn the_first_outcome_counts(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verd
     }
 }
 
-/// Work is acknowledged only after what came of it was stored: the next stage's work, or the outcome.
+/// Work is acknowledged only after its result was stored: the next stage's work, or the outcome.
 fn acknowledged_work_has_its_effect(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Settled {
         work,
@@ -154,7 +154,7 @@ fn acknowledged_work_has_its_effect(judge: &Judge, view: &View<'_>, fact: &Fact)
     Ok(())
 }
 
-/// Only the holder of an office changes its record, and a change of hands changes nothing else.
+/// Only the holder of a lease changes its record, and a change of holder leaves the committed state as it was.
 fn one_holder_writes(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Office {
         single,
@@ -176,7 +176,7 @@ fn one_holder_writes(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// The state that becomes the run's was made from the one that was the run's.
+/// The newly committed state was made from the previously committed one.
 fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Office {
         single,
@@ -192,7 +192,7 @@ fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> V
     };
     let parent = match single {
         Single::Archive => view.book(head).map(|(book, parent)| {
-            // The same step is saved once more where tasks of it are drawn again.
+            // A step that draws tasks again is saved more than once.
             let first = book.step == Some(0) && book.tasks == view.config().tasks;
             (parent, first)
         }),
@@ -209,7 +209,7 @@ fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> V
     }
 }
 
-/// Policy versions are told in their order, and each stands for the same weights for ever.
+/// Policy versions are published in order, and a version always stands for the same weights.
 fn versions_are_monotonic(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     let Some((version, weights)) = version_of(fact) else {
         return Ok(());
@@ -230,7 +230,7 @@ fn versions_are_monotonic(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts 
     }
 }
 
-/// A version that is told is one that the learner's state holds: whoever takes over goes on from it.
+/// A published version is in the learner's committed state, so that a successor continues from it.
 fn published_versions_are_saved(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match version_of(fact) {
         Some((version, _)) if version > judge.lessons => broken(format!(
@@ -251,7 +251,7 @@ fn version_of(fact: &Fact) -> Option<(u32, u64)> {
     }
 }
 
-/// A task that was published is one that was saved.
+/// A published task belongs to a committed step.
 fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     if let Fact::Stored {
         body: Body::Work(work),
@@ -273,7 +273,7 @@ fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Ve
     Ok(())
 }
 
-/// What the learner's state holds that was just made the run's; none where something else happened.
+/// The content of the learner's state that the fact committed. None for any other fact.
 fn new_lessons<'a>(view: &'a View<'_>, fact: &Fact) -> Option<&'a Lessons> {
     let Fact::Office {
         single: Single::Learner,
@@ -288,7 +288,7 @@ fn new_lessons<'a>(view: &'a View<'_>, fact: &Fact) -> Option<&'a Lessons> {
     view.lessons(head).map(|(lessons, _)| lessons)
 }
 
-/// Nothing is learnt from a step before all of its tasks have their outcomes, those that were drawn again among them.
+/// The learner uses a step only after all of its tasks have their outcomes, including the tasks that were drawn again.
 fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Some(lessons) = new_lessons(view, fact) else {
         return Ok(());
@@ -319,7 +319,8 @@ fn each_sample_is_learnt_at_most_once(judge: &Judge, view: &View<'_>, fact: &Fac
     }
 }
 
-/// What is learnt of a sample is what became of the program that its tokens say: a task that two generators answer has two.
+/// The learner pairs a sample's tokens with the outcome of the program that these tokens form. A task that two
+/// generators answered has two programs.
 fn lessons_are_of_their_own_tokens(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Some(lessons) = new_lessons(view, fact) else {
         return Ok(());
@@ -335,7 +336,7 @@ fn lessons_are_of_their_own_tokens(judge: &Judge, view: &View<'_>, fact: &Fact) 
     }
 }
 
-/// Where a candidate is, its rollout is as well: the learner never waits for tokens that were lost.
+/// Every candidate has a stored rollout, so that the learner never waits for lost tokens.
 fn rollouts_come_before_candidates(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     if let Fact::Stored {
         body: Body::Work(work),
@@ -350,7 +351,7 @@ fn rollouts_come_before_candidates(judge: &Judge, _: &View<'_>, fact: &Fact) -> 
     Ok(())
 }
 
-/// What is taken out of its queue undone is among the dead letters.
+/// A message that is terminated without a result has a dead letter.
 fn what_is_given_up_has_its_letter(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match fact {
         Fact::Settled {
@@ -364,8 +365,8 @@ fn what_is_given_up_has_its_letter(judge: &Judge, _: &View<'_>, fact: &Fact) -> 
     }
 }
 
-/// An outcome without a result has its cause: as many failures as a sample may have, or a dead letter. None is given up
-/// for lost, because none is lost.
+/// An outcome without a result has a cause: the most failures that a sample may have, or a dead letter. The archive
+/// gives no sample up as lost, because no sample is lost.
 fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Stored {
         body: Body::Entry(Entry::Outcome(sample, _, Verdict::Infrastructure(cause))),
@@ -375,7 +376,7 @@ fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
         return Ok(());
     };
     if judge.first_outcomes.contains_key(sample) {
-        // It comes too late to count.
+        // The outcome comes too late to count.
         return Ok(());
     }
     let letter = judge.given_up.get(sample);
@@ -383,7 +384,8 @@ fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     let right = match cause {
         Cause::Mishap => failures >= terms::ATTEMPTS,
         Cause::DeadLetter => letter.is_some(),
-        // Until it has an outcome, a sample is in a queue or among the letters, which are read long before it is given up for lost.
+        // Until a sample has an outcome, its message is in a queue or among the dead letters. The archive reads the
+        // dead letters long before it gives a sample up as lost.
         Cause::Lost => false,
     };
     match right {
@@ -394,7 +396,7 @@ fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// A worker has no more in hand, or asked for, than it has room for.
+/// A worker holds and requests no more messages than it has slots.
 fn in_flight_is_bounded(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match fact {
         Fact::Hand { node, held, slots } if held > slots => {
@@ -404,7 +406,7 @@ fn in_flight_is_bounded(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// What the broker confirmed is there after a kill.
+/// Messages that the broker confirmed exist after a kill.
 fn confirmed_writes_survive(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Restarted = fact else { return Ok(()) };
     let work = &view.broker().work;
@@ -426,7 +428,7 @@ fn confirmed_writes_survive(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verd
     Ok(())
 }
 
-/// Within the window a stream stores an id once; of work that left, a killed broker may have forgotten it.
+/// Within the dedupe window a stream stores an id once. A killed broker may have forgotten the ids of removed work.
 fn an_id_is_stored_once(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::Stored { body, by, .. } = fact else {
         return Ok(());
@@ -449,7 +451,7 @@ fn an_id_is_stored_once(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts
     }
 }
 
-/// What somebody is at work on, and says so, is given to nobody else.
+/// The broker gives a message to no other worker while its holder works on it and gives signs of life.
 fn no_work_is_taken_from_the_living(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let Fact::TakenBack { node, token } = fact else {
         return Ok(());
@@ -469,10 +471,10 @@ fn no_work_is_taken_from_the_living(judge: &Judge, view: &View<'_>, fact: &Fact)
     }
 }
 
-/// Who does not come to an end with a message loses it: signs of life end with the hold limit.
+/// A worker that does not finish a message loses it, because signs of life end with the hold limit.
 fn nobody_holds_for_ever(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match fact {
-        // A sign may have been on its way for as long as a connection can be cut.
+        // A sign of life may arrive late by as much as the longest cut of a connection.
         Fact::Alive { node, held } if *held > terms::HOLD_LIMIT + 45 * SECOND => broken(format!(
             "{node:?} has held a message for {} s",
             held / SECOND
@@ -481,7 +483,7 @@ fn nobody_holds_for_ever(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     }
 }
 
-/// Who is done with a message knows that it has left its queue.
+/// A node regards a message as done only if the message has left its queue.
 fn what_is_done_has_left(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     match fact {
         Fact::Done { sequence } if !judge.settled.contains(sequence) => broken(format!(

@@ -1,4 +1,4 @@
-//! What was seen so far of a run, from outside: the memory that the invariants are judged by.
+//! The record of a run as an outside observer sees it. The invariants compare new facts with this record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::store::{Book, Lessons, State, Store};
 use crate::world::World;
 
-/// What an invariant looks at.
+/// The current state that an invariant checks.
 pub(crate) struct View<'a> {
     pub now: Micros,
     pub world: &'a World,
@@ -36,7 +36,7 @@ impl View<'_> {
         self.world.node(node)
     }
 
-    /// The archive's state of this name.
+    /// The archive's saved state with this name, and its parent.
     pub fn book(&self, name: Name) -> Option<(&Book, Option<Name>)> {
         match &self.store().load(Single::Archive, name)?.as_ref() {
             crate::store::Saved {
@@ -47,7 +47,7 @@ impl View<'_> {
         }
     }
 
-    /// The learner's state of this name.
+    /// The learner's saved state with this name, and its parent.
     pub fn lessons(&self, name: Name) -> Option<(&Lessons, Option<Name>)> {
         match &self.store().load(Single::Learner, name)?.as_ref() {
             crate::store::Saved {
@@ -59,52 +59,52 @@ impl View<'_> {
     }
 }
 
-/// The memory.
+/// The record of all facts so far.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    /// When an id was last stored, and in which life of the broker.
+    /// When an id was last stored, and in which generation of the broker.
     pub stored: BTreeMap<MessageId, (Micros, u32)>,
-    /// Work whose storing was confirmed, and that has not left since.
+    /// Sequences of work whose storing was confirmed and that has not left its queue since.
     pub confirmed_work: BTreeSet<u64>,
-    /// Work that left its queue, at any time.
+    /// Sequences of work that left its queue at any time.
     pub settled: BTreeSet<u64>,
     pub confirmed_entries: BTreeMap<(Log, u64), Entry>,
-    /// Everything that was ever in a queue.
+    /// All work that was ever in a queue.
     pub queued: BTreeSet<(Queue, u32)>,
     pub first_outcomes: BTreeMap<Sample, Verdict>,
-    /// What was evaluated for each of them.
+    /// The program of each sample's first outcome.
     pub written: BTreeMap<Sample, Program>,
     /// The program of each sample's first rollout.
     pub rollouts: BTreeMap<Sample, Program>,
-    /// Dead letters by where the work had stood.
+    /// Work sequences that have a dead letter.
     pub letters: BTreeSet<u64>,
-    /// Since when a dead letter says of a sample that nobody works on it.
+    /// When the first dead letter for each sample was stored.
     pub given_up: BTreeMap<Sample, Micros>,
-    /// How often a process failed at a sample.
+    /// Number of failures at each sample.
     pub failures: BTreeMap<Sample, u32>,
     pub versions: BTreeMap<u32, u64>,
     pub learnt: BTreeSet<Sample>,
-    /// Gradient steps that are the run's.
+    /// Gradient steps in the learner's committed state.
     pub lessons: u32,
-    /// The step that is the archive's, once there is one.
+    /// The step of the archive's committed state. None before the first.
     pub step: Option<u32>,
-    /// Its tasks.
+    /// Number of tasks of that step.
     pub tasks: u32,
     pub over: bool,
-    /// How often an office went from one node to another.
+    /// Number of times that a lease went from one node to another.
     pub taken_over: u64,
     pub evaluated: BTreeMap<(Queue, Sample), u32>,
-    /// Until when a node cannot be blamed for what did not arrive.
+    /// Until when a node is excused for missing signs of life.
     disturbed: BTreeMap<NodeId, Micros>,
 }
 
 impl Judge {
-    /// Notes what happened, once it was judged.
+    /// Records a fact after the invariants have checked it.
     pub fn note(&mut self, view: &View<'_>, fact: &Fact) {
         match fact {
             Fact::Stored { body, .. } => self.note_stored(view, body),
             Fact::Confirmed { body, sequence } => match body {
-                // A duplicate is confirmed with the place of what was stored first, which may have left.
+                // A duplicate is confirmed with the sequence of the first copy, which may have left its queue.
                 Body::Work(_) => {
                     if !self.settled.contains(sequence) {
                         self.confirmed_work.insert(*sequence);
@@ -138,7 +138,7 @@ impl Judge {
                 let there = view.node(*node);
                 let cut = there.cut.map_or(0, |cut| cut.until);
                 let until = view.now.max(cut).max(there.stands_until);
-                // What is late comes within eight seconds, and an ack wait runs from the last sign.
+                // A late packet arrives within eight seconds, and an ack wait runs from the last sign of life.
                 let until = until + 2 * terms::ACK_WAIT;
                 let noted = self.disturbed.entry(*node).or_default();
                 *noted = (*noted).max(until);
@@ -201,12 +201,12 @@ impl Judge {
         }
     }
 
-    /// Is there something outside of a node that explains what did not arrive?
+    /// True if a disturbance outside the node explains missing signs of life.
     pub fn is_excused(&self, node: NodeId, now: Micros) -> bool {
         self.disturbed.get(&node).is_some_and(|until| *until >= now)
     }
 
-    /// Is everything done, and nothing left?
+    /// True if the run is complete and no work is left.
     pub fn is_over(&self, view: &View<'_>) -> bool {
         self.over
             && view.broker().work.len() == 0
@@ -214,7 +214,7 @@ impl Judge {
     }
 }
 
-/// The samples that go without an outcome where this work is given up.
+/// The samples that have no outcome if this work is given up.
 pub(crate) fn samples_of(config: &Config, work: &Work) -> Vec<Sample> {
     match work.sample() {
         Some(sample) => vec![sample],

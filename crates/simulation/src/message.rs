@@ -1,4 +1,4 @@
-//! What is said on the bus, reduced to what the protocol turns on.
+//! The messages on the bus, reduced to the fields that matter to the protocol.
 
 /// Virtual time since the beginning of a run, microseconds.
 pub type Micros = u64;
@@ -8,7 +8,7 @@ pub const SECOND: Micros = 1_000_000;
 /// A millisecond of virtual time.
 pub const MILLI: Micros = 1_000;
 
-/// Whoever is connected to the bus.
+/// A node: a process that is connected to the bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
@@ -27,18 +27,18 @@ pub enum Queue {
     Generate,
     /// Candidates.
     Compile,
-    /// What was compiled.
+    /// Compiled candidates.
     Verify,
-    /// What was verified.
+    /// Verified candidates.
     Time,
 }
 
 impl Queue {
-    /// All of them, in the order in which a sample passes through.
+    /// All queues, in the order in which a sample passes through them.
     pub const ALL: [Self; 4] = [Self::Generate, Self::Compile, Self::Verify, Self::Time];
 }
 
-/// A stream that keeps what it is given.
+/// A stream that keeps its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Log {
     /// Outcomes.
@@ -51,25 +51,25 @@ pub enum Log {
     Dead,
 }
 
-/// Why there is an outcome without a result.
+/// The cause of an outcome without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A stage failed at it as often as it may.
+    /// A stage failed at the sample as often as a sample may fail.
     Mishap,
-    /// Its work is among the dead letters.
+    /// The sample's work is among the dead letters.
     DeadLetter,
-    /// Nothing was heard of it, and it was in no queue.
+    /// The archive received no outcome of the sample, and the sample was in no queue.
     Lost,
 }
 
-/// What became of a sample.
+/// The result of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The program's own fault.
+    /// The program is at fault.
     Rejected,
-    /// Its speed.
+    /// The program is right and has this speed.
     Measured(u32),
-    /// Nobody's knowledge of the program: never a reward.
+    /// An infrastructure failure, which says nothing about the program. Never a reward.
     Infrastructure(Cause),
 }
 
@@ -78,9 +78,9 @@ pub enum Verdict {
 pub struct Work {
     /// Its queue.
     pub queue: Queue,
-    /// The task's number in [`Queue::Generate`], else the sample's.
+    /// The task's number in [`Queue::Generate`], otherwise the sample's number.
     pub number: u32,
-    /// The program, once there is one.
+    /// The program. Meaningless for a task.
     pub program: Program,
 }
 
@@ -94,7 +94,7 @@ impl Work {
         }
     }
 
-    /// The sample; none of a task.
+    /// The sample. None for a task.
     pub fn sample(&self) -> Option<Sample> {
         (self.queue != Queue::Generate).then_some(Sample(self.number))
     }
@@ -113,13 +113,13 @@ impl Work {
 /// A message of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// A sample was decided.
+    /// The outcome of a sample.
     Outcome(Sample, Program, Verdict),
-    /// A sample was written.
+    /// The rollout of a sample.
     Rollout(Sample, Program),
-    /// There are new weights; the second number is their digest.
+    /// A policy version and the digest of its weights.
     Version(u32, u64),
-    /// Work that left its queue undone, and where it had stood.
+    /// A dead letter: the sequence of the work that left its queue without a result, and the work.
     Dead(u64, Work),
 }
 
@@ -145,7 +145,7 @@ impl Entry {
     }
 }
 
-/// What is published.
+/// A published message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     /// To the work stream.
@@ -164,7 +164,7 @@ impl Body {
     }
 }
 
-/// The key by which a stream knows a message again.
+/// The key by which a stream recognizes a duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageId {
     Task(u32),
@@ -177,73 +177,73 @@ pub enum MessageId {
     Dead(u64),
 }
 
-/// The roles of which a run has one.
+/// The roles of which a run has only one holder at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Single {
-    /// Keeps the book.
+    /// Keeps the book of outcomes.
     Archive,
     /// Makes policy versions.
     Learner,
 }
 
-/// The record of an office.
+/// The record of a lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Process that holds it; none when nobody does.
+    /// The process that holds the lease. None if no process does.
     pub holder: Option<Holder>,
-    /// Grows with every change of hands.
+    /// Grows with every change of the holder.
     pub term: u32,
     /// Grows with every sign of life.
     pub beat: u32,
-    /// Name of the checkpoint to go on from.
+    /// The name of the committed checkpoint, from which a new holder continues.
     pub head: Option<Name>,
-    /// Nothing is left to do in it.
+    /// True if the run is complete.
     pub over: bool,
 }
 
-/// A process of a node: its second life is another one.
+/// A process of a node. A restarted process is another holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder {
     /// The node.
     pub node: NodeId,
-    /// Which of its processes.
+    /// The number of the node's process.
     pub process: u32,
 }
 
 /// Name of a checkpoint: a step, saved in a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// Steps that are in it.
+    /// Number of steps in the checkpoint.
     pub steps: u32,
     /// The term in which it was saved.
     pub term: u32,
-    /// Number of those of the term: no two are written to one place.
+    /// The number of the save within the term, so that no two saves have the same name.
     pub attempt: u32,
 }
 
-/// What all nodes know of a program.
+/// The shared cache entry of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The sample that is on its way with it.
+    /// The sample whose evaluation of the program is under way.
     pub holder: Option<Sample>,
-    /// Its verdict.
+    /// The verdict on the program.
     pub verdict: Option<Verdict>,
 }
 
 /// A key of the bus's buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Who has an office.
+    /// The record of a lease.
     Office(Single),
-    /// What is known of a program.
+    /// The cache entry of a program.
     Result(Program),
 }
 
 /// A value of the bus's buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Of [`Key::Office`].
+    /// The value of a [`Key::Office`].
     Office(Record),
-    /// Of [`Key::Result`].
+    /// The value of a [`Key::Result`].
     Result(Known),
 }

@@ -1,4 +1,5 @@
-//! What a policy writes and what an evaluation finds: pure functions of numbers, so that a run's result is known beforehand.
+//! The programs of policies and the results of evaluations: pure functions of numbers, so that a run's result is known
+//! in advance.
 
 use crate::config::Config;
 use crate::message::{Program, Sample, Verdict};
@@ -17,25 +18,26 @@ pub fn mix(parts: &[u64]) -> u64 {
     state
 }
 
-/// The program that policy `version` writes for a sample. There are fewer programs than samples, so that many have duplicates.
+/// The program that policy `version` writes for a sample. There are fewer programs than samples, so that many programs
+/// have duplicates.
 pub fn program(config: &Config, seed: u64, sample: Sample, version: u32) -> Program {
     let drawn = mix(&[seed, u64::from(sample.0), u64::from(version), 1]);
     let many = u64::from(config.samples_in_step() * config.steps) * 2 / 3 + 1;
     Program(u32::try_from(drawn % many).unwrap_or(0))
 }
 
-/// At which stage a program fails, if it does.
+/// The stage at which a program fails, if it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The compiler refuses it.
     Uncompiled,
     /// It gives wrong results.
     Wrong,
-    /// It is right, and so fast.
+    /// The program is right and has this speed.
     Right(u32),
 }
 
-/// What is true of a program.
+/// The fate of a program.
 pub fn fate(program: Program) -> Fate {
     let drawn = mix(&[u64::from(program.0), 2]);
     match drawn % 10 {
@@ -45,7 +47,7 @@ pub fn fate(program: Program) -> Fate {
     }
 }
 
-/// The verdict that an evaluation of a program comes to.
+/// The verdict of an evaluation of the program.
 pub fn verdict(program: Program) -> Verdict {
     match fate(program) {
         Fate::Uncompiled | Fate::Wrong => Verdict::Rejected,
@@ -58,7 +60,7 @@ pub fn cell(program: Program) -> u32 {
     u32::try_from(mix(&[u64::from(program.0), 3]) % 16).unwrap_or(0)
 }
 
-/// Weights after a gradient step: a digest of the weights before and of all that was learnt from.
+/// The weights after a gradient step: a digest of the previous weights and of all samples of the step.
 pub fn weights(before: u64, learnt: impl Iterator<Item = (Sample, Verdict)>) -> u64 {
     learnt.fold(mix(&[before, 4]), |digest, (sample, verdict)| {
         let verdict = match verdict {

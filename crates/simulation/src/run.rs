@@ -1,4 +1,4 @@
-//! One run of a simulated cluster, from its beginning until everything is over or an invariant is broken.
+//! One run of a simulated cluster, from its beginning until the run is complete or an invariant is broken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -12,37 +12,37 @@ use crate::message::{Micros, SECOND, Sample, Single, Verdict};
 use crate::program::{cell, mix, program, verdict};
 use crate::world::{Losses, World};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// Events that happened.
+    /// Number of events.
     pub events: u64,
-    /// Virtual time until everything was over.
+    /// Virtual time until the run was complete.
     pub lasted: Micros,
     /// A digest of all events in their order.
     pub digest: u64,
-    /// Faults by kind.
+    /// Number of faults by kind.
     pub faults: Vec<(Kind, u64)>,
-    /// How often a role failed, by itself or for what befell it.
+    /// How often a role failed, by itself or because of a fault.
     pub role_failures: u64,
-    /// Offices that were lost.
+    /// Leases that were lost.
     pub losses: Losses,
-    /// How often an office went from one node to another.
+    /// How often a lease went from one node to another.
     pub taken_over: u64,
-    /// The archive's book.
+    /// The outcomes in the archive's book.
     pub outcomes: BTreeMap<Sample, Verdict>,
     /// The speed of the fastest program of each of the archive's cells.
     pub cells: BTreeMap<u32, u32>,
-    /// Programs that were timed, each time counted.
+    /// Number of timings. A program that was timed twice counts twice.
     pub timed: u64,
-    /// Versions that the policy of a sample was behind the newest that it could have been, at most.
+    /// The largest number of versions by which the policy of a sample was behind the newest possible one.
     pub staleness: u32,
 }
 
 impl Report {
-    /// Samples without a result.
+    /// Number of samples without a result.
     pub fn given_up(&self) -> usize {
         let outcomes = self.outcomes.values();
         outcomes
@@ -51,16 +51,16 @@ impl Report {
     }
 }
 
-/// An event, for people.
+/// One event in the trace of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// When it happened.
     pub at: Micros,
-    /// What it was.
+    /// The name of the event.
     pub what: &'static str,
-    /// Whose, where it was a node's.
+    /// The node of the event; 0 if the event has none.
     pub node: u64,
-    /// The number that tells it from others of its kind.
+    /// The number that distinguishes the event from others of its kind.
     pub number: u64,
 }
 
@@ -74,20 +74,21 @@ impl fmt::Display for Line {
     }
 }
 
-/// An invariant that did not hold.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Violation {
-    /// Its name: a function of `invariants.rs`, or `everything_ends`, `the_result_is_that_of_an_undisturbed_run`.
+    /// The name of the invariant: a function of `invariants.rs`, or `everything_ends`,
+    /// `the_result_is_that_of_an_undisturbed_run`.
     pub invariant: &'static str,
-    /// How it was broken.
+    /// How the invariant was broken.
     pub detail: String,
     /// The seed of the run.
     pub seed: u64,
-    /// After how many events.
+    /// Number of events before the violation.
     pub events: u64,
-    /// When.
+    /// Virtual time of the violation.
     pub at: Micros,
-    /// The cluster.
+    /// The configuration of the cluster.
     pub config: Box<Config>,
     /// The last events, oldest first.
     pub trace: Vec<Line>,
@@ -111,7 +112,7 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// The command that replays it.
+    /// The command that replays the run.
     pub fn replay(&self) -> String {
         let config = &self.config;
         let mutation = config
@@ -142,13 +143,13 @@ impl Violation {
     }
 }
 
-/// Events of a run whose end does not come.
+/// Most events of a run. A run with more is regarded as endless.
 const MOST_EVENTS: u64 = 200_000_000;
 
-/// Runs a cluster and judges it after every event.
+/// Runs a cluster and checks the invariants after every event.
 ///
 /// # Errors
-/// The first invariant that does not hold.
+/// The first broken invariant.
 pub fn simulate(config: &Config, seed: u64) -> Result<Report, Box<Violation>> {
     let mut run = Run {
         world: World::new(config.clone(), seed),
@@ -227,13 +228,14 @@ impl Run {
             }
             self.judge.note(&view, fact);
         }
-        // The room is used again.
+        // The allocation is used again.
         self.world.facts = facts;
         self.world.facts.clear();
         Ok(())
     }
 
-    /// Once faults stop, every run comes to an end within a known time: no queue keeps anything, and nobody waits for ever.
+    /// After the last fault every run ends within a known time: no queue keeps a message, and no process waits for
+    /// ever.
     fn everything_ends(&self, how: &str) -> Result<(), Broken> {
         let queued = self.world.broker.work.len();
         let missing: Vec<_> = self.world.broker.work.works().take(3).collect();
@@ -247,7 +249,8 @@ impl Run {
         ))
     }
 
-    /// The archive's book and cells are those of a run that nothing befell, but for samples that were given up, each for a cause.
+    /// The archive's book and cells are those of an undisturbed run, except for samples that were given up, each with a
+    /// cause.
     fn the_result_is_that_of_an_undisturbed_run(&self) -> Result<(), Broken> {
         let name = "the_result_is_that_of_an_undisturbed_run";
         let (config, seed) = (&self.world.config, self.world.seed);
@@ -261,7 +264,7 @@ impl Run {
             config.samples_of(step, tasks)
         });
         for sample in asked {
-            // Each policy that may have answered writes another one.
+            // Each policy version that may have answered writes a different program.
             let versions = config.versions_of_step(config.step_of(sample));
             let mut programs = versions.map(|version| program(config, seed, sample, version));
             let newest = program(config, seed, sample, config.step_of(sample));
@@ -297,7 +300,7 @@ impl Run {
             let newest = config.step_of(*sample);
             let versions = config.versions_of_step(newest).rev();
             let mut wrote = versions.filter(|v| program(config, seed, *sample, *v) == *written);
-            // What was given up has no author.
+            // A sample that was given up has no policy version.
             wrote.next().map_or(0, |version| newest - version)
         });
         behind.max().unwrap_or(0)
@@ -356,7 +359,7 @@ fn speeds(book: &crate::store::Book) -> BTreeMap<u32, u32> {
     cells.map(|(cell, (speed, _))| (*cell, *speed)).collect()
 }
 
-/// Looks for a seed, from `from` on, under which a cluster that makes this mistake is found out.
+/// Searches the seeds from `from` on for one under which the invariants detect this mistake.
 pub fn caught(
     config: &Config,
     mutation: Mutation,

@@ -1,14 +1,15 @@
-//! Checkpoints in the artifact store: whole or not there, and never written twice to one place.
+//! Checkpoints in the artifact store. A checkpoint is whole or does not exist, and no two checkpoints are written under
+//! one name.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::message::{Name, Program, Sample, Single, Verdict};
 
-/// A role's state.
+/// A saved state of a role.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Saved {
-    /// The checkpoint that it rests on.
+    /// The checkpoint from which the state was made.
     pub parent: Option<Name>,
     pub state: State,
 }
@@ -19,28 +20,28 @@ pub(crate) enum State {
     Learner(Lessons),
 }
 
-/// What the archive knows.
+/// The archive's state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Book {
     /// The current step; none before the first.
     pub step: Option<u32>,
-    /// How many tasks of it were given out.
+    /// Number of tasks of the step that were given out.
     pub tasks: u32,
     pub finished: bool,
-    /// Outcomes up to here are in it.
+    /// The sequence of the last outcome in the book.
     pub sequence: u64,
     pub outcomes: BTreeMap<Sample, Verdict>,
     /// The fastest program of each cell.
     pub cells: BTreeMap<u32, (u32, Program)>,
 }
 
-/// What the learner knows.
+/// The learner's state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lessons {
-    /// Gradient steps; also the policy's version.
+    /// Number of gradient steps, which is also the policy version.
     pub steps: u32,
     pub weights: u64,
-    /// What the last of them learnt from.
+    /// The samples and verdicts of the last gradient step.
     pub learnt: Vec<(Sample, Verdict)>,
 }
 

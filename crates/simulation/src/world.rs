@@ -1,4 +1,4 @@
-//! Everything together: the agenda, the network, and who is told what.
+//! The whole cluster: the agenda, the network, and the delivery of events to nodes, broker and store.
 
 use crate::broker::{Broker, Out, Request};
 use crate::config::{Config, Role, terms};
@@ -10,18 +10,19 @@ use crate::node::{Heard, Node, Then};
 use crate::random::Chance;
 use crate::store::Store;
 
-/// Offices that were lost by whoever had them and was not killed.
+/// Leases that a running process lost. A killed process does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// How often.
+    /// Number of lost leases.
     pub offices: u64,
-    /// How often nobody else had it by then: no sign of life arrived for too long, or a write of its own was taken for somebody else's.
+    /// Losses in which no other process held the lease by then. Either no sign of life arrived for too long, or the
+    /// process took its own earlier write for the write of another process.
     pub to_nobody: u64,
-    /// How often it was the latter.
+    /// Losses of the second kind.
     pub to_its_own_write: u64,
 }
 
-/// A cluster at a moment.
+/// The state of a cluster.
 #[derive(Debug)]
 pub(crate) struct World {
     pub config: Config,
@@ -33,7 +34,7 @@ pub(crate) struct World {
     pub store: Store,
     pub nodes: Vec<Node>,
     pub faults: Faults,
-    /// What happened in the event that is worked off.
+    /// The facts of the current event.
     pub facts: Vec<Fact>,
     pub role_failures: u64,
     pub losses: Losses,
@@ -79,14 +80,14 @@ impl World {
         &mut self.nodes[node.0 as usize]
     }
 
-    /// A node will look at `timer` after a while, unless its role is started anew before.
+    /// Plans `timer` for a node. The timer is void if the node's role restarts before the timer fires.
     pub fn set(&mut self, node: NodeId, after: Micros, timer: Timer) {
         let life = self.node(node).life;
         let event = Event::Timer { node, life, timer };
         self.agenda.plan(self.now + after, event);
     }
 
-    /// Works off one event. False when it was put off, as its process stands still.
+    /// Processes one event. False if the event was postponed because the node's process is suspended.
     pub fn happen(&mut self, event: Event) -> bool {
         if let Some(node) = event.node()
             && self.node(node).stands_until > self.now
@@ -214,7 +215,7 @@ impl World {
         }
     }
 
-    /// What came of a request goes to whoever asked.
+    /// Passes the result of a request to the code that made the request.
     pub fn heard(&mut self, node: NodeId, then: Then, heard: Heard) {
         match then {
             Then::Job(job) => {
@@ -269,7 +270,7 @@ impl World {
         }
     }
 
-    /// Sends a packet on its way to the broker.
+    /// Sends a packet to the broker.
     pub fn send_to_broker(&mut self, from: NodeId, packet: Packet) {
         let there = self.node(from);
         if !there.connected {
@@ -279,7 +280,8 @@ impl World {
             return;
         }
         let begins = there.cut.map_or(self.now, |cut| cut.until);
-        // A connection keeps what it carries in order or is lost as a whole: only what the protocol sends again, or may, comes twice.
+        // A connection keeps its packets in order or is lost as a whole. Only packets that the protocol itself may
+        // repeat arrive twice.
         let repeated = !matches!(
             packet,
             Packet::Request(_, Request::Write { .. })
@@ -313,7 +315,7 @@ impl World {
         }
     }
 
-    /// What was kept while there was no connection goes out, in its order.
+    /// Sends the packets that were kept while there was no connection, in their order.
     pub fn flush(&mut self, node: NodeId) {
         let generation = self.broker.generation;
         let kept = std::mem::take(&mut self.node_mut(node).unsent);
@@ -373,7 +375,7 @@ impl World {
         self.perform(out);
     }
 
-    /// Does what the broker wants done.
+    /// Performs the actions that the broker requests.
     pub fn perform(&mut self, out: Vec<Out>) {
         let generation = self.broker.generation;
         for one in out {

@@ -1,4 +1,4 @@
-//! Checkpoints: files and a description, whole or not there.
+//! Checkpoints: files and a description. A checkpoint is whole or does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,41 +15,42 @@ use crate::write::write;
 
 const MANIFEST: &str = "manifest.json";
 const META: &str = "meta.json";
-/// A step is saved anew less often than that.
+/// Number of attempts that each term may use. A step is saved fewer times than this in one term.
 const ATTEMPTS_IN_A_TERM: u64 = 1 << 20;
 
 /// The checkpoints of one role, run by run.
 ///
-/// A checkpoint is the folder `checkpoints/<run>/<role>/<step>`. If the step
-/// was saved before, whole or not, the new one goes to `<step>.<n>` first and
-/// the old one is removed after it is whole: at no moment is there less than before.
+/// A checkpoint is the folder `checkpoints/<run>/<role>/<step>`. If the step was saved before, whole or not, the new
+/// checkpoint goes to `<step>.<n>` first, and the old one is removed once the new one is whole. A whole checkpoint is
+/// thus never missing in between.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     store: Store,
     role: String,
-    /// Attempts are numbered from here on.
+    /// The first attempt number of this term.
     first: u64,
 }
 
-/// What is to be known of a checkpoint that was saved.
+/// The identity of a saved checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// By which [`Checkpoints::named`] finds it.
+    /// The name by which [`Checkpoints::named`] finds the checkpoint.
     pub name: String,
-    /// Digest of its manifest, which has those of its files: kept elsewhere, it tells the checkpoint from any other that is put in its place.
+    /// Digest of the manifest, which holds the digests of the checkpoint's files. A caller that keeps this digest
+    /// outside the store can tell the checkpoint from any other that is put in its place.
     pub manifest: Digest,
 }
 
-/// A whole checkpoint, checked when it was found and again when a file is read.
+/// A whole checkpoint. Its content is checked when the checkpoint is found, and again when a file is read.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     /// The step after which it was saved.
     pub step: u64,
     /// The description it was saved with.
     pub meta: serde_json::Value,
-    /// By which [`Checkpoints::named`] finds it.
+    /// The name by which [`Checkpoints::named`] finds the checkpoint.
     pub name: String,
-    /// Digest of its manifest; see [`Saved::manifest`].
+    /// Digest of the manifest; see [`Saved::manifest`].
     pub manifest: Digest,
     store: Store,
     folder: Path,
@@ -57,12 +58,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The names of its files.
+    /// The names of the checkpoint's files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// The folder or URL where it lies.
+    /// The folder or URL of the checkpoint.
     pub fn place(&self) -> String {
         self.store.place(&self.folder)
     }
@@ -79,7 +80,7 @@ impl Checkpoint {
     }
 }
 
-/// A folder that may be a checkpoint. The order is that of their age: later steps and later attempts are greater.
+/// A folder that may be a checkpoint. Ordered by age: later steps and later attempts are greater.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Attempt {
     step: u64,
@@ -109,7 +110,8 @@ impl Checkpoints {
         }
     }
 
-    /// Those of a role that more than one process may believe to have: with a term of its own, none writes into a folder of another one.
+    /// The checkpoints of a role that more than one process may believe to hold. Each term has its own attempt numbers,
+    /// so no process writes into a folder of another term.
     #[must_use]
     pub fn in_term(self, term: u64) -> Self {
         Self {
@@ -118,7 +120,8 @@ impl Checkpoints {
         }
     }
 
-    /// Saves files and a description as the checkpoint of a step. When this returns, it is safe from a crash of the process or the machine.
+    /// Saves files and a description as the checkpoint of a step. Once this returns, the checkpoint survives a crash of
+    /// the process or the machine.
     pub async fn save<B: Into<Bytes>>(
         &self,
         run: &RunId,
@@ -167,7 +170,7 @@ impl Checkpoints {
     /// The checkpoint of this name.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is none, and what is said of damaged ones.
+    /// [`Error::Missing`] if there is none, and the errors of a damaged checkpoint.
     pub async fn named(&self, run: &RunId, name: &str) -> Result<Checkpoint, Error> {
         let folder = self.folder(run).join(name);
         match Attempt::of(folder.clone()) {
@@ -178,11 +181,10 @@ impl Checkpoints {
         }
     }
 
-    /// The newest whole checkpoint of a run, if there is any.
+    /// The newest whole checkpoint of a run, if there is one.
     ///
-    /// Checkpoints that are cut off or damaged are skipped with a warning in
-    /// the log. A store that cannot be reached is an error: going on from an
-    /// older checkpoint would throw work away.
+    /// Incomplete or damaged checkpoints are skipped with a warning in the log. A store that cannot be reached is an
+    /// error: a run that continued from an older checkpoint would lose work.
     pub async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, Error> {
         for attempt in self.attempts(run).await?.into_iter().rev() {
             match self.load(run, &attempt).await {
@@ -200,9 +202,11 @@ impl Checkpoints {
         Ok(None)
     }
 
-    /// Removes all but the `n` newest whole checkpoints of a run (at least one stays), and what is left of cut-off ones that are older. Gives the steps removed.
+    /// Removes all but the `n` newest whole checkpoints of a run (at least one stays), and the remains of older
+    /// incomplete ones. Returns the removed steps.
     ///
-    /// Here a checkpoint counts as whole if its manifest and the sizes of its files are right; digests are checked when it is read.
+    /// Here a checkpoint counts as whole if its manifest and the sizes of its files are right. Digests are checked when
+    /// a checkpoint is read.
     pub async fn keep(&self, run: &RunId, n: usize) -> Result<Vec<u64>, Error> {
         let mut removed = Vec::new();
         for attempt in self.beyond(run, n).await? {
@@ -212,7 +216,7 @@ impl Checkpoints {
         Ok(removed)
     }
 
-    /// The names of those that [`Checkpoints::keep`] would remove.
+    /// The names of the checkpoints that [`Checkpoints::keep`] would remove.
     pub async fn superseded(&self, run: &RunId, n: usize) -> Result<Vec<String>, Error> {
         let beyond = self.beyond(run, n).await?;
         let names = beyond.iter().filter_map(|a| a.folder.filename());
@@ -223,7 +227,7 @@ impl Checkpoints {
         let mut whole = 0;
         let mut beyond = Vec::new();
         for attempt in self.attempts(run).await?.into_iter().rev() {
-            // What a later term has made is not for this one to remove, nor to count.
+            // This process neither removes nor counts checkpoints of a later term.
             if attempt.number >= self.first.saturating_add(ATTEMPTS_IN_A_TERM) {
                 continue;
             }
@@ -236,7 +240,7 @@ impl Checkpoints {
         Ok(beyond)
     }
 
-    /// Was it made in this term? Those of others are not touched before they are old.
+    /// True if the attempt was made in this term. Attempts of other terms stay until they are old.
     fn is_own(&self, attempt: &Attempt) -> bool {
         (self.first..self.first.saturating_add(ATTEMPTS_IN_A_TERM)).contains(&attempt.number)
     }
@@ -245,7 +249,7 @@ impl Checkpoints {
         Path::from_iter(["checkpoints", run.as_str(), self.role.as_str()])
     }
 
-    /// Everything that may be a checkpoint, oldest first.
+    /// All folders that may be checkpoints, oldest first.
     async fn attempts(&self, run: &RunId) -> Result<Vec<Attempt>, Error> {
         let folder = self.folder(run);
         let listing = self
@@ -289,7 +293,8 @@ impl Checkpoints {
         let mut files = BTreeMap::new();
         for entry in manifest.files {
             let key = attempt.folder.clone().join(entry.name.as_str());
-            // Read to check; only the description is kept, since a model's weights may be large.
+            // Each file is read to check it. Only the description stays in memory, because a model's weights may be
+            // large.
             let bytes = self.store.read(&key, entry.size, &entry.digest).await?;
             if entry.name == META {
                 meta = serde_json::from_slice(&bytes).ok();
@@ -346,14 +351,14 @@ impl Checkpoints {
             place: self.store.place(&attempt.folder),
             source,
         };
-        // The manifest goes first: what is half removed is no checkpoint any more.
+        // The manifest goes first: a half-removed folder is no checkpoint.
         let manifest = attempt.folder.clone().join(MANIFEST);
         match store.delete(&manifest).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
             Err(source) => return Err(failed(Box::new(source))),
         }
         if let Some(folder) = self.store.local(&attempt.folder) {
-            // Half-written files of a killed process are in no listing, so the folder goes as a whole.
+            // A listing does not show half-written files of a killed process, so the folder is removed as a whole.
             return match tokio::fs::remove_dir_all(folder).await {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(Box::new(e))),
                 _ => Ok(()),
@@ -368,7 +373,7 @@ impl Checkpoints {
     }
 }
 
-/// Names have to be plain file names: one folder per checkpoint, the same in every kind of store.
+/// Names must be plain file names, so that a checkpoint is one folder in every kind of store.
 fn check_names(files: &[(String, Bytes)]) -> Result<(), Error> {
     let mut seen = BTreeSet::from([MANIFEST, META]);
     for (name, _) in files {

@@ -1,73 +1,73 @@
-//! What can go wrong in a store.
+//! Errors of the store.
 
 use std::io::ErrorKind;
 
-/// Why something could not be stored or read. `place` is a path or URL that a person can look at.
+/// Why the store could not save or read data. `place` is a path or URL for the message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The URL names no store.
     #[error("`{url}` names no store: give a folder or an s3://, gs:// or az:// address")]
     Url {
-        /// As given.
+        /// The address that was given.
         url: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The local folder cannot be made or is something else.
+    /// The local folder cannot be created, or the path is no folder.
     #[error("`{path}` cannot be used as the store's folder")]
     Folder {
         /// The folder.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// Nobody answers there.
+    /// No store answers at the address.
     #[error(
         "the store `{name}` cannot be reached: is the address right (AWS_ENDPOINT_URL for a store of one's own), does it speak https (else AWS_ALLOW_HTTP=true), and is it running?"
     )]
     Unreachable {
-        /// The store.
+        /// The name of the store.
         name: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
-    /// The bucket, or what the store calls it, is not there.
+    /// The bucket, or the cloud's equivalent of a bucket, does not exist.
     #[error("the store `{name}` is not there: make the bucket first, or name another one")]
     NoBucket {
-        /// The store.
+        /// The name of the store.
         name: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
-    /// The credentials are not accepted, or do not permit what is needed.
+    /// The store refuses the credentials, or they lack a needed permission.
     #[error(
         "the store `{name}` may not be used with these credentials: they have to permit reading, writing, listing and removing (AWS_…, GOOGLE_… or AZURE_… variables, or what the machine is given)"
     )]
     Denied {
-        /// The store.
+        /// The name of the store.
         name: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
-    /// The clock of this machine, or of the store's, is wrong: requests are signed with their time.
+    /// The clock of this machine or of the store is wrong. Requests are signed with their time.
     #[error(
         "the store refuses `{place}`, as this machine's clock and its own are too far apart: set the one that is wrong (chrony, ntpd, systemd-timesyncd)"
     )]
     Clock {
-        /// What was to be read or written, or the store.
+        /// The file to read or write, or the store.
         place: String,
     },
     /// No space or quota is left.
     #[error("no space is left to write `{place}`: free some, or put the store elsewhere")]
     Full {
-        /// What was to be written.
+        /// The file to write.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -76,27 +76,27 @@ pub enum Error {
         "`{place}` may not be written: the folder or file system is read-only, or belongs to someone else"
     )]
     ReadOnly {
-        /// What was to be written.
+        /// The file to write.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Writing failed for another reason.
     #[error("`{place}` cannot be written")]
     Write {
-        /// What was to be written.
+        /// The file to write.
         place: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
     /// Reading failed.
     #[error("`{place}` cannot be read")]
     Read {
-        /// What was to be read.
+        /// The file to read.
         place: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
@@ -105,7 +105,7 @@ pub enum Error {
     List {
         /// The folder or prefix.
         place: String,
-        /// What object_store says.
+        /// The error of object_store.
         #[source]
         source: object_store::Error,
     },
@@ -114,25 +114,25 @@ pub enum Error {
     Remove {
         /// The file, folder or prefix.
         place: String,
-        /// What failed.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no such thing.
+    /// The file or checkpoint does not exist.
     #[error("`{place}` is not there")]
     Missing {
-        /// What was to be read.
+        /// The file or checkpoint to read.
         place: String,
     },
-    /// There is something else in its place.
+    /// The content differs from the content that was written.
     #[error("`{place}` is damaged: {detail}")]
     Damaged {
-        /// What was read.
+        /// The file or checkpoint that was read.
         place: String,
-        /// How it differs.
+        /// How the content differs.
         detail: String,
     },
-    /// A name that cannot be a file's in every kind of store.
+    /// A name that is no valid file name in every kind of store.
     #[error(
         "`{0}` is no usable file name in a checkpoint: use letters, digits, `-`, `_` and `.`, each name once, other than manifest.json and meta.json"
     )]
@@ -142,14 +142,14 @@ pub enum Error {
     Describe {
         /// The checkpoint.
         place: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl Error {
-    /// Says why a write failed: what a person can mend is told apart from the rest.
+    /// Classifies the error of a write. Errors that the user can repair have variants of their own.
     pub(crate) fn write(place: String, source: object_store::Error) -> Self {
         if is_skewed(&source) {
             return Error::Clock { place };
@@ -173,7 +173,7 @@ impl Error {
         }
     }
 
-    /// Says why a store cannot be used at all.
+    /// Classifies the error of a store that cannot be used at all.
     pub(crate) fn unusable(name: String, source: object_store::Error) -> Self {
         use object_store::Error as E;
         match source {
@@ -181,14 +181,14 @@ impl Error {
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
                 Error::Denied { name, source }
             }
-            // Of a file that is being written nothing else can be missing.
+            // For a file that is being written, only the bucket can be missing.
             E::NotFound { .. } => Error::NoBucket { name, source },
             source if io_kind(&source).is_some() => Error::write(name, source),
             source => Error::Unreachable { name, source },
         }
     }
 
-    /// Says why a read failed.
+    /// Classifies the error of a read.
     pub(crate) fn read(place: String, source: object_store::Error) -> Self {
         match source {
             object_store::Error::NotFound { .. } => Error::Missing { place },
@@ -197,13 +197,13 @@ impl Error {
         }
     }
 
-    /// Is the thing itself gone or spoilt, and not the way to it?
+    /// True if the content itself is missing or damaged. False if only the access to it failed.
     pub fn is_loss(&self) -> bool {
         matches!(self, Error::Missing { .. } | Error::Damaged { .. })
     }
 }
 
-/// Does a store say that the time of a request is too far from its own?
+/// True if the store reports that a request's time is too far from the store's own.
 fn is_skewed(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(e) = next {
@@ -215,7 +215,7 @@ fn is_skewed(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// The kind of the first input/output error in a chain of causes.
+/// The kind of the first input/output error in a chain of sources.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
     let mut next = Some(error);
     while let Some(e) = next {
@@ -250,7 +250,7 @@ mod tests {
 
     fn failed(os_error: i32) -> Error {
         let io = std::io::Error::from_raw_os_error(os_error);
-        // As a store wraps it: one layer of its own around the system's error.
+        // Wrapped as a store wraps it: one layer around the system's error.
         #[derive(Debug, thiserror::Error)]
         #[error("unable to copy data")]
         struct Layer(#[source] std::io::Error);

@@ -1,20 +1,17 @@
-//! Large things by digest, and checkpoints that are whole or not there.
+//! Artifacts that are named by their digest, and checkpoints that are whole or do not exist.
 //!
-//! A [`Store`] is a local folder by default, or any bucket that a URL names:
-//! `s3://`, `gs://`, `az://` and what else object_store reads. Credentials and
-//! endpoints come from the environment variables of the respective cloud
-//! (`AWS_…`, `GOOGLE_…`, `AZURE_…`). This is the only crate that knows
-//! object_store. It knows nothing of what it stores, never retries what the
-//! client below has given up on, and deletes an artifact only when it is told to:
-//! what refers to an artifact is not written in the store.
+//! A [`Store`] is a local folder by default, or a bucket that a URL names: `s3://`, `gs://`, `az://` and the other
+//! schemes of object_store. Credentials and endpoints come from the environment variables of the respective cloud
+//! (`AWS_…`, `GOOGLE_…`, `AZURE_…`). No other crate uses object_store. The crate knows nothing of the content that it
+//! stores. It never retries a request that the object_store client has given up. It deletes an artifact only on
+//! request, because the store holds no record of the references to an artifact.
 //!
 //! Invariants:
-//! - an artifact's name is the BLAKE3 digest of its content, so putting it
-//!   twice is putting it once, and what is read is what was written or an error;
-//! - a file appears under its name with its whole content or not at all;
-//! - a checkpoint's manifest is written after all its files. A checkpoint
-//!   without one, or with a file that differs from it, is never handed out;
-//!   the one before is.
+//! - An artifact's name is the BLAKE3 digest of its content. A second `put` of the same content changes nothing, and a
+//!   read returns the written content or an error.
+//! - A file appears under its name with its whole content or not at all.
+//! - A checkpoint's manifest is written after all its files. A checkpoint without a manifest, or with a file that
+//!   differs from its manifest, is never returned; the previous checkpoint is returned instead.
 
 mod checkpoints;
 mod error;

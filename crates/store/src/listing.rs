@@ -1,4 +1,4 @@
-//! What lies in a store, for whoever tidies up.
+//! Lists the content of a store, for garbage collection.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use crate::store::{Store, key};
 /// An artifact as the store lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// Which.
+    /// The artifact.
     pub artifact: ArtifactRef,
-    /// When it was written, or written again, milliseconds since 1970 by the store's clock.
+    /// When the artifact was last written: milliseconds since 1970, by the store's clock.
     pub modified_unix_ms: u64,
 }
 
 impl Store {
-    /// Tells every artifact that is there, in no order. What has no artifact's name is passed over.
+    /// Passes every artifact in the store to `each`, in no order. A file whose name is no artifact's name is skipped.
     ///
     /// # Errors
-    /// [`Error::List`] when the store cannot be read.
+    /// [`Error::List`] if the store cannot be read.
     pub async fn list(&self, mut each: impl FnMut(Listed)) -> Result<(), Error> {
         let folder = Path::from("artifacts");
         let mut found = self.durable().list(Some(&folder));
@@ -52,10 +52,10 @@ impl Store {
         Ok(())
     }
 
-    /// When an artifact was written last, milliseconds since 1970; none where it is not there.
+    /// When an artifact was last written, milliseconds since 1970. None if it does not exist.
     ///
     /// # Errors
-    /// [`Error::List`] when the store cannot be read.
+    /// [`Error::List`] if the store cannot be read.
     pub async fn modified_unix_ms(&self, artifact: &ArtifactRef) -> Result<Option<u64>, Error> {
         let key = key(&artifact.digest);
         match self.durable().head(&key).await {
@@ -70,10 +70,10 @@ impl Store {
         }
     }
 
-    /// Runs and roles that have checkpoints here.
+    /// The runs and roles that have checkpoints in this store.
     ///
     /// # Errors
-    /// [`Error::List`] when the store cannot be read.
+    /// [`Error::List`] if the store cannot be read.
     pub async fn checkpointed(&self) -> Result<BTreeSet<(RunId, String)>, Error> {
         let top = Path::from("checkpoints");
         let mut found = BTreeSet::new();

@@ -1,9 +1,9 @@
-//! What a checkpoint consists of, in a file that proves itself whole.
+//! The manifest: the list of a checkpoint's files, with a digest that shows whether the list itself is whole.
 
 use flopsmith_protocol::{Digest, RunId};
 use serde::{Deserialize, Serialize};
 
-/// Version of the manifest's form.
+/// Version of the manifest's format.
 const FORM: u32 = 1;
 
 /// One file of a checkpoint.
@@ -49,7 +49,7 @@ impl Manifest {
         })
     }
 
-    /// Reads a manifest; the error says in words what is wrong with it.
+    /// Parses and checks a manifest. The error text states the fault.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Sealed { manifest, seal } =
             serde_json::from_slice(bytes).map_err(|e| format!("it is no manifest: {e}"))?;

@@ -1,4 +1,4 @@
-//! Is the store there, and what does it keep to?
+//! Checks whether the store is reachable and which guarantees it gives.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -11,26 +11,27 @@ use object_store::{ObjectStoreExt, PutMode, PutPayload};
 use crate::error::Error;
 use crate::store::Store;
 
-/// Where probes are written.
+/// The folder of the probe files.
 const FOLDER: &str = ".flopsmith-probe";
 
-/// What a store that can be used keeps to.
+/// The guarantees of a usable store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Honours {
-    /// A file that is there is not written over by who asks to make it. Nothing here rests on that: Garage, for one, writes over it.
+    /// True if a conditional create does not overwrite an existing file. No code relies on this: Garage, for example,
+    /// overwrites the file.
     pub conditional_create: bool,
-    /// What was written is listed right away.
+    /// True if a new file appears in listings at once.
     pub listing: bool,
 }
 
-/// What tells this store from all others.
+/// Key of the store's identity.
 const IDENTITY: &str = "store-id";
 
 impl Store {
-    /// What tells this store from all others, by whatever address it is reached. Given to it by whoever asks first.
+    /// The identity of this store, which is the same under every address of the store. The first caller creates it.
     ///
     /// # Errors
-    /// What is wrong with the store.
+    /// An [`Error`] that names the fault of the store.
     pub async fn identity(&self) -> Result<String, Error> {
         let key = Path::from(IDENTITY);
         if let Some(known) = self.identity_at(&key).await? {
@@ -50,7 +51,7 @@ impl Store {
             ) => {}
             Err(source) => return Err(Error::write(self.place(&key), source)),
         }
-        // Somebody else may have been faster.
+        // Another process may have written its identity first.
         let known = self.identity_at(&key).await?;
         known.ok_or_else(|| Error::Missing {
             place: self.place(&key),
@@ -65,10 +66,11 @@ impl Store {
         }
     }
 
-    /// Writes a small file, reads it, lists it and removes it: better now than after the first step of a run.
+    /// Writes a small file, reads it, lists it and removes it. A fault of the store then shows before the first step of
+    /// a run and not after it.
     ///
     /// # Errors
-    /// What is wrong with the store, with what to look at.
+    /// An [`Error`] that names the fault of the store and the settings to check.
     pub async fn probe(&self) -> Result<Honours, Error> {
         let folder = Path::from(FOLDER);
         let key = folder.clone().join(format!("{:016x}", unique()));
@@ -111,7 +113,7 @@ impl Store {
     }
 }
 
-/// A number that no other probe has.
+/// A random number that no other probe has.
 fn unique() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -14,15 +14,15 @@ use url::Url;
 use crate::error::Error;
 use crate::write::write;
 
-/// Hashing more than this would hold up the other tasks of a runtime thread.
+/// Most bytes that are hashed on the caller's thread. A larger input would block the other tasks of the runtime thread.
 const HASH_APART: usize = 1 << 20;
 
-/// Where artifacts and checkpoints lie. Cheap to clone.
+/// The place of artifacts and checkpoints. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     /// For artifacts.
     objects: Arc<dyn ObjectStore>,
-    /// The same place for checkpoints; on a local disk every write waits until it is safe from a power failure.
+    /// The same place for checkpoints. On a local disk every write waits until the data survives a power failure.
     durable: Arc<dyn ObjectStore>,
     /// The folder or URL, for messages.
     name: String,
@@ -31,10 +31,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a folder, which is made if it is missing, or an object store by its URL. How a cloud is reached, and who one is there, say
-    /// its own environment variables (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`, …).
+    /// Opens a folder, which is created if it is missing, or an object store by its URL. The cloud's own environment
+    /// variables give the endpoint and the credentials (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, `GOOGLE_SERVICE_ACCOUNT`,
+    /// …).
     pub fn open(url_or_path: &str) -> Result<Self, Error> {
-        // Only the clouds' own variables: the client would also take `TOKEN` or `REGION` for its settings.
+        // Only the clouds' own variables: the client would also read `TOKEN` or `REGION` as settings.
         let settings = std::env::vars_os().filter_map(|(k, v)| {
             let k = k.into_string().ok()?;
             let ours = ["AWS_", "GOOGLE_", "AZURE_"]
@@ -46,13 +47,14 @@ impl Store {
         Self::open_with(url_or_path, settings)
     }
 
-    /// The same with these settings of an object store instead of those in the environment; names as there, in any case.
+    /// Like [`Store::open`], with these settings of an object store instead of the environment's. The names are the
+    /// same, in upper or lower case.
     pub fn open_with(
         url_or_path: &str,
         settings: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Error> {
         let url = match Url::parse(url_or_path) {
-            // A path with a colon in it is a URL to the parser, one without `//` is none to people.
+            // The parser accepts a path with a colon as a URL. An address without `//` is meant as a path.
             Ok(url) if url_or_path.contains("://") => url,
             _ => return Self::folder(FsPath::new(url_or_path)),
         };
@@ -65,7 +67,7 @@ impl Store {
                 }),
             };
         }
-        // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
+        // The TLS client panics if the process has no default crypto provider. An earlier choice stays.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
         let (objects, prefix) =
             object_store::parse_url_opts(&url, settings).map_err(|source| Error::Url {
@@ -88,10 +90,10 @@ impl Store {
         };
         std::fs::create_dir_all(path).map_err(unusable)?;
         let path = path.canonicalize().map_err(unusable)?;
-        // Better now than after the first step of a run.
+        // A folder that cannot be written is reported here and not after the first step of a run.
         let probe = path.join(format!(".writable-{}", std::process::id()));
         std::fs::write(&probe, []).map_err(unusable)?;
-        // Another opener in this process may have removed it already.
+        // A concurrent open in this process may have removed the probe file already.
         std::fs::remove_file(&probe).ok();
         let open = || {
             LocalFileSystem::new_with_prefix(&path).map_err(|source| Error::Folder {
@@ -112,15 +114,15 @@ impl Store {
         &self.name
     }
 
-    /// Stores bytes under their digest. Doing it twice changes nothing.
+    /// Stores bytes under their digest. A repetition changes nothing.
     pub async fn put(&self, bytes: impl Into<Bytes>) -> Result<ArtifactRef, Error> {
         let bytes = bytes.into();
         let artifact = ArtifactRef {
             digest: digest(&bytes).await,
             size: bytes.len() as u64,
         };
-        // Written even if it is there: the content is the same, the change is
-        // atomic, and an artifact that was damaged on the disk is whole again.
+        // Written even if the artifact exists: the content is the same, the replacement is atomic, and an artifact that
+        // was damaged on the disk becomes whole again.
         let key = key(&artifact.digest);
         write(&self.objects, &key, bytes, self.in_parts())
             .await
@@ -134,11 +136,11 @@ impl Store {
             .await
     }
 
-    /// Removes an artifact for good. Removing one that is not there changes nothing.
+    /// Removes an artifact permanently. Removing an artifact that does not exist changes nothing.
     ///
-    /// The store cannot tell who refers to an artifact, and equal bytes that
-    /// others put are the same artifact. So this is for the one who knows that
-    /// nothing refers to it any more, in other runs of the same store neither.
+    /// The store does not know the references to an artifact, and equal bytes from other writers are the same artifact.
+    /// The caller must therefore know that nothing refers to the artifact any more, in other runs of the same store
+    /// either.
     pub async fn remove(&self, artifact: &ArtifactRef) -> Result<(), Error> {
         let key = key(&artifact.digest);
         match self.objects.delete(&key).await {
@@ -150,7 +152,8 @@ impl Store {
         }
     }
 
-    /// The file of an artifact, for programs that open it themselves. None in a store that is no folder. Its content is not checked.
+    /// The file of an artifact, for programs that open it themselves. None if the store is no folder. The content is
+    /// not checked.
     pub fn path(&self, artifact: &ArtifactRef) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(key(&artifact.digest).as_ref()))
     }
@@ -159,7 +162,7 @@ impl Store {
         &self.durable
     }
 
-    /// Do large things go in parts? On a local disk that saves nothing.
+    /// True if large files are written in parts. On a local disk parts have no advantage.
     pub(crate) fn in_parts(&self) -> bool {
         self.folder.is_none()
     }
@@ -169,12 +172,12 @@ impl Store {
         Some(self.folder.as_ref()?.join(key.as_ref()))
     }
 
-    /// A key as people find it.
+    /// The path or URL of a key, for messages.
     pub(crate) fn place(&self, key: &Path) -> String {
         format!("{}/{key}", self.name)
     }
 
-    /// Reads without checking.
+    /// Reads a file without a check.
     pub(crate) async fn fetch(&self, key: &Path) -> Result<Bytes, Error> {
         let failed = |source| Error::read(self.place(key), source);
         self.objects
@@ -186,7 +189,7 @@ impl Store {
             .map_err(failed)
     }
 
-    /// Reads and checks.
+    /// Reads a file and checks its size and digest.
     pub(crate) async fn read(
         &self,
         key: &Path,
@@ -216,13 +219,13 @@ impl Store {
     }
 }
 
-/// `artifacts/ab/cdef…`: two digits of folder keep folders small.
+/// `artifacts/ab/cdef…`: the first two digits name a folder, which keeps the folders small.
 pub(crate) fn key(digest: &Digest) -> Path {
     let (head, tail) = digest.as_str().split_at(2);
     Path::from_iter(["artifacts", head, tail])
 }
 
-/// The digest of some bytes; of many, on a thread for blocking work.
+/// The digest of some bytes. More than [`HASH_APART`] bytes are hashed on a thread for blocking work.
 pub(crate) async fn digest(bytes: &Bytes) -> Digest {
     if bytes.len() <= HASH_APART {
         return Digest::of(bytes);

@@ -1,4 +1,4 @@
-//! Writing: small things at once, large ones in parts.
+//! Writes files: small ones in one request, large ones in parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,11 +8,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 
-/// From this size on things go in parts: one request of a gigabyte that fails at its end would be sent again from its start.
+/// Smallest size in bytes that is written in parts. A single request of a gigabyte that failed near its end would be
+/// repeated from its start.
 const LARGE: usize = 32 << 20;
-/// A part. Stores want at least five mebibytes, and at most ten thousand parts.
+/// Bytes of one part. Stores require at least 5 MiB for each part and accept at most 10,000 parts.
 const PART: usize = 16 << 20;
-/// Parts that are under way at a time.
+/// Number of parts that are uploaded at the same time.
 const TOGETHER: usize = 4;
 
 /// Writes a file under its name, whole or not at all.
@@ -32,7 +33,8 @@ pub(crate) async fn write(
     match send(upload.as_mut(), &bytes).await {
         Ok(()) => Ok(()),
         Err(error) => {
-            // What has arrived is paid for until it is removed. The first error says more than that of this.
+            // The store charges for the uploaded parts until they are removed. The upload's own error is returned,
+            // because it is more informative than an error of the removal.
             if let Err(left) = upload.abort().await {
                 tracing::warn!(%key, error = %left, "parts of an upload that failed are left in the store");
             }
@@ -42,7 +44,7 @@ pub(crate) async fn write(
 }
 
 async fn send(upload: &mut dyn MultipartUpload, bytes: &Bytes) -> Result<(), object_store::Error> {
-    // They are numbered in the order in which they are made, and may arrive in any.
+    // The parts are numbered in the order of the `put_part` calls, and may arrive in any order.
     let parts: Vec<_> = parts(bytes.len())
         .map(|part| upload.put_part(PutPayload::from_bytes(bytes.slice(part))))
         .collect();
@@ -53,7 +55,7 @@ async fn send(upload: &mut dyn MultipartUpload, bytes: &Bytes) -> Result<(), obj
     upload.complete().await.map(drop)
 }
 
-/// Where the parts of so many bytes lie.
+/// The byte ranges of the parts of `length` bytes.
 fn parts(length: usize) -> impl Iterator<Item = Range<usize>> {
     (0..length)
         .step_by(PART)

@@ -1,7 +1,7 @@
-//! What a node tells whoever asks over HTTP: its metrics, whether it is alive, and whether it can work.
+//! The HTTP endpoint of a node: its metrics, whether it is alive, and whether it can work.
 //!
-//! `/metrics` is Prometheus' text format; `/live` and `/ready` are for probes. Nothing can be changed here and nothing secret
-//! is said, but what is said is about a machine: listen on loopback or a network of your own.
+//! `/metrics` is in Prometheus' text format; `/live` and `/ready` are for probes. The endpoint changes nothing and
+//! shows no secrets, but it does describe the machine. It should therefore listen on loopback or on a private network.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,48 +19,48 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Who asks at the same time; a probe and a scraper are two.
+/// Number of connections that are served at the same time. A probe and a scraper use two.
 const MOST: usize = 32;
-/// Who says nothing for so long is not waited for.
+/// A client that sends no request header within this time is disconnected.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is told.
+/// The state that the endpoint reports.
 pub trait Status: Send + Sync + 'static {
-    /// Everything that is counted, in Prometheus' text format.
+    /// All metrics, in Prometheus' text format.
     fn metrics(&self) -> String;
 
-    /// Can it work? If not, why.
+    /// Succeeds if the node can work.
     ///
     /// # Errors
-    /// The reason, for people.
+    /// The reason why the node cannot work, as text for people.
     fn ready(&self) -> Result<(), String>;
 }
 
-/// A place where a node can be asked.
+/// An HTTP endpoint that reports the state of a node.
 #[derive(Debug)]
 pub struct Endpoint {
     listener: TcpListener,
 }
 
 impl Endpoint {
-    /// Listens at `address`; port 0 takes a free one.
+    /// Listens on `address`; port 0 takes a free port.
     ///
     /// # Errors
-    /// What the system said, such as that the port is taken.
+    /// The error of the system, for example that the port is taken.
     pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         Ok(Self { listener })
     }
 
-    /// Where it listens.
+    /// The address of the endpoint.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until it is dropped.
+    /// Answers requests until the caller drops the future.
     pub async fn serve(self, status: Arc<dyn Status>) {
         let places = Arc::new(Semaphore::new(MOST));
         let mut answering = JoinSet::new();
@@ -77,7 +77,7 @@ impl Endpoint {
                         drop(place);
                     });
                 }
-                // Handles ran out, as a rule: others may be given back.
+                // The usual cause is a lack of file handles, which other tasks may soon release.
                 Err(error) => {
                     tracing::warn!(%error, "nobody can be answered at the moment");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -187,7 +187,7 @@ mod tests {
             assert!(ask(address, "GET /ready").await.starts_with("HTTP/1.1 200"));
             assert!(ask(address, "GET /").await.starts_with("HTTP/1.1 404"));
             assert!(ask(address, "POST /live").await.starts_with("HTTP/1.1 405"));
-            // Who asks something else is no reason to be silent afterwards.
+            // A malformed request must not stop the endpoint.
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream
                 .write_all(b"\x16\x03\x01 hello\r\n\r\n")

@@ -1,4 +1,4 @@
-//! Setting up logs and export, once a process.
+//! Sets up logs and the export of traces, once per process.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -19,7 +19,7 @@ use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::line::{Ids, Traced};
 
-/// The standard's own variables; either one switches the export on.
+/// OpenTelemetry's standard variables. Either one switches the export on.
 const ENDPOINT_VARIABLES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -28,7 +28,7 @@ const ENDPOINT_VARIABLES: [&str; 2] = [
 /// How long the last spans may take to leave the process.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
-/// A gradient step links to all of its samples; the standard's 128 would cut off large steps.
+/// A gradient step links to all of its samples. The standard limit of 128 would cut off the links of a large step.
 const MAX_LINKS: u32 = 16_384;
 
 /// What to log and where to send traces.
@@ -36,14 +36,14 @@ const MAX_LINKS: u32 = 16_384;
 pub struct Options {
     /// `error`, `warn`, `info`, `debug`, `trace`, or directives like `warn,flopsmith_bus=debug`.
     pub log_level: String,
-    /// JSON lines instead of text.
+    /// True for JSON lines, false for text.
     pub json: bool,
     /// A file to append to; standard error when there is none.
     pub log_file: Option<PathBuf>,
-    /// Base URL of an OTLP collector over HTTP, such as `http://localhost:4318`.
-    /// Without it the standard's environment variables decide.
+    /// Base URL of an OTLP collector over HTTP, such as `http://localhost:4318`. If it is missing, the standard
+    /// environment variables decide.
     pub otlp_endpoint: Option<String>,
-    /// What this process is called in traces.
+    /// The name of this process in traces.
     pub service_name: String,
 }
 
@@ -59,10 +59,10 @@ impl Default for Options {
     }
 }
 
-/// OpenTelemetry's name for what tells the processes of a service apart.
+/// OpenTelemetry's attribute that distinguishes the processes of one service.
 const INSTANCE: &str = "service.instance.id";
 
-/// Machine and number of this process.
+/// Host name and process id.
 fn instance() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}/{}", host.trim(), std::process::id())
@@ -71,18 +71,18 @@ fn instance() -> String {
 /// Why telemetry could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The log level cannot be read.
+    /// The log level cannot be parsed.
     #[error(
         "log level `{level}` cannot be read: use error, warn, info, debug or trace, or directives such as `warn,flopsmith_bus=debug`"
     )]
     LogLevel {
-        /// What was asked for.
+        /// The requested level.
         level: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
-    /// A word that is no level, where one has to stand.
+    /// A word that is no level, in a place where a level is required.
     #[error(
         "`{0}` is no level: give error, warn, info, debug, trace or off, or a filter like `{0}=debug`"
     )]
@@ -92,7 +92,7 @@ pub enum Error {
     LogFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -101,16 +101,16 @@ pub enum Error {
     Exporter {
         /// The endpoint, or the variable that names it.
         endpoint: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: ExporterBuildError,
     },
-    /// Somebody set up logging before.
+    /// Logging was set up earlier in this process.
     #[error("logging has been set up before in this process")]
     Twice(#[source] TryInitError),
 }
 
-/// Keeps the export alive. When it goes, what is still queued is sent, for at most a few seconds.
+/// Keeps the export running. When the guard is dropped, it sends the queued spans, for at most a few seconds.
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the export"]
 pub struct Guard {
@@ -118,7 +118,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Are traces exported?
+    /// True if traces are exported.
     pub fn exports(&self) -> bool {
         self.traces.is_some()
     }
@@ -134,10 +134,10 @@ impl Drop for Guard {
     }
 }
 
-/// Can this be read as a level or as directives?
+/// Checks that the text is a level or a list of directives.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error of the parser, or the word that is no level.
 pub fn check_level(level: &str) -> Result<(), Error> {
     filter(level)?;
     match level.split(',').map(str::trim).find(|d| !has_level(d)) {
@@ -146,8 +146,9 @@ pub fn check_level(level: &str) -> Result<(), Error> {
     }
 }
 
-/// Does a directive say how much? A word alone would be read as the name of a part that tells everything, so that a misspelled
-/// level silences all others. That is taken for our own parts only, whose names begin like no level.
+/// True if a directive names a level. The parser would read a word without a level as a target for which everything is
+/// logged, so that a misspelled level would silence all other targets. Only Flopsmith's own targets may stand without a
+/// level; no level begins like their names.
 fn has_level(directive: &str) -> bool {
     directive.is_empty()
         || directive.contains(['=', '['])
@@ -162,7 +163,7 @@ fn filter(level: &str) -> Result<EnvFilter, Error> {
     })
 }
 
-/// Sets up logs and, where an endpoint is known, the export. Keep the guard until the process ends.
+/// Sets up logs and, if an endpoint is configured, the export. The caller keeps the guard until the process ends.
 pub fn init(options: Options) -> Result<Guard, Error> {
     let filter = filter(&options.log_level)?;
     let logs = log_layer(&options)?.with_filter(filter);
@@ -170,7 +171,7 @@ pub fn init(options: Options) -> Result<Guard, Error> {
     let spans = traces.as_ref().map(|traces| {
         tracing_opentelemetry::layer()
             .with_tracer(traces.tracer("flopsmith"))
-            // What the exporter does itself must not be traced: it would feed itself.
+            // The exporter's own spans must not be traced, because each export would then create further spans.
             .with_filter(filter_fn(|metadata| {
                 *metadata.level() <= tracing::Level::INFO
                     && metadata.target().starts_with("flopsmith")
@@ -204,7 +205,7 @@ fn log_layer(options: &Options) -> Result<Box<dyn Layer<Registry> + Send + Sync>
     })
 }
 
-/// Spans stand beside what is logged in them; their own beginnings and ends are for traces.
+/// A log line names the spans that it belongs to. The begin and the end of spans appear only in traces.
 fn lines<W>(json: bool, colours: bool, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -247,14 +248,15 @@ fn export(options: &Options) -> Result<Option<SdkTracerProvider>, Error> {
         endpoint: name.to_owned(),
         source,
     };
-    // The client panics where nobody has chosen what encrypts. Where somebody has, that stays.
+    // The TLS client panics if the process has no default crypto provider. An earlier choice stays.
     let _chosen = rustls::crypto::ring::default_provider().install_default();
     let mut spans = SpanExporter::builder().with_http();
     if let Some(base) = configured {
         spans = spans.with_endpoint(format!("{base}/v1/traces"));
     }
     let mut resource = Resource::builder().with_service_name(options.service_name.clone());
-    // Processes of one service are told apart, by the name that the environment gives or by where they run.
+    // The instance id distinguishes the processes of one service: the id that the environment gives, or otherwise host
+    // name and process id.
     let named = std::env::var("OTEL_RESOURCE_ATTRIBUTES");
     if !named.is_ok_and(|all| all.contains(INSTANCE)) {
         resource = resource.with_attribute(KeyValue::new(INSTANCE, instance()));

@@ -1,4 +1,4 @@
-//! Lines of the log that name the trace and the span they belong to, where there are any.
+//! Log lines that name their trace and span, if there is one.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// How the ids stand in a line.
+/// Where the ids are in a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ids {
-    /// ` trace_id=… span_id=…` at its end.
+    /// ` trace_id=… span_id=…` at the end of the line.
     Behind,
-    /// As the first members of its JSON object.
+    /// As the first members of the line's JSON object.
     Members,
 }
 
-/// Lines of another format, with ids.
+/// A log format that adds the ids to the lines of another format.
 pub(crate) struct Traced<F> {
     pub format: F,
     pub ids: Ids,

@@ -9,7 +9,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Where in which trace a message was sent. Empty when nobody traces.
+/// The trace and the span in which a message was sent. Empty if tracing is off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceContext(SpanContext);
 
@@ -20,27 +20,28 @@ impl Default for TraceContext {
 }
 
 impl TraceContext {
-    /// Does it name a span?
+    /// True if the context names a span.
     pub fn is_valid(&self) -> bool {
         self.0.is_valid()
     }
 
-    /// The trace, as 32 hexadecimal digits; none when nobody traces.
+    /// The trace, as 32 hexadecimal digits. None if tracing is off.
     pub fn trace_id(&self) -> Option<String> {
         self.is_valid().then(|| self.0.trace_id().to_string())
     }
 
-    /// The span, as 16 hexadecimal digits; none when nobody traces.
+    /// The span, as 16 hexadecimal digits. None if tracing is off.
     pub fn span_id(&self) -> Option<String> {
         self.is_valid().then(|| self.0.span_id().to_string())
     }
 
-    /// The headers `traceparent` and, where it says something, `tracestate`.
+    /// The header `traceparent` and, unless it would be empty, `tracestate`.
     pub fn headers(&self) -> Vec<(String, String)> {
         if !self.is_valid() {
             return Vec::new();
         }
-        // As the W3C's recommendation has it, version 00. Each message carries it: a propagator would make a map of it first.
+        // The format of the W3C recommendation, version 00. The header is written here because each message carries it,
+        // and a propagator would build a map first.
         let parent = format!(
             "00-{}-{}-{:02x}",
             self.0.trace_id(),
@@ -56,20 +57,20 @@ impl TraceContext {
     }
 }
 
-/// The headers that carry the current span's context; empty when nobody traces.
+/// The headers that carry the current span's context. Empty if tracing is off.
 pub fn inject() -> Vec<(String, String)> {
     inject_from(&Span::current())
 }
 
-/// The headers that carry `span`'s context; empty when nobody traces.
+/// The headers that carry `span`'s context. Empty if tracing is off.
 pub fn inject_from(span: &Span) -> Vec<(String, String)> {
     let context = span.context();
     let span_context = context.span().span_context().clone();
     TraceContext(span_context).headers()
 }
 
-/// Reads the trace context out of a message's headers. Header names are
-/// compared without regard to case; what is no trace context gives an empty one.
+/// Reads the trace context from a message's headers. Header names are compared without regard to case. Headers without
+/// a valid trace context give an empty one.
 pub fn extract<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> TraceContext {
     let mut headers = headers
         .into_iter()
@@ -87,22 +88,21 @@ pub fn extract<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tra
     TraceContext(context.span().span_context().clone())
 }
 
-/// Makes `span` a child of what sent the message.
+/// Makes `span` a child of the span that sent the message.
 ///
-/// Hand it a span that was never entered: a parent that is set later is lost.
-/// Then instrument the work with the span that comes back.
+/// The caller passes a span that was never entered, because a parent that is set later is lost. The caller then
+/// instruments the work with the returned span.
 #[must_use]
 pub fn child_of(span: Span, parent: &TraceContext) -> Span {
     if parent.is_valid() {
         let context = Context::new().with_remote_span_context(parent.0.clone());
-        // Fails only where no trace is recorded, and then there is nothing to lose.
+        // Fails only if no trace is recorded, and then there is nothing to link.
         let _ = span.set_parent(context);
     }
     span
 }
 
-/// Links `span` to everything that flowed into it: one gradient step has many
-/// samples, and a span has one parent.
+/// Links `span` to the spans of all its inputs. A gradient step has many samples, and a span has only one parent.
 pub fn link<'a>(span: &Span, contexts: impl IntoIterator<Item = &'a TraceContext>) {
     for context in contexts {
         if context.is_valid() {

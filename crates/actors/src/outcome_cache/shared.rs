@@ -12,21 +12,22 @@ use tokio::time::Instant;
 use super::{Entry, Lookup};
 use crate::error::Error;
 
-/// The bucket.
+/// The NATS bucket of the entries.
 pub(crate) const BUCKET: &str = "fs_results";
-/// A program that another node evaluates is looked at so often, then more and more seldom.
+/// First pause between two reads of a program that another node evaluates. Each further pause doubles up to
+/// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What all nodes know of the programs that were tried. Cheap to clone.
+/// The entries of all programs that were tried, shared by all nodes. Cheap to clone.
 #[derive(Clone)]
 pub struct Results(Arc<Inner>);
 
 struct Inner {
     bus: Bus,
-    /// Opened when it is first needed: not every node needs it.
+    /// Opened on first use, because not every node needs it.
     kv: OnceCell<Kv>,
-    /// Those of this process who wait for a program, so that what is decided here is heard at once.
+    /// The waiters of this process by program, so that an outcome that is decided here reaches them at once.
     waiting: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
@@ -40,7 +41,8 @@ impl Results {
         }))
     }
 
-    /// What to do with a candidate, whose program has this key. One that waited for a duplicate for too long comes `instead` of it.
+    /// The next action for a candidate whose program has this key. A candidate that waited too long for a duplicate
+    /// passes that duplicate as `instead`.
     pub async fn look_up(
         &self,
         key: &Digest,
@@ -61,7 +63,8 @@ impl Results {
         }
     }
 
-    /// Notes the outcome of a program, for those who wait and those who come. Where that fails they try it themselves.
+    /// Notes the outcome of a program for waiting and later candidates. If this fails, those candidates are evaluated
+    /// themselves.
     pub(crate) async fn note(&self, key: &Digest, outcome: &Outcome, object: Option<&ArtifactRef>) {
         let key = name(&outcome.candidate.run, key);
         if let Err(error) = self.try_note(&key, outcome, object).await {
@@ -91,7 +94,8 @@ impl Results {
         }
     }
 
-    /// Waits until nobody is on the way with a program any more, at most until `deadline`. False when that has passed.
+    /// Waits until no candidate with this program is being evaluated any more, at most until `deadline`. False when the
+    /// deadline has passed.
     pub async fn settled(
         &self,
         run: &RunId,
@@ -105,7 +109,7 @@ impl Results {
             let here = Waiting::new(self, &key);
             let heard = here.notify.notified();
             tokio::pin!(heard);
-            // From here on nothing that is decided in this process is missed.
+            // From here on no outcome that is decided in this process is missed.
             heard.as_mut().enable();
             if read(kv, &key).await?.0.is_settled() {
                 return Ok(true);
@@ -136,7 +140,7 @@ impl Results {
     }
 }
 
-/// One of this process who waits for a program. The last one to leave takes the place out of the list.
+/// A waiter of this process for a program. The last waiter to leave removes the program from the list.
 struct Waiting<'a> {
     results: &'a Results,
     key: &'a str,
@@ -159,7 +163,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waiting = self.results.waiting();
         let ours = |there: &Arc<Notify>| Arc::ptr_eq(there, &self.notify);
-        // The list's own and this one's.
+        // One reference is the list's, the other one is this waiter's.
         if waiting.get(self.key).is_some_and(ours) && Arc::strong_count(&self.notify) <= 2 {
             waiting.remove(self.key);
         }
@@ -176,12 +180,12 @@ async fn read(kv: &Kv, key: &str) -> Result<(Entry, u64), Error> {
     let Some(found) = kv.get(key).await? else {
         return Ok((Entry::default(), 0));
     };
-    // What another version wrote is nothing one can go by; it is written over.
+    // An entry that another version wrote may be unreadable: it is treated as empty and written over.
     let entry = rmp_serde::from_slice(&found.value).unwrap_or_default();
     Ok((entry, found.revision))
 }
 
-/// False when somebody else was faster.
+/// False if another writer was faster.
 async fn write(kv: &Kv, key: &str, entry: &Entry, revision: u64) -> Result<bool, Error> {
     let bytes = rmp_serde::to_vec_named(entry).map_err(|e| Error::Saved {
         role: "compiler",

@@ -1,8 +1,8 @@
 //! Archive: outcomes and dead letters → tasks, elites, stage changes. The only writer of a run's course.
 //!
-//! Outcomes come in whatever order machines and their failures give them. They count when the step ends, in the order of their
-//! ids, and with them the second measurements that were asked for when the step before ended: so what a run tries next depends
-//! on what came of its programs and not on when.
+//! Outcomes arrive in an order that depends on machines and their failures. They count when the step ends, in the order
+//! of their ids, together with the second measurements that were asked for at the end of the step before. So the next
+//! tasks of a run depend on the outcomes of its programs and not on when these arrived.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,10 +35,11 @@ use crate::trace::candidate_span;
 mod restart;
 mod tasks;
 
-/// Told apart by the server from an outcome that a node may have published and nobody here can read.
+/// By this name the server distinguishes an outcome of this archive from one that a node may have published in an
+/// unreadable form.
 const GIVEN_UP: &str = "given-up";
 
-/// How long the end of a run waits for elites that are measured again.
+/// How long the end of a run waits for second measurements of elites.
 const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
 
 /// Everything the archive role knows; saved at every step's end.
@@ -58,13 +59,13 @@ struct Saved {
     bests: StageBests,
 }
 
-/// Decides what is tried next and keeps the elites.
+/// Decides the next tasks and keeps the elites.
 pub struct Archive {
     context: Arc<Context>,
     job: Job,
-    /// Told when the run is over.
+    /// Cancelled when the run is over.
     finished: CancellationToken,
-    /// Told the seconds that the budget is judged by.
+    /// Receives the seconds by which the budget is judged.
     elapsed: watch::Sender<f64>,
 }
 
@@ -79,8 +80,8 @@ impl Archive {
         }
     }
 
-    /// Tells what it counts of the run's time: over all sittings, without what came of a step that was broken off and without
-    /// what is measured before the roles begin.
+    /// Reports the archive's count of the run's time to `elapsed`: over all sessions, without the time of a step
+    /// that was broken off and without the time of measurements before the roles begin.
     #[must_use]
     pub fn telling(self, elapsed: watch::Sender<f64>) -> Self {
         Self { elapsed, ..self }
@@ -97,19 +98,20 @@ struct Working {
     arrived: BTreeMap<CandidateId, Outcome>,
     /// Candidates whose measurement is being repeated.
     repeated: BTreeMap<CandidateId, Candidate>,
-    /// What came of them.
+    /// Outcomes of these repetitions.
     measured_again: BTreeMap<CandidateId, Outcome>,
-    /// Measurements to repeat when all programs of the step have been decided: rewards are waited for, elites are not.
+    /// Measurements to repeat when all programs of the step have been decided: the learner waits for rewards, not for
+    /// elites.
     held: Vec<Candidate>,
     started: Instant,
     before: f64,
     step_started: Instant,
     last_news: News,
-    /// Programs of the current step that were judged, and those of them that were right.
+    /// Judged programs of the current step, and the correct ones among them.
     tally: Tally,
-    /// Outcomes from here on are of the current step, and not in the state.
+    /// Outcomes from this place in the log on belong to the current step and are not in the saved state.
     begun: u64,
-    /// Known once a timer has said it.
+    /// Known once a timer has published it.
     peak_gflops: Option<f64>,
 }
 
@@ -119,7 +121,7 @@ struct Tally {
     correct: u64,
 }
 
-/// When something was last heard.
+/// The time of the last sign of progress.
 #[derive(Clone, Copy)]
 struct News {
     at: Instant,
@@ -158,7 +160,7 @@ impl Role for Archive {
                     let (sequence, outcome) = match next? {
                         LogEntry::Message(sequence, outcome) => (sequence, outcome),
                         LogEntry::Unreadable(entry) => {
-                            // It counts as lost once its letter is read, below.
+                            // The outcome counts as lost once its dead letter is read, below.
                             if let Err(error) = context.host.bus.dead_letter_entry(&entry).await {
                                 tracing::warn!(sequence = entry.sequence, %error, "an outcome that cannot be read could not be kept as a dead letter");
                             }
@@ -170,7 +172,7 @@ impl Role for Archive {
                     span.in_scope(|| self.on_outcome(&mut work, sequence, outcome));
                     self.end_step(&mut work).await?;
                 }
-                // Only who has heard all outcomes knows which are missing.
+                // Only after reading all outcomes does the archive know which are missing.
                 letter = dead.next(), if log.pending() == 0 => {
                     let letter = letter?;
                     self.on_dead_letter(&work, &letter).await?;
@@ -186,7 +188,7 @@ impl Role for Archive {
 }
 
 impl Archive {
-    /// Takes note of an outcome, which counts at the step's end.
+    /// Notes an outcome, which counts at the step's end.
     fn on_outcome(&self, work: &mut Working, sequence: u64, outcome: Outcome) {
         work.last_news = self.news();
         work.saved.sequence = work.saved.sequence.max(sequence);
@@ -205,7 +207,7 @@ impl Archive {
         work.saved.heard = work.saved.heard.max(sequence);
     }
 
-    /// Lets count what has arrived: second measurements first, which were asked for earlier.
+    /// Counts the outcomes that have arrived: second measurements first, because they were asked for earlier.
     async fn count(&self, work: &mut Working) -> Result<(), Error> {
         let again = std::mem::take(&mut work.measured_again);
         let arrived = std::mem::take(&mut work.arrived);
@@ -218,7 +220,7 @@ impl Archive {
 
     /// Ends the current step once its last outcome is here, and begins the next.
     async fn end_step(&self, work: &mut Working) -> Result<(), Error> {
-        // Second measurements were asked for before the step began, so they hardly hold it up.
+        // Second measurements were asked for before the step began, so they hardly delay its end.
         if let Some((step, purpose)) = work.saved.course.current()
             && work.steps.seen(step) > 0
             && work.steps.complete(step)
@@ -257,7 +259,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What limits the run.
+    /// The limits of the run.
     fn budget(&self) -> Budget {
         let settings = &self.context.settings;
         Budget {
@@ -329,7 +331,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Asks for the measurements that are to be repeated.
+    /// Asks for the held repetitions.
     async fn ask_held(&self, work: &mut Working) -> Result<(), Error> {
         for again in std::mem::take(&mut work.held) {
             self.measure_again(work, again).await?;
@@ -350,7 +352,7 @@ impl Archive {
                 self.count(work).await?;
                 self.ask_held(work).await?;
             }
-            // On a farm they may stand behind the work of others.
+            // On a bus that nodes share, repetitions may wait behind the work of other runs.
             let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS
                 && self.left_elsewhere().await? == 0;
             if (work.repeated.is_empty() || waited) && !self.finished.is_cancelled() {
@@ -375,7 +377,7 @@ impl Archive {
             }
             return Ok(());
         }
-        // A role that has a core is at work on what is missed, however long it takes.
+        // Only idle time counts: a role that holds a core may be working on a missing outcome, however long that takes.
         let idle = self
             .context
             .host
@@ -397,7 +399,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Messages that other nodes have or may take. On a bus of its own a run has none: what its roles have not taken by then, they never will.
+    /// Messages that other nodes hold or may take. On a private bus there are no other nodes: its roles will never take
+    /// a message that they have not taken by then.
     async fn left_elsewhere(&self) -> Result<u64, Error> {
         if self.context.host.bus.is_private() {
             return Ok(0);
@@ -412,11 +415,11 @@ impl Archive {
         }
     }
 
-    /// Work that left its queue undone gets an outcome at once: the infrastructure's fault, never a reward.
+    /// Publishes an outcome at once for work that left its queue undone: the infrastructure's fault, never a reward.
     async fn on_dead_letter(&self, work: &Working, letter: &DeadLetter) -> Result<(), Error> {
         let run = &self.context.run;
         let (cause, samples) = match Work::of(letter) {
-            // Who may take work off one run's queue may say of no other that it died.
+            // A process with the right to take work off one run's queue must not declare another run's work dead.
             Some(dead) if dead.run() == run && subjects::is_work_of(&letter.subject, run) => {
                 (dead.cause(), dead.samples())
             }
@@ -461,7 +464,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Work that nobody has any more gets an outcome: the cluster's fault, never a reward.
+    /// Publishes an outcome for work that no process has any more: the cluster's fault, never a reward.
     async fn give_up_lost(&self, work: &mut Working) -> Result<(), Error> {
         work.last_news = self.news();
         for task in &work.saved.tasks {

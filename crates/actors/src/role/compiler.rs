@@ -27,7 +27,7 @@ use crate::runs::{Only, Runs};
 use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
 
-/// What compiles: [`flopsmith_compile::Compiler`], and in tests what fails as they need it.
+/// A compile stage: [`flopsmith_compile::Compiler`], or in tests a stage that fails as they need it.
 pub trait Stage: Send + Sync + 'static {
     /// Checks and compiles `source`, which may use the `permitted` techniques only.
     fn compile(
@@ -49,11 +49,11 @@ impl Stage for flopsmith_compile::Compiler {
     }
 }
 
-/// What candidates of one run are compiled with.
+/// The stage context that compiles candidates of one run.
 pub struct StageContext {
     /// The run.
     pub context: Arc<Context>,
-    /// What compiles.
+    /// The compile stage.
     pub stage: Arc<dyn Stage>,
 }
 
@@ -71,7 +71,7 @@ impl Compiler {
         Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
     }
 
-    /// A compiler for whatever runs have work for this node.
+    /// A compiler for all runs that have work for this node.
     pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             host,
@@ -80,39 +80,40 @@ impl Compiler {
     }
 }
 
-/// So many duplicates of programs that are under way wait here for their outcomes.
+/// At most this many duplicates wait here for the outcomes of the programs they equal.
 const DUPLICATES: usize = 64;
 
 /// A duplicate waits this long for the outcome of the program it equals.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A candidate and what is needed for it.
+/// A candidate with its stage context and its key.
 struct Job {
     delivery: Delivery<Candidate>,
     stage_context: Arc<StageContext>,
     key: Digest,
 }
 
-/// What is to be done with a candidate.
+/// The next action for a candidate.
 enum Found {
-    /// Nothing more can be done, or need be: this is its outcome.
+    /// No further work is possible or needed: this is its outcome.
     Decided(Delivery<Candidate>, Box<Known>),
-    /// Its run cannot be worked for here.
+    /// This node cannot work for its run.
     Unfit(Delivery<Candidate>, Box<StageFailure>),
-    /// The duplicate that is on its way has to be waited for.
+    /// A duplicate is being evaluated: wait for its outcome.
     Duplicate(Job, CandidateId),
-    /// It is compiled, unless that was done before.
+    /// Compile it, unless it was compiled before.
     New(Job, Option<BuiltBefore>),
 }
 
-/// What is in hand. Nothing of it is waited for alone: one may have what another one waits for.
+/// Work in hand. All of it is awaited together, because one candidate may produce the result that another one waits
+/// for.
 #[derive(Default)]
 struct Hand {
-    /// Candidates that are looked up.
+    /// Candidates that are being looked up.
     looking: FuturesUnordered<BoxFuture<'static, Found>>,
-    /// Those that are compiled, and outcomes on their way.
+    /// Candidates that are being compiled, and outcomes that are being published.
     running: FuturesUnordered<BoxFuture<'static, Result<(), Error>>>,
-    /// Duplicates that wait, and for whom one did so for too long.
+    /// Waiting duplicates. A duplicate that waited too long returns the id of the candidate that it waited for.
     parked: FuturesUnordered<BoxFuture<'static, (Job, Option<CandidateId>)>>,
 }
 
@@ -135,7 +136,7 @@ impl Role for Compiler {
                 }
                 Some((job, instead)) = hand.parked.next(), if !hand.parked.is_empty() => {
                     job.delivery.park(false);
-                    // What an outcome says of one does not always hold for its duplicate: look it up again.
+                    // An outcome does not always hold for a duplicate: look the duplicate up again.
                     hand.looking.push(Box::pin(look_up(self.host.clone(), job, instead)));
                 }
                 delivery = worker.next(), if hand.running.len() + hand.looking.len() < slots => {
@@ -182,7 +183,8 @@ impl Compiler {
                 hand.running.push(Box::pin(work.instrument(span)));
             }
             Found::Duplicate(job, holder) => {
-                // Another program may have its slot: so many are asked for as can begin here, and no others are kept from other nodes.
+                // Another program may use the slot. The worker asks for as many programs as can begin here and keeps no
+                // others from other nodes.
                 job.delivery.park(true);
                 let (results, stop) = (host.results, stop.clone());
                 hand.parked.push(Box::pin(async move {
@@ -191,7 +193,7 @@ impl Compiler {
                     let settled = tokio::select! {
                         biased;
                         () = stop.cancelled() => true,
-                        // What cannot be read is looked up anew, and dealt with there.
+                        // If the entry cannot be read, the next look-up meets the error and handles it.
                         settled = results.settled(run, &job.key, deadline) => settled.unwrap_or(true),
                     };
                     (job, (!settled).then_some(holder))
@@ -206,7 +208,7 @@ impl Compiler {
     }
 }
 
-/// Looks at a candidate that was just given out.
+/// Looks up a candidate that was just delivered.
 async fn take(
     host: Host,
     stage_contexts: Arc<dyn Runs<StageContext>>,
@@ -241,7 +243,8 @@ async fn take(
     }
 }
 
-/// What is said of an answer without a program: all that is left of it, so also its text where that was kept.
+/// The detail for an answer without a program. Nothing else is left of the answer, so the detail includes the text
+/// where it was kept.
 fn without_program(answer: Option<&RawAnswer>) -> String {
     let nothing = "no program was found in the answer";
     let Some(answer) = answer else {
@@ -258,7 +261,7 @@ fn without_program(answer: Option<&RawAnswer>) -> String {
     }
 }
 
-/// Looks for what is known of a program. One that waited for a duplicate for too long comes `instead` of it.
+/// Looks a program up. `instead` is the duplicate that the candidate waited for too long.
 async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     let candidate = &job.delivery.message().candidate;
     let found = host
@@ -266,7 +269,7 @@ async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
         .look_up(&job.key, candidate, instead.as_ref())
         .await;
     let found = found.unwrap_or_else(|error| {
-        // At worst it is evaluated twice.
+        // At worst the program is evaluated twice.
         let error = crate::supervisor::words(&error);
         tracing::warn!(candidate = %candidate.id, error, "what is known of the program cannot be read");
         Lookup::New(None)
@@ -278,7 +281,7 @@ async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     }
 }
 
-/// Publishes what is known of a program without compiling it.
+/// Publishes the known outcome of a program without compiling it.
 async fn decide(host: Host, delivery: Delivery<Candidate>, known: Known) -> Result<(), Error> {
     let decided = Decided {
         techniques: known.techniques,
@@ -289,7 +292,7 @@ async fn decide(host: Host, delivery: Delivery<Candidate>, known: Known) -> Resu
     Ok(delivery.done().await?)
 }
 
-/// The span of a compile job. A duplicate that waits has none until it is its turn.
+/// The span of a compile job. A waiting duplicate has no span until it is its turn.
 fn span_of(delivery: &Delivery<Candidate>) -> Span {
     let candidate = &delivery.message().candidate;
     let span = candidate_span!("compile", candidate, attempt = delivery.attempt());
@@ -339,8 +342,8 @@ async fn compile(host: Host, job: Job, built: Option<BuiltBefore>) -> Result<(),
     }
 }
 
-/// Compiles on a thread for blocking work and stores the object. Gives the seconds of the stage as well; what it took with
-/// everything but waiting for a core is in `took` however it ends.
+/// Compiles on a thread for blocking work and stores the object. Returns the seconds of the stage as well. `took` gets
+/// the seconds of the compilation without the wait for a core, even if the compilation fails.
 async fn build(
     stage_context: &StageContext,
     message: &Candidate,

@@ -1,4 +1,4 @@
-//! Follower: the archive is elsewhere, and this process follows it.
+//! Follower: another node has the archive, and this process follows the run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,30 +14,30 @@ use crate::node::Context;
 use crate::registry::RunRegistry;
 use crate::role_lease::RoleLease;
 
-/// How often it looks.
+/// Interval between two looks at the run.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Learns that a run is over whose archive another node has.
+/// Detects the end of a run whose archive another node has.
 pub struct Follower {
     context: Arc<Context>,
     registry: RunRegistry,
-    /// Told when the run is over.
+    /// Cancelled when the run is over.
     finished: CancellationToken,
-    /// Told when somebody has ended it before its time.
+    /// Cancelled when the run was ended before its time.
     ended: CancellationToken,
-    /// Told the seconds of the run, as they are on this clock.
+    /// Receives the seconds of the run, by this process's clock.
     elapsed: watch::Sender<f64>,
     before: f64,
     began: Instant,
-    /// How often in a row it was not among those that go on.
+    /// Number of looks in a row that did not find the run in the registry.
     missed: u32,
 }
 
-/// One miss may be a server that is a moment behind the others.
+/// A single miss may come from a server that lags behind the others.
 const MISSES: u32 = 3;
 
 impl Follower {
-    /// A follower of the context's run, which has gone on for so many seconds `before`.
+    /// A follower of the context's run, which has already lasted `before` seconds.
     pub fn new(
         context: Arc<Context>,
         registry: RunRegistry,
@@ -73,7 +73,7 @@ impl Role for Follower {
             let seconds = self.before + self.began.elapsed().as_secs_f64();
             self.elapsed.send_replace(seconds);
             let looked = self.look().await;
-            // A broker that is away comes back; until then nothing is over.
+            // A broker that is away comes back; until then the run is not over.
             if let Err(error) = looked {
                 tracing::debug!(error = %crate::supervisor::words(&error), "the run cannot be looked at");
             }
@@ -84,7 +84,7 @@ impl Role for Follower {
 impl Follower {
     async fn look(&mut self) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        // In this order: whoever ends a run in its time says that it is over before it is forgotten.
+        // The order matters: a run that ends in its time is marked as over before it leaves the registry.
         let known = self.registry.is_known(&context.run).await?;
         if RoleLease::is_over(&context.host.bus, &context.run, "archive").await? {
             self.finished.cancel();

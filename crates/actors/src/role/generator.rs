@@ -22,14 +22,17 @@ use crate::trace::task_span;
 
 /// Tasks that are answered in one batch.
 const BATCH: usize = 16;
-/// How long the rest of a step's tasks may take to come where other nodes may have them.
+/// Longest wait for the rest of a step's tasks if other nodes may have them.
 const SHARED: Duration = Duration::from_millis(30);
-/// The same where nobody else can: those that are answered together are then the same ones in every run, bit by bit, since sums in
-/// matrix products may be rounded in another way beside other prompts. After a restart some do not come, as they were answered before.
+/// The same wait if no other node can have them. The same tasks are then answered together in every run, so the results
+/// are equal bit by bit: sums in matrix products may be rounded differently in a batch with other prompts. After a
+/// restart some tasks do not come, because they were answered before.
 const ALONE: Duration = Duration::from_secs(2);
-/// A task comes when what it rests on is in the log of outcomes. Where that has not been read so long after, it is not there any more.
+/// Longest wait for the outcomes on which a task rests. They were in the log before the task was published; if they
+/// have not been read after this time, the log no longer has them.
 const HEARING: Duration = Duration::from_secs(10);
-/// Answers without a program whose text is kept, of each step: a model whose answers all are such must not fill disk and bus.
+/// Number of answers without a program whose text is kept per step: a model that gives only such answers must not fill
+/// disk and bus.
 const KEPT: usize = 8;
 
 /// Answers tasks with the programs of a source.
@@ -37,11 +40,11 @@ pub struct Generator {
     context: Arc<Context>,
     source: Box<dyn Source>,
     policy: &'static str,
-    /// Outcomes that the source was not told yet, with their places in the log.
+    /// Outcomes that the source has not received yet, with their places in the log.
     untold: VecDeque<(u64, Outcome)>,
-    /// The newest step with a task that was answered here, and how many of its tasks were.
+    /// The newest step with a task that was answered here, and the number of its tasks that were answered here.
     answered: (u64, usize),
-    /// The step that raw answers were kept of last, and how many of it.
+    /// The step whose raw answers were kept last, and the number of answers kept of it.
     kept: (u64, usize),
 }
 
@@ -76,7 +79,7 @@ impl Role for Generator {
         let mut newest: Option<PolicyPublished> = None;
         self.source
             .set_cores(context.host.policy_cores(&context.settings));
-        // What was tried and published before is known before the first task is answered.
+        // The source gets all earlier versions and outcomes before the first task is answered.
         let past = async { Ok::<_, Error>((versions.replay().await?, outcomes.replay().await?)) };
         let (published, decided) = tokio::select! {
             biased;
@@ -131,9 +134,9 @@ impl Role for Generator {
                     held.push(delivery);
                     since = Instant::now();
                 }
-                // The log may have been read as far without an outcome that is new.
+                // The reader may advance in the log without returning a new outcome, so its place is checked again.
                 () = tokio::time::sleep(Duration::from_millis(100)), if !heard => {}
-                // The rest of the step does not come (another node has it): begin with what is here.
+                // The rest of the step does not come (another node has it): begin with the tasks in hand.
                 () = tokio::time::sleep(rest), if ready => {
                     self.answer(std::mem::take(&mut held)).await?;
                 }
@@ -147,8 +150,8 @@ impl Role for Generator {
 }
 
 impl Generator {
-    /// Tells the source how programs did whose outcomes stand in the log up to a place. A failure of the infrastructure says nothing
-    /// about a program.
+    /// Reports the outcomes up to a place in the log to the source. A failure of the infrastructure says nothing about
+    /// a program and is left out.
     fn hear(&mut self, place: u64) {
         while let Some((at, _)) = self.untold.front()
             && *at <= place
@@ -161,8 +164,8 @@ impl Generator {
         }
     }
 
-    /// Gives the source the weights of `published`, or those of the newest version where these were superseded and removed
-    /// before they could be read. Returns the version it has now.
+    /// Gives the source the weights of `published`. If these were superseded and removed before they could be read, the
+    /// source gets the newest version instead. Returns the version that the source has now.
     async fn take_up(&mut self, mut published: PolicyPublished) -> Result<PolicyPublished, Error> {
         let context = Arc::clone(&self.context);
         let subject = subjects::policy(&context.run);
@@ -176,7 +179,7 @@ impl Generator {
                 Err(error @ Error::Store(flopsmith_store::Error::Missing { .. })) => error,
                 Err(error) => return Err(error),
             };
-            // Read anew: a reader that stands in the middle does not know how far the log goes by now.
+            // A new reader: a reader in the middle of the log does not know the log's current end.
             let mut versions = context.host.bus.log::<PolicyPublished>(&subject, 0).await?;
             let later = versions.replay().await?.into_iter().map(|(_, later)| later);
             match later.max_by_key(|later| later.version) {
@@ -186,7 +189,7 @@ impl Generator {
         }
     }
 
-    /// Is the source's policy new enough for every task?
+    /// True if the source's policy is new enough for every task.
     fn serves(&self, held: &[Delivery<Task>]) -> bool {
         let oldest = self.source.version();
         held.iter().all(|d| {
@@ -195,7 +198,7 @@ impl Generator {
         })
     }
 
-    /// Tasks of the same step that were not answered here yet, this one among them.
+    /// Number of tasks of the same step that were not answered here yet, this one included.
     fn left(&self, task: &Task) -> usize {
         let all = task.tasks_in_step as usize;
         match self.answered {
@@ -204,7 +207,7 @@ impl Generator {
         }
     }
 
-    /// Answers tasks, those first that rest on less, and in the order of their numbers.
+    /// Answers tasks: first those that rest on fewer outcomes, then in the order of their steps and numbers.
     async fn answer(&mut self, mut deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         deliveries.sort_by_key(|delivery| {
             let task = delivery.message();
@@ -223,7 +226,7 @@ impl Generator {
             let heard = first.message().heard;
             let alike = deliveries.partition_point(|d| d.message().heard == heard);
             let later = deliveries.split_off(alike);
-            // A task of an earlier version does not say it: then whatever is known.
+            // A task of an earlier version carries no place (0): all known outcomes are reported then.
             self.hear(if heard == 0 { u64::MAX } else { heard });
             self.answer_alike(std::mem::replace(&mut deliveries, later))
                 .await?;
@@ -256,7 +259,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Leaves the text of [`KEPT`] raw answers of each step, and of the others how long they are and how they ended.
+    /// Keeps the text of [`KEPT`] raw answers of each step; of the others only the length and the kind of ending stay.
     fn keep_few(&mut self, step: u64, answers: &mut [Answer]) {
         if self.kept.0 != step {
             self.kept = (step, 0);
@@ -271,7 +274,7 @@ impl Generator {
         }
     }
 
-    /// Publishes the answers to a task, and then lets it go.
+    /// Publishes the answers to a task, then acknowledges the task.
     async fn publish(
         &self,
         delivery: Delivery<Task>,
@@ -299,7 +302,7 @@ impl Generator {
                 answer: answer.raw,
             });
         }
-        // The rollout goes first: an outcome never waits for tokens that were lost.
+        // Rollouts are published first, so that an outcome never waits for tokens that were lost.
         self.context
             .host
             .bus

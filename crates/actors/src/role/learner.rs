@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::skipped::{self, Skipped};
 use crate::versions::{Told, Versions};
 
-/// A model that takes long to read is told of this often.
+/// While a model is being read, progress is logged this often.
 const TELLING: Duration = Duration::from_secs(2);
 
 /// Trains the policy on complete steps.
@@ -56,7 +56,7 @@ struct Working {
     checkpoints: Checkpoints,
     stage_bests: StageBests,
     best_answers: BestAnswers,
-    /// Known once a timer has said it.
+    /// Known once a timer has published it.
     peak_gflops: Option<f64>,
     /// Seconds of the run before this start.
     before: f64,
@@ -79,7 +79,7 @@ impl Skips {
     /// The key in a checkpoint's description.
     const KEY: &str = "skips";
 
-    /// Those of a learner that is started. Where the run had ended for them, it gets another chance.
+    /// The skips of a learner that starts. If the run had ended because of skips in a row, that count begins anew.
     fn saved(meta: &serde_json::Value, limit: u32) -> Self {
         let saved = meta.get(Self::KEY).map(Self::deserialize);
         let skips = saved.and_then(Result::ok).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Working {
         self.before + self.started.elapsed().as_secs_f64()
     }
 
-    /// Share of the budget that is spent by now, or that was spent when this step was recorded.
+    /// Share of the budget that is spent by now, or, in a repeated run, that was spent when this step was recorded.
     fn progress(&self, settings: &Settings) -> Result<f64, Error> {
         match &self.recorded {
             Some(recorded) => recorded.progress(PolicyVersion(self.version.0 + 1)),
@@ -191,7 +191,7 @@ impl Learner {
                     role: "learner",
                     detail: memory::loading(&unfit.words, &context.settings),
                 },
-                // It would be the same after the next reading of the model.
+                // Another reading of the model would meet the same error.
                 false if unfit.is_of_settings => {
                     Error::Hopeless(format!("[learner]: {}", unfit.words))
                 }
@@ -212,7 +212,7 @@ impl Learner {
             skips,
             recorded,
         };
-        // Said again after a restart: a generator may not have heard it, and hearing it twice changes nothing.
+        // Published again after a restart: a generator may have missed it, and a repetition changes nothing.
         self.publish(&mut work, done.unwrap_or(0), told).await?;
         Ok(work)
     }
@@ -291,8 +291,8 @@ impl Learner {
         work.stage = Some(stage);
         let mut hopeless = None;
         let report = match report {
-            // The weights are as the update before left them. The same samples would give the same gradient for ever, so
-            // the run goes on without what they would have taught.
+            // The weights are as the update before left them. The same samples would give the same gradient for ever,
+            // so the run goes on without this update.
             Err(error @ NotFinite { .. }) => {
                 let batch = Skipped {
                     format: skipped::FORMAT,
@@ -359,13 +359,14 @@ impl Learner {
         self.publish(work, step, told).await?;
         drop(lease);
         match hopeless {
-            // The step is done all the same: whoever goes on with the run does so behind it.
+            // The step is done nevertheless: a run that is continued goes on after this step.
             Some(error) => Err(error),
             None => Ok(()),
         }
     }
 
-    /// Keeps the batch of a step without a finite gradient. Returns the error that the run ends with, where it was one too many.
+    /// Keeps the batch of a step without a finite gradient. Returns the error that ends the run if the limit of skips
+    /// in a row is reached.
     async fn skip(
         &self,
         work: &mut Working,
@@ -440,15 +441,15 @@ impl Learner {
     }
 }
 
-/// Why no learner could be made.
+/// Why the learner could not be created.
 struct Unfit {
     words: String,
     is_out_of_memory: bool,
-    /// Do the settings ask for what cannot be?
+    /// True if the settings ask for something impossible.
     is_of_settings: bool,
 }
 
-/// The learner of the model in `folder`, as these files of its state left it; a fresh one where there are none.
+/// The learner of the model in `folder`, in the state that `files` hold; a fresh learner if there are none.
 fn begin(
     folder: &Path,
     config: GrpoConfig,
@@ -487,7 +488,7 @@ fn config(settings: &Settings) -> Result<GrpoConfig, Error> {
     let table = serde_json::Value::Object(settings.learner.0.clone());
     let mut config: GrpoConfig = serde_json::from_value(table)
         .map_err(|e| Error::Learner(format!("the [learner] table of the configuration: {e}")))?;
-    // The longest completion possible is what the generator may write.
+    // No completion is longer than the generator's limit.
     config
         .max_completion_tokens
         .get_or_insert(settings.generator.max_tokens as usize);

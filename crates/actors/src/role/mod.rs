@@ -1,4 +1,4 @@
-//! The roles. Each file is one; the folder of the same name holds what is large enough for a file of its own.
+//! The roles, one per file. A folder with the role's name holds its larger parts.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,8 @@ pub trait Role: Send + 'static {
     /// Works until `stop` is cancelled; then stops pulling, finishes or hands back what it holds, and returns.
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error>;
 
-    /// Is it told to stop only after all other roles of the node have drained? For who works on what they leave behind.
+    /// True if the role is told to stop only after all other roles of the node have drained, because it works on their
+    /// last messages.
     fn leaves_last(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! How full the work queues are, for whoever asks this node.
+//! Fill levels of the work queues, for this node's metrics.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::host::Host;
 use crate::node::unix_ms;
 use crate::supervisor::words;
 
-/// How often the queues are looked at: a few questions to the server each time, whatever is in them.
+/// Interval between two looks at the queues. A look takes a few requests to the server, however full the queues are.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Looks at the queues now and then and notes what it finds among the node's metrics.
+/// Reads the state of the queues at intervals and notes it in the node's metrics.
 pub struct Queues {
     host: Host,
-    /// Was a failure told already?
+    /// True if a failure was logged already.
     told: bool,
 }
 
 impl Queues {
-    /// A look-out at `host`.
+    /// An observer of the queues at `host`.
     pub fn new(host: Host) -> Self {
         Self { host, told: false }
     }
@@ -49,10 +49,10 @@ impl Role for Queues {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 _ = clock.tick() => {
-                    // What is shown then is what was seen last. A server that is away is said elsewhere.
+                    // The metrics keep the last state. A server that is away is reported by other code.
                     if let Err(error) = self.look().await {
                         let error = words(&error);
-                        // Said once: a key without the right to look never gets it.
+                        // A warning is logged once: a key without the right to list the queues never gets that right.
                         match std::mem::replace(&mut self.told, true) {
                             false => tracing::warn!(error, "the queues could not be looked at; may this key list them?"),
                             true => tracing::debug!(error, "the queues could not be looked at"),

@@ -1,4 +1,5 @@
-//! RecordedEvaluator: candidate → the outcome it had in a recorded run. Stands for compiler, verifier and timer where a run is repeated.
+//! RecordedEvaluator: candidate → the outcome it had in a recorded run. Replaces compiler, verifier and timer when a
+//! run is repeated.
 
 use std::sync::Arc;
 
@@ -16,21 +17,21 @@ use crate::recorded::Recorded;
 /// Candidates that are held at once.
 const SLOTS: usize = 16;
 
-/// Answers candidates with what is known of them.
+/// Answers candidates with their recorded outcomes.
 pub struct RecordedEvaluator {
     context: Arc<Context>,
     recorded: Arc<Recorded>,
 }
 
 impl RecordedEvaluator {
-    /// What `recorded` says, for the context's run.
+    /// Answers from `recorded`, for the context's run.
     pub fn new(context: Arc<Context>, recorded: Arc<Recorded>) -> Self {
         Self { context, recorded }
     }
 
     async fn answer(&self, asked: &Candidate) -> Result<(), Error> {
         let candidate = &asked.candidate;
-        // A run waits a while for the last of its second measurements, and then ends without them.
+        // A run waits a limited time for the last of its second measurements, and then ends without them.
         let never = candidate.purpose == Purpose::Certify && !self.recorded.knows(candidate);
         let (techniques, vector_bits, verdict, stage_seconds) = if never {
             let verdict = Verdict::Infrastructure {

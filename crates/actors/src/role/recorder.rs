@@ -1,9 +1,8 @@
-//! Recorder: everything that happened → files of the run's folder, and the live view.
+//! Recorder: the logs of a run → files of the run's folder, and the live view.
 //!
-//! `outcomes.jsonl` holds each outcome once, whatever was delivered how often;
-//! `metrics.jsonl` one line per step. Both are rebuilt from the logs, so a
-//! recorder that was killed writes on where it stopped. It leaves after all
-//! other roles, and before it does everything that is in the logs is in the files.
+//! `outcomes.jsonl` holds each outcome once, however often it was delivered; `metrics.jsonl` holds one line per step.
+//! Both are rebuilt from the logs, so a recorder that was killed continues where it stopped. The recorder leaves after
+//! all other roles; before it leaves, everything that is in the logs is in the files.
 
 use std::sync::Arc;
 
@@ -44,19 +43,20 @@ pub mod files {
     pub const OUTCOMES: &str = "outcomes.jsonl";
     /// Every step, one JSON object a line.
     pub const METRICS: &str = "metrics.jsonl";
-    /// What the learner said of each step.
+    /// The learner's metrics of each step.
     pub const TRAINING: &str = "training.jsonl";
     /// Stage changes.
     pub const STAGES: &str = "stages.jsonl";
-    /// Work that nobody could do, with the reason, one JSON object a line.
+    /// Work that no node could do, with the reason, one JSON object a line.
     pub const DEAD: &str = "dead_letters.jsonl";
-    /// The timing machine as it was attested last.
+    /// The last attestation of the timing machine.
     pub const MACHINE: &str = "machine.json";
-    /// Every attestation of a timing machine, one JSON object a line: measurements name theirs by its digest.
+    /// Every attestation of a timing machine, one JSON object a line: a measurement names its attestation by the
+    /// digest.
     pub const MACHINES: &str = "machines.jsonl";
 }
 
-/// Where each log goes on behind what was read of it.
+/// The place in each log from which to read on.
 #[derive(Default)]
 struct Places {
     outcomes: u64,
@@ -66,7 +66,7 @@ struct Places {
     dead: u64,
 }
 
-/// The logs a recorder writes down.
+/// The logs that a recorder writes to files.
 struct Logs {
     outcomes: LogReader<Outcome>,
     versions: LogReader<PolicyPublished>,
@@ -120,7 +120,7 @@ impl Logs {
     }
 }
 
-/// Writes the batch of an update that was left out into the run's folder, wherever the learner is.
+/// Writes the batch of an update that was left out into the run's folder, whichever node the learner is on.
 async fn keep_skipped(context: &Context, published: &PolicyPublished) -> Result<(), Error> {
     let metrics = published.metrics.as_ref();
     let Some(batch) = metrics.and_then(|m| m.skipped_batch.as_ref()) else {
@@ -131,7 +131,7 @@ async fn keep_skipped(context: &Context, published: &PolicyPublished) -> Result<
     }
     match context.host.store.get(batch).await {
         Ok(bytes) => skipped::write(&context.folder, published.step, &bytes),
-        // The run does not depend on it.
+        // The run does not depend on this file.
         Err(error) => {
             let (step, error) = (published.step, crate::supervisor::words(&error));
             tracing::warn!(
@@ -188,8 +188,8 @@ impl Role for Recorder {
                 () = stop.cancelled() => break,
             }
         }
-        // Nobody else is left. What they published in the end is in the logs, whether or not it was sent here yet, and
-        // only logs that are opened now know of it.
+        // No other role is left. The last messages of the other roles are in the logs, even if they were not delivered
+        // here yet. Only logs that are opened now count these messages as there.
         let mut rest = Logs::open(&context, &places).await?;
         rest.replay(&context, &mut files, &mut places).await?;
         self.progress.send_replace(files.progress());

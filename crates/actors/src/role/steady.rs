@@ -1,8 +1,9 @@
-//! A timer for campaigns of faults: measures as the real one does, and then says numbers that follow from the program alone.
+//! A timer for campaigns of faults: it measures like the real one, and then reports numbers that follow from the
+//! program alone.
 //!
-//! Two runs of the same seed try the same programs and end alike, so what a fault has changed is seen. Such numbers are no
-//! measurements: only builds with the feature `steady` have such timers, and [`crate::outcome_cache::version`] says so of them,
-//! so that no other node works for their runs, nor they for others'.
+//! Two runs of the same seed try the same programs and end alike, so the effect of a fault shows. Such numbers are no
+//! measurements. Only builds with the feature `steady` have such timers. [`crate::outcome_cache::version`] marks these
+//! builds, so that no other node works for their runs and they work for no others.
 
 use flopsmith_measure::{Purpose, State, Timed};
 use flopsmith_protocol::{Digest, Failure, Interval, StopReason};
@@ -11,10 +12,10 @@ use super::timer::Stage;
 
 /// Half the width of the interval and the standard error, as shares.
 const ERROR: f64 = 0.001;
-/// The fastest program is so many times as fast as the reference.
+/// The fastest program is this many times as fast as the reference.
 const FASTEST: f64 = 40.0;
 
-/// Measures by another stage, whose failures it passes on and whose numbers it replaces.
+/// Measures with another stage, passes on its failures and replaces its numbers.
 pub struct Steady<S>(pub S);
 
 impl<S: Stage> Stage for Steady<S> {
@@ -65,7 +66,7 @@ fn steady(mut timed: Timed, object: &[u8]) -> Timed {
     timed
 }
 
-/// Between half the reference's speed and [`FASTEST`] times that, by nothing but the object.
+/// A ratio from 0.5 to [`FASTEST`] that depends on nothing but the object.
 fn ratio(object: &[u8]) -> f64 {
     let digest = Digest::of(object);
     let leading = u32::from_str_radix(&digest.as_str()[..8], 16).unwrap_or_default();
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// What another call measures otherwise, or not at all.
+    /// A stage whose numbers differ from call to call. An empty object is a failure.
     struct Noisy(f64);
 
     impl Stage for Noisy {

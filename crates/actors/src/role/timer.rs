@@ -1,9 +1,10 @@
-//! Timer: verified → outcome. Has every core of its node while it measures.
+//! Timer: verified → outcome. Holds every core of its node while it measures.
 //!
-//! While the machine is in quarantine ([`flopsmith_measure::Quarantine`]) it keeps the programs it has in hand, whose queue
-//! hears all the while that they are being worked on, and times the baseline alone now and then. Nobody else of this node
-//! has a core then: their work would be the next disturbance, and time that nobody has counts as idle, after which
-//! samples are given up for lost.
+//! While the machine is in quarantine ([`flopsmith_measure::Quarantine`]), a timer with a private broker keeps its
+//! programs, reports to their queue that they are being worked on, and times the baseline alone at intervals. On a bus
+//! that nodes share the timer hands its programs back for other nodes. No other role of this node has a core meanwhile:
+//! another role's work would be the next disturbance. Also, time in which no role holds a core counts as idle, and
+//! after enough idle time samples are given up as lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,18 +33,18 @@ use crate::trace::candidate_span;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;
-/// So many where other nodes could have them meanwhile.
+/// The same limit where other nodes could time the programs meanwhile.
 const SHARED_BATCH: usize = 8;
-/// Until it is said that the rest is over.
+/// Upper limit of a rest that the timer ends by itself.
 const REST: Duration = Duration::from_secs(3600);
-/// How long the machine is looked at before each of these batches: the kernel books a tenth of it at a time.
+/// How long the machine is observed before each of these batches: the kernel accounts time in units of a tenth of this.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two canaries.
+/// Pause between two canaries.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Under this name the node's ledger of cores has the time in quarantine.
+/// The name under which the node's ledger of cores books the time in quarantine.
 pub const QUARANTINE: &str = "quarantine";
 
-/// What measures: [`flopsmith_measure::Timer`], and in tests what fails as they need it.
+/// A measuring stage: [`flopsmith_measure::Timer`], or in tests a stage that fails as they need it.
 pub trait Stage: Send + 'static {
     /// Measures a verified candidate; see [`flopsmith_measure::Timer::measure`].
     fn measure(
@@ -54,26 +55,26 @@ pub trait Stage: Send + 'static {
         best_gflops_known: Option<f64>,
     ) -> Result<Timed, Failure>;
 
-    /// Measures a verified candidate whose code lies elsewhere in each of these objects; see
+    /// Measures a verified candidate, of which each of these objects is another code layout; see
     /// [`flopsmith_measure::Timer::certify`].
     fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure>;
 
-    /// Looks at the machine while nothing is timed, and says what speaks against timing on it now, if anything does.
+    /// Observes the machine while nothing is timed. Returns the reason against timing on it now, if there is one.
     fn look(&mut self) -> Option<String> {
         None
     }
 
-    /// How the machine stands after the last measurement; see [`flopsmith_measure::Timer::standing`].
+    /// The state of the machine after the last measurement; see [`flopsmith_measure::Timer::standing`].
     fn standing(&self) -> State {
         State::Quiet
     }
 
-    /// Times the baseline alone and says how the machine stands then; see [`flopsmith_measure::Timer::canary`].
+    /// Times the baseline alone and returns the state of the machine then; see [`flopsmith_measure::Timer::canary`].
     fn canary(&mut self) -> Result<State, Failure> {
         Ok(self.standing())
     }
 
-    /// Hears that nobody waits any longer; see [`flopsmith_measure::Timer::go_on`].
+    /// Ends the quarantine because the timer waits no longer; see [`flopsmith_measure::Timer::go_on`].
     fn go_on(&mut self) {}
 }
 
@@ -110,13 +111,14 @@ impl Stage for flopsmith_measure::Timer {
     }
 }
 
-/// What builds a program once more with its code at other places and verifies it there, for certifying.
+/// Builds a program once more with other code layouts and verifies each of them, for certifying.
 pub trait Layouts: Send + Sync + 'static {
-    /// Objects of a source that was compiled before, each of them verified; see [`flopsmith_compile::Compiler::layouts`].
+    /// Objects of a source that was compiled before, each of them verified; see
+    /// [`flopsmith_compile::Compiler::layouts`].
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
 }
 
-/// What candidates of one run are timed with.
+/// The stage context that times candidates of one run.
 pub struct StageContext {
     context: Arc<Context>,
     stage: Arc<Mutex<dyn Stage>>,
@@ -136,7 +138,7 @@ impl StageContext {
         }
     }
 
-    /// Lets it certify, for which programs are built at several places.
+    /// Enables certifying, for which `layouts` builds programs with several code layouts.
     #[must_use]
     pub fn with_layouts(mut self, layouts: Arc<dyn Layouts>) -> Self {
         self.layouts = Some(layouts);
@@ -160,7 +162,7 @@ impl Timer {
         Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
     }
 
-    /// A timer for whatever runs have work for this node.
+    /// A timer for all runs that have work for this node.
     pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             host,
@@ -197,7 +199,7 @@ impl Role for Timer {
                     let Some(delivery) = delivery else { break };
                     batch.push(delivery);
                 }
-                // With work in hand: begin once nobody compiles any more, or after a while.
+                // With work in hand: begin once no role compiles any more, or after a while.
                 () = self.host.cores.quiet(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
                     self.time(std::mem::take(&mut batch), &mut worker, &stop).await?;
                 }
@@ -210,7 +212,7 @@ impl Role for Timer {
     }
 }
 
-/// A program that is about to be timed: what it is timed with and its object, or why there is none.
+/// A program that is about to be timed, with its stage context and its object, or the failure to get them.
 struct Held {
     delivery: Delivery<Verified>,
     stage_context: Result<Arc<StageContext>, StageFailure>,
@@ -218,7 +220,8 @@ struct Held {
 }
 
 impl Timer {
-    /// Finds what the programs of a batch are timed with. Those of one run stand together: each has a baseline of its own.
+    /// Finds the stage context and the object of each program of a batch. The programs are sorted by run, because each
+    /// run has a baseline of its own.
     async fn prepare(&self, mut batch: Vec<Delivery<Verified>>) -> Vec<Held> {
         batch.sort_by(|a, b| run_of(a).cmp(run_of(b)));
         let mut held = Vec::with_capacity(batch.len());
@@ -269,7 +272,7 @@ impl Timer {
             let span = span_of(&next.delivery);
             let decided = self.decide(next).instrument(span).await;
             if let Err(error) = decided {
-                // The role ends with it; the others are somebody else's at once.
+                // The role ends with this error, so the other programs go back to their queue at once.
                 for held in rest {
                     held.delivery.retry(ErrorClass::Shutdown).await?;
                 }
@@ -280,7 +283,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Has nothing in hand while the machine is not quiet: another node may have one that is.
+    /// Hands back all programs while the machine is not quiet, because another node may have a quiet one.
     async fn leave_to_others(
         &self,
         stage_context: Arc<StageContext>,
@@ -294,7 +297,7 @@ impl Timer {
         for held in std::iter::once(next).chain(rest) {
             held.delivery.retry(ErrorClass::Elsewhere).await?;
         }
-        // Each time anew: a node works for a run for days.
+        // The wait is counted anew each time, because a node works for a run for days.
         *stage_context.waited() = Duration::ZERO;
         stage_context.wait_until_quiet(stop).await;
         self.host.standing.waits("time", false);
@@ -302,7 +305,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Times one program and says what came of it; the cores are leased.
+    /// Times one program and publishes its outcome; the caller has leased the cores.
     async fn decide(&self, held: Held) -> Result<(), Error> {
         let Held {
             delivery,
@@ -348,12 +351,13 @@ fn run_of(delivery: &Delivery<Verified>) -> &RunId {
     &delivery.message().compiled.candidate.run
 }
 
-/// Counts and notes in the log what else goes on on the machine before a batch is timed. Our own roles have no core then, so whoever is at
-/// work is a stranger. Nothing waits for it: floors forgive most of it, and what they do not is the quarantine's matter.
+/// Observes the machine before a batch is timed, and counts and logs disturbances. Our own roles have no core then, so
+/// a busy process is a foreign one. The batch does not wait: floors tolerate most disturbances, and the quarantine
+/// handles the rest.
 async fn look(batch: &[Held]) {
     let stage_contexts: Vec<&Arc<StageContext>> =
         batch.iter().flat_map(|held| &held.stage_context).collect();
-    // All look at the same cores.
+    // All stage contexts watch the same cores.
     let Some(first) = stage_contexts.first() else {
         return;
     };
@@ -368,7 +372,7 @@ async fn look(batch: &[Held]) {
             tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
         }
         Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),
-        // The programs meet the same, and there it is dealt with.
+        // The programs meet the same panic, and their stage failure is handled there.
         Err(panic) => tracing::warn!(programs, %panic, "the machine could not be looked at"),
     }
 }
@@ -383,7 +387,7 @@ impl StageContext {
         wanted && unharmed(&self.stage).standing().is_quarantine()
     }
 
-    /// Waits for the end of a quarantine, but not for ever.
+    /// Waits for the end of a quarantine, at most for the limit in the run's settings.
     async fn wait_until_quiet(&self, stop: &CancellationToken) {
         let cores = &self.context.host.cores;
         let _lease = cores.all(QUARANTINE).await;
@@ -422,7 +426,7 @@ impl StageContext {
                 Ok(stands) if stands.is_quarantine() => {}
                 Ok(_) => return,
                 Err(stage_failure) => {
-                    // The next program meets the same, and there it is dealt with.
+                    // The next program meets the same failure, and its stage failure is handled there.
                     tracing::warn!(verdict = ?stage_failure.verdict, "a canary failed; timing goes on");
                     return;
                 }
@@ -472,7 +476,7 @@ struct Job {
     source: String,
     layouts: Option<Arc<dyn Layouts>>,
     standard: Measure,
-    /// Is the program measured once more, because it is to count?
+    /// True if the program is measured once more, because its number is to count.
     again: bool,
     seed: u64,
     best: Option<f64>,
@@ -492,7 +496,8 @@ impl Job {
         }
         let mut stage = unharmed(stage);
         let timed = stage.measure(object, self.standard, self.seed, self.best)?;
-        // A number that is to count has to tell programs apart; a short look is enough only where it does.
+        // A number that counts has to tell programs apart; a screening suffices only if its standard error is small
+        // enough.
         let ranked = Limits::SECOND_LOOK;
         let sure = timed.measurement.log_ratio_se <= ranked.usable_log_se;
         if self.again && self.standard == Measure::Screen && !sure {
@@ -503,7 +508,7 @@ impl Job {
     }
 }
 
-/// The stage, also after a panic in it: each measurement begins anew.
+/// The stage, even after a panic in it: each measurement begins anew.
 fn unharmed<S: Stage + ?Sized>(stage: &Mutex<S>) -> MutexGuard<'_, S> {
     stage.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Verifier: compiled → verified, or an outcome.
 //!
-//! Programs that are about to count, as elites or in a report, are looked at once more, with sanitizers ([`LastLook`]): here,
-//! because this is the last stage that may run beside others, and a slow one. Where they are usable and cannot look at a
-//! program, the program does not count.
+//! Programs that are about to count, as elites or in a report, are checked once more, with sanitizers ([`LastLook`]).
+//! The check is done here because this is the last stage that may run at the same time as others, and the check is
+//! slow. If the sanitizers are usable and cannot check a program, the program does not count.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ use crate::runs::{Only, Runs};
 use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
 
-/// What verifies: [`flopsmith_measure::Verifier`], and in tests what fails as they need it.
+/// A verifying stage: [`flopsmith_measure::Verifier`], or in tests a stage that fails as they need it.
 pub trait Stage: Send + 'static {
     /// Checks one compiled candidate with the secret cases that `rng_seed` chooses.
     fn verify(
@@ -48,10 +48,10 @@ impl Stage for flopsmith_measure::Verifier {
     }
 }
 
-/// What looks at programs that are about to become elites: [`flopsmith_measure::Sanitizers`], and in tests what finds as they
-/// need it.
+/// Checks programs that are about to become elites: [`flopsmith_measure::Sanitizers`], or in tests a check that finds
+/// what they need.
 pub trait LastLook: Send + Sync + 'static {
-    /// Looks at a verified program; `openmp` says whether it uses OpenMP.
+    /// Checks a verified program; `openmp` is true if the program uses OpenMP.
     fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure>;
 }
 
@@ -61,18 +61,19 @@ impl LastLook for flopsmith_measure::Sanitizers {
     }
 }
 
-/// What candidates of one run are verified with.
+/// The stage context that verifies candidates of one run.
 pub struct StageContext {
     context: Arc<Context>,
-    /// Those that are at work are not among them.
+    /// The stages that are free.
     stages: Mutex<Vec<Box<dyn Stage>>>,
-    /// One has come back.
+    /// Notified when a stage becomes free.
     back: Condvar,
     last_look: Option<Arc<dyn LastLook>>,
 }
 
 impl StageContext {
-    /// A stage context with these stages, each of which serves one job at a time: as many as the node has cores, or as its verifier has slots.
+    /// A stage context with these stages, each of which serves one job at a time. There are as many as the node has
+    /// cores, or as its verifier has slots.
     pub fn new<S: Stage>(context: Arc<Context>, stages: Vec<S>) -> Self {
         let stages = stages.into_iter().map(|stage| Box::new(stage) as _);
         Self {
@@ -83,7 +84,7 @@ impl StageContext {
         }
     }
 
-    /// Has programs that are about to become elites looked at once more.
+    /// Adds a last check for programs that are about to become elites.
     #[must_use]
     pub fn with_last_look(mut self, last_look: Arc<dyn LastLook>) -> Self {
         self.last_look = Some(last_look);
@@ -94,7 +95,7 @@ impl StageContext {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stage that is free. There are as many as slots, but a role that failed may have left some at work.
+    /// Takes a free stage. There are as many stages as slots, but a role that failed may have left some at work.
     fn take(&self) -> Box<dyn Stage> {
         let mut stages = self.stages();
         loop {
@@ -117,7 +118,8 @@ impl StageContext {
         thoroughness: Thoroughness,
     ) -> Result<Report, Failure> {
         let mut stage = self.take();
-        // A stage that panicked serves the next candidate as well: each has a process of its own, and the cases are only read.
+        // A stage that panicked can serve the next candidate: each candidate has a process of its own, and the cases
+        // are only read.
         let report = catch_unwind(AssertUnwindSafe(|| {
             stage.verify(object, seed, thoroughness)
         }));
@@ -149,7 +151,8 @@ impl Verifier {
         }
     }
 
-    /// A verifier for whatever runs have work for this node. Each stage context has as many stages as the node has cores.
+    /// A verifier for all runs that have work for this node. Each stage context has as many stages as the node has
+    /// cores.
     pub fn for_runs(host: Host, stage_contexts: Arc<dyn Runs<StageContext>>) -> Self {
         Self {
             slots: host.cores.total() as usize,
@@ -159,12 +162,13 @@ impl Verifier {
     }
 }
 
-/// Is this program measured to count: because it would become an elite, or for a number to publish?
+/// True if this program is measured to count: to become an elite, or for a number to publish.
 fn is_to_count(candidate: &CandidateRef) -> bool {
     candidate.purpose == Purpose::Certify || candidate.finalist
 }
 
-/// A fresh program gets the cheap look; what is measured once more is to count, as an elite or in a report.
+/// A new program gets the cheap verification. A program that is measured once more is to count, as an elite or in a
+/// report, so it gets the full one.
 fn thoroughness(candidate: &CandidateRef) -> Thoroughness {
     if is_to_count(candidate) {
         Thoroughness::Full
@@ -251,8 +255,8 @@ async fn verify(
     }
 }
 
-/// Reads the object and verifies it on a thread for blocking work; where that is wanted, the last look comes after it. What
-/// it took is in `seconds` however it ends.
+/// Reads the object and verifies it on a thread for blocking work; the last check follows if it is wanted. `seconds`
+/// gets the time that both took, even after a failure.
 async fn judge(
     stage_context: Arc<StageContext>,
     message: &Compiled,

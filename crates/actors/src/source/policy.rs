@@ -26,12 +26,12 @@ pub struct PolicySource {
     version: Option<PolicyVersion>,
 }
 
-/// An explorer exchanges one of so many numerals of its answer, each as likely as the other. In a program of the schedule
-/// space these reach from the declarations through the first loops.
+/// An explorer exchanges one of this many numerals of its answer; all are equally likely. In a program of the schedule
+/// space these numerals reach from the declarations through the first loops.
 const NUMERALS: u64 = 24;
 
 impl PolicySource {
-    /// A source of `handle`'s samples, within what the settings say of memory; weights come from `store`.
+    /// A source of `handle`'s samples, within the memory limits of the settings; weights come from `store`.
     pub fn new(
         handle: Handle,
         tokenizer: Arc<Tokenizer>,
@@ -79,7 +79,7 @@ fn failed(error: impl std::error::Error) -> Error {
     Error::Generator(crate::supervisor::words(&error))
 }
 
-/// What is said where memory is short.
+/// The error for a batch that does not fit into memory.
 fn too_much(error: &flopsmith_policy::Error, tasks: usize, requests: &[Request]) -> Error {
     let longest = requests.iter().map(|request| request.prompt.len());
     let most = requests.iter().map(|request| request.sampling.max_tokens);
@@ -161,7 +161,8 @@ impl Source for PolicySource {
                     .as_ref()
                     .map_or(whole.as_str(), |s| s.cut(&whole));
                 let found = prompt::extract(text, self.style, problem.language);
-                // With the stop that ended it: perhaps that is why nothing is left.
+                // The raw answer includes the stop that ended it, because the stop may be the reason that no program is
+                // left.
                 let raw = found
                     .is_none()
                     .then(|| RawAnswer::of(&whole, sample.finished));

@@ -12,18 +12,18 @@ use crate::error::Error;
 
 /// Proposes schedules and learns from their measured speed.
 ///
-/// It saves nothing: a generator tells its source every outcome of the run before it asks for programs, and the programs
-/// themselves lead back to their schedules. What is drawn for a task depends on the task and on what was heard, not on what else
-/// was answered: each task of a step has a share of the space.
+/// The source saves nothing: a generator reports every outcome of the run before it asks for programs, and each program
+/// leads back to its schedule. The schedules for a task depend on the task and on the reported outcomes, not on the
+/// answers to other tasks: each task of a step has a share of the space.
 pub struct ScheduleSource {
     search: Search,
     proposed: HashMap<String, Schedule>,
-    /// Made when a program is heard of that was not proposed here, as after a restart.
+    /// Made when a reported program was not proposed by this process, as after a restart.
     index: Option<Index>,
 }
 
 impl ScheduleSource {
-    /// A source of what `search` proposes.
+    /// A source of the schedules that `search` proposes.
     pub fn new(search: Search) -> Self {
         Self {
             search,

@@ -36,7 +36,7 @@ fn spec(runs: &Arc<AtomicUsize>, fail: usize, panic: bool) -> Spec {
     }
 }
 
-/// Says when it leaves; who is not last needs a while for it.
+/// Notes when it leaves. A role that does not leave last takes a while to leave.
 struct Leaving {
     last: bool,
     left: Arc<Mutex<Vec<&'static str>>>,
@@ -148,7 +148,7 @@ fn quick() -> Limits {
     }
 }
 
-/// Whoever fails is to blame.
+/// No failure is excused.
 fn never() -> Excuse {
     Arc::new(|| false)
 }
@@ -189,7 +189,7 @@ async fn what_fails_while_the_bus_is_away_is_started_again_for_as_long_as_it_tak
     let runs = Arc::new(AtomicUsize::new(0));
     let limits = quick();
     let seen = Arc::clone(&runs);
-    // It comes back after far more failures than a role may have.
+    // The bus comes back after far more failures than a role may have.
     let excuse: Excuse = Arc::new(move || seen.load(Ordering::SeqCst) < 40);
     let specs = vec![spec(&runs, 41, false)];
     let all = supervise(specs, limits, excuse, CancellationToken::new())

@@ -6,74 +6,74 @@ use std::path::PathBuf;
 /// Why the private server does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nowhere to be found.
+    /// No nats-server was found.
     #[error(
         "nats-server (2.10 or newer) was not found in .flopsmith/bin beside the checkout nor on the PATH: run `make setup`, or install it from https://github.com/nats-io/nats-server/releases, or name it in FLOPSMITH_NATS_SERVER"
     )]
     Missing,
-    /// The one that was named does not exist.
+    /// The named program does not exist.
     #[error(
         "there is no nats-server at {path}: correct the path, or leave it out to use the one that `make setup` installs"
     )]
     NotThere {
-        /// Where it should be.
+        /// The named path.
         path: PathBuf,
     },
-    /// It does not start.
+    /// The program does not start.
     #[error("{path} cannot be run: is it a nats-server for this machine, and executable?")]
     Unusable {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It starts and is something else.
+    /// The program starts and is no nats-server.
     #[error("{path} does not say its version as nats-server does, but `{output}`")]
     NoServer {
         /// The program.
         path: PathBuf,
-        /// The beginning of what it said.
+        /// The beginning of the program's output.
         output: String,
     },
-    /// Too old.
+    /// The server is too old.
     #[error(
         "{path} is version {found}, and {needed} or newer is needed: run `make setup`, or name a newer one in FLOPSMITH_NATS_SERVER"
     )]
     TooOld {
         /// The program.
         path: PathBuf,
-        /// Its version.
+        /// The version of the program.
         found: String,
-        /// The oldest that will do.
+        /// The oldest version that works.
         needed: &'static str,
     },
-    /// The store's folder cannot be made or written.
+    /// The folder of the message store cannot be created or written.
     #[error("the message store {path} cannot be used")]
     Store {
         /// The folder, or the file in it.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// No room for messages.
+    /// The disk has too little room for messages.
     #[error("the disk of the message store {path} has {} MiB left, and a run needs at least {} MiB: make room, or put the run elsewhere", free >> 20, needed >> 20)]
     StoreFull {
         /// The folder.
         path: PathBuf,
-        /// Bytes left.
+        /// Free bytes.
         free: u64,
-        /// Bytes needed.
+        /// Required bytes.
         needed: u64,
     },
-    /// Another run has it.
+    /// Another run uses the message store.
     #[error("the message store {path} is in use by another process: is this run going on already?")]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// Somebody else listens there.
+    /// Another program listens on the port.
     #[error(
         "port {port} on 127.0.0.1 is taken by another program: choose another one, or none to let the system choose"
     )]
@@ -81,36 +81,36 @@ pub enum Error {
         /// The port.
         port: u16,
     },
-    /// The server can be started and cannot do its work.
+    /// The server starts, but JetStream does not.
     #[error("JetStream does not start over {path}: {said}")]
     JetStream {
-        /// The store.
+        /// The folder of the message store.
         path: PathBuf,
-        /// What the server said.
+        /// The last message of the server.
         said: String,
     },
-    /// It was started and ended again.
+    /// The server started and ended at once.
     #[error("nats-server ended at once ({status}): {said}")]
     Ended {
-        /// How it ended.
+        /// The exit status.
         status: String,
-        /// The last it said.
+        /// The last message of the server.
         said: String,
     },
-    /// It was started and nothing more was heard.
+    /// The server started and did not become ready in time.
     #[error("nats-server was not ready after {seconds} s: {said}")]
     Slow {
-        /// How long it had.
+        /// The time limit in seconds.
         seconds: u64,
-        /// The last it said.
+        /// The last message of the server.
         said: String,
     },
-    /// It keeps dying.
+    /// The server died repeatedly and is no longer restarted.
     #[error("nats-server died {times} times within a minute and is given up: {said}")]
     GivenUp {
-        /// How often.
+        /// Number of deaths.
         times: u32,
-        /// The last it said.
+        /// The last message of the server.
         said: String,
     },
     /// The process cannot be started.
@@ -118,14 +118,14 @@ pub enum Error {
     Spawn {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// No randomness for the token.
+    /// The system provides no random bytes for the token.
     #[error("no random token can be made from /dev/urandom")]
     Random {
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

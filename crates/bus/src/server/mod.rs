@@ -1,10 +1,9 @@
 //! A private nats-server for a run on one machine.
 //!
-//! It listens on loopback only, on a port the system chooses, and asks for a
-//! token that only this process knows. Its messages lie in the run's folder.
-//! It is restarted when it dies, and it dies when its owner does, however that
-//! ends: the kernel kills it, and the store's lock, which it inherits, is free
-//! again only when it is really gone.
+//! The server listens on loopback only, on a port that the system chooses, and requires a token that only this process
+//! knows. Its messages are stored in the run's folder. The supervisor restarts a server that dies. The kernel kills the
+//! server when its owner ends, in whatever way the owner ends. The server inherits the lock on the store, so the lock
+//! is free again only when the server is really gone.
 
 mod error;
 mod supervisor;
@@ -24,38 +23,35 @@ use supervisor::{Plan, Supervisor};
 use crate::binary;
 use crate::connect::{Auth, Options};
 
-/// A predecessor in the same folder may take so long to be gone.
+/// How long to wait until an earlier server on the same folder has ended.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
 
 /// When stored messages are forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
-    /// Every so often. What was confirmed is with the operating system; a power
-    /// failure loses at most this much. Which messages are in whose hands is
-    /// written a moment later: a server that is killed has forgotten some of it,
-    /// and messages come again after their ack wait.
+    /// At this interval. A confirmed message has been written to the operating system; a power failure loses at most
+    /// one interval. The server writes the holders of messages a moment later: a killed server has forgotten some of
+    /// them, and gives those messages out again after their ack wait.
     Every(Duration),
-    /// Before each confirmation. Survives a power failure, and costs a disk
-    /// write per message.
+    /// Before each confirmation. Survives a power failure, and costs a disk write per message.
     Always,
 }
 
 /// How to run a private server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// When stored messages are forced to the disk. A local run can lose its
-    /// processes at any moment, and then loses nothing; against the loss of the
-    /// machine's power it has its checkpoints.
+    /// When stored messages are forced to the disk. A local run loses no message if its processes are killed. After a
+    /// power failure the run resumes from its checkpoints.
     pub sync: Sync,
     /// The port on loopback; none lets the system choose.
     pub port: Option<u16>,
-    /// The store must have this much room, or the run does not begin.
+    /// The free bytes that the store needs; with less the run does not begin.
     pub min_free_bytes: u64,
-    /// The store may grow to this size; none leaves three quarters of the disk's free room.
+    /// The largest size of the store in bytes. None leaves the server's default, three quarters of the free disk space.
     pub max_store_bytes: Option<u64>,
-    /// How long it may take to be ready.
+    /// How long the server may take to be ready.
     pub start_limit: Duration,
-    /// It is restarted so often within a minute; then it is given up.
+    /// Number of restarts within a minute before the supervisor gives the server up.
     pub restarts_per_minute: u32,
 }
 
@@ -88,8 +84,8 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts the server over `store_dir`, with `binary` or the one that is
-    /// found in `FLOPSMITH_NATS_SERVER`, `.flopsmith/bin` or the `PATH`, and returns when it is ready.
+    /// Starts the server on `store_dir` and returns when it is ready. Uses `binary`, or the program found through
+    /// `FLOPSMITH_NATS_SERVER`, `.flopsmith/bin` or the `PATH`.
     pub async fn start(
         binary: Option<PathBuf>,
         store_dir: &Path,
@@ -120,19 +116,19 @@ impl Server {
         })
     }
 
-    /// Which program [`Server::start`] would run, and its version: it is asked for that and not started.
+    /// The program that [`Server::start`] would run, and its version. Runs the program only with `--version`.
     pub async fn installed(binary: Option<PathBuf>) -> Result<(PathBuf, String), Error> {
         let binary = binary::find(binary)?;
         let version = binary::check(&binary).await?;
         Ok((binary, version))
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// How this process connects to it.
+    /// The options with which this process connects to the server.
     pub fn connect_options(&self) -> Options {
         let mut options = Options::new(self.url());
         options.auth = Auth::Token(self.token.clone());
@@ -140,35 +136,35 @@ impl Server {
         options
     }
 
-    /// Its version.
+    /// The version of the server.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The process that runs at this moment, if one does.
+    /// The id of the server's process, if one runs now.
     pub fn pid(&self) -> Option<u32> {
         self.supervisor.pid()
     }
 
-    /// How often it died and was started again.
+    /// How often the server died and was restarted.
     pub fn restarts(&self) -> u32 {
         self.supervisor.restarts()
     }
 
-    /// Waits until the server is given up, and says why. Pends for as long as all is well.
+    /// Waits until the supervisor gives the server up, and returns the reason. Pends while the server works.
     pub async fn failed(&self) -> Error {
         self.supervisor.failed().await
     }
 
-    /// Ends the server in order, within a few seconds.
+    /// Stops the server in order, within a few seconds.
     pub async fn stop(self) {
         let supervisor = self.supervisor;
-        // Joining a thread would hold up the runtime.
+        // Joining the thread here would block the runtime.
         let _ = tokio::task::spawn_blocking(move || supervisor.stop()).await;
     }
 }
 
-/// Makes the store's folder and checks that it can be used.
+/// Creates the store's folder and checks that it can be used.
 fn prepare(store: &Path, min_free_bytes: u64) -> Result<PathBuf, Error> {
     let unusable = |source| Error::Store {
         path: store.to_owned(),
@@ -226,7 +222,8 @@ fn random_token() -> std::io::Result<String> {
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// The token comes from the environment: neither a file nor the process list shows it.
+/// Writes the configuration. The server reads the token from the environment, so that neither a file nor the process
+/// list shows it.
 fn write_config(store: &Path, options: &ServerOptions) -> Result<(), Error> {
     let limit = options
         .max_store_bytes

@@ -1,7 +1,7 @@
-//! The thread that starts the server, listens to it and starts it again.
+//! The thread that starts the server, reads its output and restarts it.
 //!
-//! The kernel sends a child its death signal when the *thread* that started it
-//! ends. So one thread starts the server, and lives as long as it does.
+//! The kernel sends a child its death signal when the *thread* that started it ends. One thread therefore starts the
+//! server and lives as long as the server.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,18 +24,18 @@ use tokio::sync::watch;
 use super::error::Error;
 use super::{CONFIG, TOKEN_VARIABLE};
 
-/// How long an orderly end may take.
+/// How long an orderly stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Lines of the server that are kept for error messages.
+/// Number of the server's log lines that are kept for error messages.
 const LINES: usize = 20;
 
-/// What to run.
+/// The parameters of the server process.
 pub(super) struct Plan {
     pub binary: PathBuf,
     pub store: PathBuf,
     pub token: String,
     pub port: Option<u16>,
-    /// Goes to the child as well, so that the lock lasts as long as either.
+    /// The child inherits the lock, so that it lasts until both this process and the child have ended.
     pub lock: File,
     pub restarts_per_minute: u32,
 }
@@ -139,7 +139,7 @@ impl Supervisor {
 
     pub(super) async fn failed(&self) -> Error {
         let mut phase = self.phase.clone();
-        // An error means that the thread has ended, which is the same.
+        // An error means that the thread has ended, which is treated like `Over`.
         let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
         self.failure()
     }
@@ -153,7 +153,7 @@ impl Supervisor {
             })
     }
 
-    /// Asks the server to end, waits a little, then kills it.
+    /// Sends SIGTERM to the server, waits up to the stop limit, then kills the server.
     pub(super) fn stop(mut self) {
         self.end(Signal::SIGTERM, STOP_LIMIT);
     }
@@ -163,7 +163,7 @@ impl Supervisor {
         self.signal(signal);
         let deadline = Instant::now() + limit;
         if let Some(thread) = self.thread.take() {
-            // The thread ends when the server has; there is no join with a limit.
+            // The thread ends after the server. The standard library has no join with a time limit.
             while !thread.is_finished() {
                 if Instant::now() >= deadline {
                     self.signal(Signal::SIGKILL);
@@ -174,8 +174,8 @@ impl Supervisor {
         }
     }
 
-    /// The child is in its place only until it is waited for, so the signal
-    /// cannot reach another process that got its number.
+    /// Sends a signal to the child. The child stays in `state.child` only until it is waited for, so the signal cannot
+    /// reach another process that got the same pid.
     fn signal(&self, signal: Signal) {
         if let Some(child) = locked(&self.state.child).as_ref()
             && let Ok(pid) = i32::try_from(child.id())
@@ -187,7 +187,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // What was confirmed is with the operating system: a kill loses nothing and is quick.
+        // Confirmed messages have been written to the operating system, so a kill loses none of them.
         self.end(Signal::SIGKILL, Duration::ZERO);
     }
 }
@@ -208,7 +208,7 @@ fn supervise(mut plan: Plan, state: &State, phase: &watch::Sender<Phase>) {
         if state.stopping.load(Ordering::SeqCst) {
             break;
         }
-        // Clients come back to the port they know.
+        // Clients reconnect to the port that they know.
         plan.port = ready.or(plan.port);
         let was_ready = ready.is_some() || state.restarts.load(Ordering::SeqCst) > 0;
         if !was_ready {
@@ -235,14 +235,14 @@ fn supervise(mut plan: Plan, state: &State, phase: &watch::Sender<Phase>) {
         );
         state.restarts.fetch_add(1, Ordering::SeqCst);
         if ready.is_none() {
-            // It did not even get ready, perhaps because its port is still taken.
+            // The server did not become ready, perhaps because its port is still taken.
             std::thread::sleep(Duration::from_millis(200));
         }
     }
     phase.send_replace(Phase::Over);
 }
 
-/// Runs the server until it ends. Returns the port, if it ever was ready, and how it ended.
+/// Runs the server until it ends. Returns the port, if the server became ready, and the exit status.
 fn run_once(
     plan: &Plan,
     state: &State,
@@ -251,14 +251,14 @@ fn run_once(
     let mut child = spawn(plan)?;
     let stderr = child.stderr.take();
     *locked(&state.child) = Some(child);
-    // A stop that came before the child was in its place has not reached it.
+    // A stop that came before the child was stored has not reached the child.
     if state.stopping.load(Ordering::SeqCst)
         && let Some(child) = locked(&state.child).as_mut()
     {
         let _ = child.kill();
     }
     let ready = stderr.and_then(|stderr| listen(stderr, state, phase));
-    // Nobody listens to it any more, so it has ended or is of no use.
+    // `listen` has returned, so the server has closed its standard error: it has ended or is unusable.
     let mut place = locked(&state.child);
     let status = match place.as_mut() {
         Some(child) => {
@@ -293,13 +293,14 @@ fn spawn(plan: &Plan) -> std::io::Result<Child> {
         .env_clear()
         .env(TOKEN_VARIABLE, &plan.token)
         .env("GOMEMLIMIT", "256MiB")
-        // Messages come and go quickly: collecting what they leave less often is cheaper, and the limit above holds all the same.
+        // Messages are short-lived garbage. A less frequent collection costs less CPU, and the memory limit above still
+        // holds.
         .env("GOGC", "400")
         .current_dir(&plan.store)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        // Ctrl-C in a terminal is for the run, which still needs its server to end in order.
+        // Ctrl-C in a terminal must not reach the server: the run needs the server for its orderly end.
         .process_group(0);
     let parent = Pid::this();
     let lock = plan.lock.as_raw_fd();
@@ -309,7 +310,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Child> {
     unsafe {
         command.pre_exec(move || {
             set_pdeathsig(Signal::SIGKILL)?;
-            // The parent may have died before the kernel knew that it mattered.
+            // The parent may have died before the death signal was set.
             if getppid() != parent {
                 return Err(nix::errno::Errno::ESRCH.into());
             }
@@ -323,7 +324,7 @@ fn spawn(plan: &Plan) -> std::io::Result<Child> {
     command.spawn()
 }
 
-/// Reads what the server says until it ends.
+/// Reads the server's output until it ends. Returns the port, if the server became ready.
 fn listen(stderr: ChildStderr, state: &State, phase: &watch::Sender<Phase>) -> Option<u16> {
     let mut port = None;
     let mut ready = None;
@@ -358,7 +359,7 @@ fn listen(stderr: ChildStderr, state: &State, phase: &watch::Sender<Phase>) -> O
     ready
 }
 
-/// Why the first start failed, from what the server said.
+/// Why the first start failed, derived from the server's output.
 fn explain(plan: &Plan, state: &State, status: String) -> Error {
     let said = state.said();
     match plan.port {

@@ -1,4 +1,4 @@
-//! Questions to programs of this machine, which may never answer.
+//! Runs programs of this machine for a short answer, with a time limit.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -9,29 +9,30 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// Longest answer to a question that needs milliseconds.
+/// Longest wait for an answer, which normally takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// More than this nobody has to say; all macros of a compiler are some ten kilobytes.
+/// Most bytes that are kept of an answer; all macros of a compiler take some ten kilobytes.
 const MOST_BYTES: u64 = 4 << 20;
-/// Between two looks.
+/// Interval between two checks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(2);
-/// What a program said may be in the pipe when it has ended. Others that it left behind may hold the pipe for ever.
+/// Longest wait for the rest of the output after the program has ended. Children that the program left running may keep
+/// the pipe open for ever.
 const REST: Duration = Duration::from_secs(1);
 
-/// What a program said.
+/// The answer of a program.
 pub struct Answer {
-    /// How it ended.
+    /// The program's exit status.
     pub status: ExitStatus,
-    /// What it said.
+    /// The standard output.
     pub stdout: String,
-    /// What it said of errors.
+    /// The standard error.
     pub stderr: String,
 }
 
-/// Has a program answer within ten seconds; else it is killed, with all that it has started.
+/// Runs a program and returns its answer. After ten seconds, the program and all its children are killed.
 ///
 /// # Errors
-/// It cannot be started, or it does not answer ([`io::ErrorKind::TimedOut`]).
+/// If the program cannot be started, or if it does not answer in time ([`io::ErrorKind::TimedOut`]).
 pub fn ask(command: &mut Command) -> io::Result<Answer> {
     within(command, LIMIT)
 }
@@ -52,7 +53,7 @@ fn within(command: &mut Command, limit: Duration) -> io::Result<Answer> {
         }
         if started.elapsed() > limit {
             let group = i32::try_from(child.id()).map(Pid::from_raw);
-            // It may have ended just now.
+            // A failure is ignored, because the program may have ended just now.
             let _gone = group.map(|group| killpg(group, Signal::SIGKILL));
             child.wait()?;
             return Err(io::Error::new(
@@ -73,15 +74,15 @@ fn within(command: &mut Command, limit: Duration) -> io::Result<Answer> {
     })
 }
 
-/// Reads on a thread of its own, so that neither pipe fills up while the other one is read.
+/// Reads on a separate thread, so that neither pipe fills up while the other is read.
 fn said(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read until an error counts.
+        // After a read error, the bytes before it still count.
         let _end = pipe.by_ref().take(MOST_BYTES).read_to_end(&mut bytes);
         let _nobody_listens = sender.send(bytes);
-        // Whoever says more is not held up by a full pipe.
+        // Reads and discards further output, so that the program does not block on a full pipe.
         let _end = io::copy(&mut pipe, &mut io::sink());
     });
     receiver

@@ -1,8 +1,8 @@
-//! What the compilers of one family are called.
+//! The names of the compilers of one family.
 
 use flopsmith_problem::Language;
 
-/// The name of a C compiler where that of a sister was given: who says g++ means that family.
+/// The name of the C compiler of a family, where `compiler` may name the family's C++ compiler (`g++`).
 pub(super) fn for_c(compiler: &str) -> String {
     let (folder, name) = split(compiler);
     let name = match name {
@@ -15,7 +15,8 @@ pub(super) fn for_c(compiler: &str) -> String {
     format!("{folder}{name}")
 }
 
-/// Is this what a C compiler is called, perhaps one of a version or for another machine (`gcc-12`, `x86_64-linux-gnu-gcc`)?
+/// True if the name is that of a C compiler, possibly with a version or a target machine (`gcc-12`,
+/// `x86_64-linux-gnu-gcc`).
 pub(super) fn is_known(name: &str) -> bool {
     let parts = || name.split('-');
     parts().any(|part| matches!(part, "gcc" | "clang" | "cc"))
@@ -25,7 +26,7 @@ pub(super) fn is_known(name: &str) -> bool {
         })
 }
 
-/// Is this what gcc or clang of this machine is called, perhaps one of a version (`gcc-12`)?
+/// True if the name is that of gcc or clang for this machine, possibly with a version (`gcc-12`).
 pub(super) fn is_plain(name: &str) -> bool {
     let rest = name
         .strip_prefix("gcc")
@@ -38,7 +39,8 @@ pub(super) fn is_plain(name: &str) -> bool {
     })
 }
 
-/// The packages of Debian and Ubuntu that bring a compiler. One of a version has a package of that name.
+/// The Debian and Ubuntu packages of a compiler. A compiler with a version in its name has packages with the same
+/// version.
 pub(super) fn packages(name: &str) -> String {
     let family = if name.contains("clang") {
         "clang"
@@ -59,7 +61,7 @@ pub(super) fn packages(name: &str) -> String {
     }
 }
 
-/// Names under which the compiler of `language` may be found beside a C compiler, best first.
+/// Possible names of the compiler of `language` that belongs to a C compiler, best first.
 pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
     let (folder, name) = split(compiler);
     let sister = |family: &str, own: &str| format!("{folder}{}", name.replacen(family, own, 1));
@@ -74,7 +76,7 @@ pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
         } else {
             "g++".to_owned()
         }],
-        // Objects of two versions go together here: no library of Fortran is linked.
+        // The versions of gfortran and the C compiler may differ here, because no Fortran library is linked.
         Language::Fortran | Language::Fortran77 => {
             let mut names = Vec::new();
             if name.contains("gcc") {
@@ -88,7 +90,7 @@ pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
     }
 }
 
-/// Folder, with its last stroke, and name.
+/// Splits a path into its folder, with the last slash, and its name.
 fn split(path: &str) -> (&str, &str) {
     path.split_at(path.rfind('/').map_or(0, |at| at + 1))
 }

@@ -1,4 +1,4 @@
-//! `flopsmith bench`: programs, compiled, verified and timed.
+//! `flopsmith bench`: compiles, verifies and times programs.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use flopsmith_run::{config, measuring_lock, paths, record};
 
 use crate::args::{Bench, BenchPurpose};
 
-/// Evaluates what was named and prints what became of it.
+/// Evaluates the programs and prints the results.
 pub fn run(args: &Bench) -> Result<ExitCode> {
     let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
@@ -43,7 +43,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     if let Some(warning) = threads::warning(&threads, &problem) {
         say(&warning);
     }
-    // What reads the output of one file and nothing else shall never meet a table.
+    // A script that reads the output for one file must never get a table.
     let alone = inputs.plain && threads.len() == 1;
     if args.raw.is_some() && !alone {
         return Err(usage(

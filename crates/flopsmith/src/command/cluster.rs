@@ -1,4 +1,4 @@
-//! `flopsmith cluster`: what nodes share, set up and looked at.
+//! `flopsmith cluster`: sets up and checks the streams and buckets that nodes share.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::args::{Cluster, Format, Holder};
 use crate::{exit, permissions};
 
-/// Sets up or looks.
+/// Executes a subcommand.
 pub fn run(args: &Cluster) -> Result<ExitCode> {
     if let Cluster::Ready { listen } = args {
         ready(*listen)?;
@@ -50,7 +50,7 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 if window < SHORTEST_WINDOW {
                     return Err(usage("--remember is at least 5m"));
                 }
-                // For the broker 0 means for ever.
+                // The broker takes 0 as no limit.
                 if log_max_age.is_some_and(|age| age.is_zero()) {
                     return Err(usage(
                         "--keep-logs 0 would drop what a run goes on from: give a time such as 30d, or leave it out to keep everything",
@@ -64,7 +64,7 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 init(&bus.nats, &setup).await?;
             }
             Cluster::Stop { run, bus } => Box::pin(stop(&bus.nats, run)).await?,
-            // They need no bus.
+            // These need no bus, and were handled above.
             Cluster::Ready { .. } | Cluster::Key { .. } => {}
             Cluster::Check { bus, store, format } => {
                 check(&bus.nats, store.as_deref(), *format).await?;
@@ -74,15 +74,15 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
     })
 }
 
-/// A message is given out again, and its result said again, within less than this.
+/// A message is delivered again, and its result published again, within less than this time.
 const SHORTEST_WINDOW: Duration = Duration::from_secs(5 * 60);
 
-/// How long a worker may take to answer.
+/// Time that a worker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks a worker whether it is ready.
+/// Asks a worker whether it is ready; fails if it is not.
 fn ready(mut listen: SocketAddr) -> Result<()> {
-    // One that listens everywhere is here, too.
+    // A worker that listens on all addresses also listens on this machine's own.
     if listen.ip().is_unspecified() {
         listen.set_ip(Ipv4Addr::LOCALHOST.into());
     }
@@ -102,7 +102,7 @@ fn ready(mut listen: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// Makes a key, keeps its seed in a file, and prints what the server is to be told of it.
+/// Makes a key, writes its seed to a file, and prints the entry for the server's configuration.
 fn key(file: &Path, roles: &[Holder], class: &str) -> Result<()> {
     let class = MachineClass::new(class).map_err(|e| usage(e.to_string()))?;
     let key = Key::generate();
@@ -131,7 +131,7 @@ fn key(file: &Path, roles: &[Holder], class: &str) -> Result<()> {
     Ok(())
 }
 
-/// Forgets a run and what is in the queues for it.
+/// Removes a run from the registry, and its messages from the queues.
 async fn stop(nats: &str, run: &str) -> Result<()> {
     let run = RunId::new(run).map_err(|e| usage(e.to_string()))?;
     let bus = Bus::connect(broker::options(nats)).await?;
@@ -172,7 +172,8 @@ async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
     Ok(())
 }
 
-/// More copies than there are servers is what the caller can mend; nats-server says it in words of its own.
+/// The caller can correct a number of copies that exceeds the number of servers; nats-server reports it in its own
+/// words.
 fn too_few(error: flopsmith_bus::Error, copies: usize) -> anyhow::Error {
     let error = anyhow::Error::from(error);
     let words = format!("{error:#}");

@@ -23,9 +23,9 @@ pub fn run(args: &Config) -> Result<ExitCode> {
     }
 }
 
-/// Checks a configuration and prints it whole.
+/// Checks a configuration and prints it with all defaults.
 fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
-    // `train` is the one command that reads a configuration.
+    // `train` is the only command that reads a configuration.
     let settings = config::load_for_training(path, set)?;
     let located = |e| config::located(e, path, set);
     config::check_training(&settings).map_err(located)?;
@@ -36,7 +36,7 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
         flopsmith_run::paths::problem(&settings.problem)?;
         say("warning: this build has no libtorch: the model has not been looked at");
     }
-    // The machine that checks a configuration need not be the one that trains by it.
+    // The machine that checks a configuration may differ from the one that trains with it, so this is only a warning.
     if let Err(lacking) = evaluator::has_cores_of(&settings) {
         say(&format!("warning: {lacking}"));
     }

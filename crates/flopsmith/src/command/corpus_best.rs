@@ -1,7 +1,8 @@
-//! A fast program of a corpus on this machine, for a run to be held against: the fastest of those tried.
+//! Finds a fast program of a corpus on this machine, for comparison with a run.
 //!
-//! For want of time not all are: five programs of each technique set, and up to fifty more of each of the eight sets with the
-//! fastest ones. What is rare in its set, or lies in one that looks slow, can be missed.
+//! Measuring all programs would take too long. Tried are five programs of each technique set, and up to fifty more of
+//! each of the eight sets with the fastest ones. A program that is rare in its set, or is in a set that looks slow, can
+//! be missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +12,28 @@ use flopsmith_protocol::TechniqueSet;
 
 use flopsmith_run::console::say;
 
-/// Programs of each technique set that are looked at first.
+/// Programs of each technique set that are tried first.
 const FIRST: usize = 5;
-/// Technique sets of which more is looked at then, and how much more.
+/// Technique sets of which more programs are tried then, and how many more of each.
 const SETS: usize = 8;
 const MORE: usize = 50;
-/// Programs that are measured well.
+/// Programs that are measured precisely.
 const FINALISTS: usize = 8;
 
-/// What was found.
+/// The fastest program of a search.
 pub struct Fastest {
     /// The fastest of the programs that were tried.
     pub source: String,
     /// Its speed.
     pub gflops: f64,
-    /// How many different programs were tried.
+    /// Number of different programs that were tried.
     pub tried: usize,
 }
 
-/// Measures a part of every technique set, more of the fastest sets, and the fastest programs of these once more; returns the fastest.
+/// Measures some programs of every technique set, more of the fastest sets, and the fastest programs once more. Returns
+/// the fastest.
 ///
-/// `gflops` measures a program, and gives none when it fails.
+/// `gflops` measures a program, and returns `None` if the program fails.
 pub fn find(
     examples: &[Example],
     mut gflops: impl FnMut(&str, Purpose) -> Option<f64>,
@@ -60,7 +62,8 @@ pub fn find(
         found
     };
     for (set, programs) in &sets {
-        // Every so manyth in the order of the text: neighbours are alike.
+        // Programs that are adjacent in the order of their text are alike, so the sample is spread evenly over that
+        // order.
         let stride = programs.len().div_ceil(FIRST);
         let some: Vec<&str> = programs.iter().copied().step_by(stride).collect();
         let found = look(&some, &mut looked);
@@ -117,7 +120,7 @@ mod tests {
                 .iter()
                 .find(|e| e.program == source)
                 .map(|e| e.techniques);
-            // Every program of one set is faster than all others; some cannot be built.
+            // Every program of one set is faster than all others; some programs cannot be built.
             let base = if own == Some(best_set) { 100.0 } else { 1.0 };
             (!source.len().is_multiple_of(7)).then_some(base + (source.len() % 13) as f64)
         };

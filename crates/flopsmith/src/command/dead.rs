@@ -1,4 +1,4 @@
-//! `flopsmith dead`: what nobody could work off.
+//! `flopsmith dead`: dead letters, which no worker could process.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use flopsmith_run::{broker, config, folder, local};
 use crate::args::{Dead, Format, Where};
 use crate::exit;
 
-/// Bytes of a message that is shown as they are, where it cannot be read.
+/// Number of bytes that are shown of a message that cannot be decoded.
 const SHOWN: usize = 256;
 
-/// Lists, shows or gives out again.
+/// Lists, shows or redelivers dead letters.
 pub fn run(args: &Dead) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -36,11 +36,11 @@ pub fn run(args: &Dead) -> Result<ExitCode> {
     })
 }
 
-/// The bus, and what belongs to a run of this machine.
+/// The bus, with the server and the folder of a run of this machine.
 struct Open {
     bus: Bus,
     server: Option<Server>,
-    /// Nobody may work on the run meanwhile.
+    /// The folder is held so that no process works on the run in the meantime.
     _folder: Option<Folder>,
 }
 
@@ -75,7 +75,7 @@ impl Open {
         }
         let server = Server::start(None, &store, ServerOptions::default()).await?;
         let bus = Bus::connect(&server).await?;
-        // A run that was killed at its first moment has none yet.
+        // A run that was killed at its beginning has no streams yet.
         bus.ensure_streams(&RunSetup::default()).await?;
         Ok(Self {
             bus,
@@ -93,7 +93,7 @@ impl Open {
     }
 }
 
-/// Those that are wanted, the oldest first.
+/// The dead letters that the arguments select, the oldest first.
 async fn wanted(bus: &Bus, place: &Where) -> Result<Vec<DeadLetter>> {
     let mut letters = bus.dead_letters(0).await?;
     let mut all = Vec::new();
@@ -202,7 +202,7 @@ async fn retry(bus: &Bus, place: &Where, numbers: &[u64]) -> Result<ExitCode> {
     let letters = if numbers.is_empty() {
         wanted(bus, place).await?
     } else {
-        // All are looked up before the first one is given out.
+        // All are looked up before the first one is delivered again.
         let mut letters = Vec::new();
         for number in numbers {
             letters.push(one(bus, *number).await?);
@@ -226,7 +226,7 @@ async fn retry(bus: &Bus, place: &Where, numbers: &[u64]) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// A queue has a subject for each run.
+/// True if a subject belongs to a queue; a queue has a subject for each run.
 fn is_of(queue: &str, subject: &str) -> bool {
     subject
         .strip_prefix(queue)

@@ -1,8 +1,9 @@
-//! What to lower where a model, its training or its samples do not fit into memory.
+//! Advice on the settings to lower if a model, its training or its samples do not fit into memory.
 
 use flopsmith_policy::error::tells_of_memory;
 
-/// Of training by a recipe with this table; `then` is what to lower after what each worker holds at once.
+/// Advice for training by a recipe with this table; `then` names the setting to lower after the batch size of each
+/// worker.
 pub fn of_training(table: &str, then: &str) -> String {
     format!(
         "lower `micro_batch_tokens` of [{table}] first (positions that are held at once), then {then}; `activation_checkpointing` keeps less of \
@@ -10,13 +11,13 @@ pub fn of_training(table: &str, then: &str) -> String {
     )
 }
 
-/// Of samples.
+/// Advice for sampling.
 pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), take weights of half the size (`--dtype bfloat16`), or a smaller model";
 
-/// Of a model that is looked at or merged.
+/// Advice for inspecting or merging a model.
 pub const OF_WHOLE: &str = "the whole model has to fit for this, looked at in single precision, merged in the numbers it is in: take a machine with more memory";
 
-/// An error that is said with the advice, where it came of too little memory, and as it is otherwise.
+/// Adds the advice to an error that was caused by too little memory; other errors stay as they are.
 pub fn advise(error: anyhow::Error, advice: &str) -> anyhow::Error {
     let short = error
         .chain()

@@ -1,4 +1,4 @@
-//! The commands. Each file is one.
+//! The commands, each in a file of its own.
 
 use std::process::ExitCode;
 
@@ -34,9 +34,9 @@ mod top;
 mod train;
 mod worker;
 
-/// Does what was asked.
+/// Executes a command.
 pub fn execute(args: Args) -> Result<ExitCode> {
-    // Runs log into their own folder; everything else logs to stderr.
+    // The commands that work on a run log into the run's folder; all others log to stderr.
     let log = flopsmith_run::view::Log {
         filter: args.log.clone(),
         otlp: args.otlp_endpoint.clone(),

@@ -1,4 +1,4 @@
-//! `flopsmith model`: look at a model.
+//! `flopsmith model`: inspects, samples and merges models.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,7 +18,7 @@ use flopsmith_run::paths;
 use crate::args::{Dtype, Format, Model, Precision};
 use crate::exit;
 
-/// Inspects or samples.
+/// Executes a subcommand.
 pub fn run(args: &Model) -> Result<ExitCode> {
     match args {
         Model::Inspect {
@@ -146,7 +146,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
     }
 }
 
-/// Writes the model of an adapter with the adapter in its weights.
+/// Writes the base model of an adapter with the adapter merged into its weights.
 fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<ExitCode> {
     let folder = paths::model(adapter);
     if !Adapter::is_in(&folder) {
@@ -187,16 +187,17 @@ fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// A sample that is printed while it is written.
+/// A sample that is printed as it is generated.
 #[derive(Default)]
 struct Typed {
     tokens: Vec<u32>,
-    /// Bytes of its text that are printed.
+    /// Number of bytes of its text that are printed.
     shown: usize,
 }
 
 impl Typed {
-    /// Prints what is certain by now: neither half a character, nor what may be the beginning of a stop string.
+    /// Prints the text that is certain by now, without an incomplete character and without a possible beginning of a
+    /// stop string.
     fn add(&mut self, tokenizer: &Tokenizer, stops: &Stops, tokens: &[(usize, u32)]) {
         self.tokens.extend(tokens.iter().map(|(_, token)| token));
         let Ok(text) = tokenizer.decode(&self.tokens) else {
@@ -212,12 +213,12 @@ impl Typed {
     }
 }
 
-/// What is left of a text of which so many bytes are printed.
+/// The rest of a text of which `shown` bytes are printed.
 fn text_end(text: &str, shown: usize) -> String {
     text.get(shown..).unwrap_or_default().trim_end().to_owned()
 }
 
-/// The ids of a prompt, as the generator makes them: a full one is a message to a chat model.
+/// The ids of a prompt, as the generator makes them: a full prompt becomes a message to a chat model.
 pub fn encode(
     tokenizer: &Tokenizer,
     text: String,

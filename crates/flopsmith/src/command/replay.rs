@@ -1,4 +1,4 @@
-//! `flopsmith replay`: a training run once more, on the outcomes it had.
+//! `flopsmith replay`: repeats a training run on its recorded outcomes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use flopsmith_run::{config, shell};
 use super::train;
 use crate::args::{Format, Replay};
 
-/// No step of the run took so long that it would not fit: its number of steps decides, not the clock.
+/// A budget in seconds that no run reaches: the number of steps ends the repetition, not the clock.
 const ENDLESS: f64 = 1e12;
 
-/// Repeats a run and holds each of its policy versions against what it was.
+/// Repeats a run and compares each of its policy versions with the recorded one.
 pub fn run(args: &Replay, log: &Log) -> Result<ExitCode> {
     let name = args.run.as_deref().unwrap_or_default();
     let found = folder::find(args.place.folder(), name, |path| {
@@ -57,7 +57,7 @@ pub fn run(args: &Replay, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(train::code(&ended)))
 }
 
-/// Why a run cannot be repeated.
+/// An error if a run cannot be repeated.
 fn can_be_repeated(folder: &Path) -> Result<()> {
     let facts = folder::read_facts(folder)?;
     if facts.job != folder::job_name(Job::Train) {
@@ -75,7 +75,7 @@ fn can_be_repeated(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The settings of the run, but for what is taken from its record and where it was worked on.
+/// The settings of the run, with changes for the recorded outcomes and for the place of the repetition.
 fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Result<Settings> {
     if let Some(version) = recorded.silent() {
         return Err(usage(format!(
@@ -122,7 +122,7 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
     Ok(settings)
 }
 
-/// How many versions are equal. A run that was interrupted has some of them only.
+/// The number of equal versions. An interrupted repetition has only some of them.
 fn compare(recorded: &Recorded, now: &Recorded, interrupted: bool) -> Result<usize> {
     for (version, weights) in now.versions() {
         recorded.check(version, weights)?;

@@ -21,7 +21,7 @@ use crate::args::Report;
 /// The report in a run's folder.
 const FILE: &str = "report.html";
 
-/// Writes the report of a run and says where it is.
+/// Writes the report of a run and prints its path.
 pub fn run(args: &Report) -> Result<ExitCode> {
     let folder = folder::find(
         args.place.folder(),
@@ -57,7 +57,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let outcomes = summary::outcomes(folder)?;
     let settings_text = config::read_text(&folder.join("config.toml")).unwrap_or_default();
     let mut settings = config::parse(&settings_text, "config.toml", &[])?;
-    // A report is passed on.
+    // Users pass reports on, so credentials are removed from the address.
     settings.nats = flopsmith_bus::public(&settings.nats);
     let stage_name = |stage: u32| {
         settings
@@ -72,7 +72,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let learned: BTreeMap<u64, _> = trained
         .iter()
         .filter_map(|p| Some((p.step, p.metrics.as_ref()?)))
-        // Of a step whose update was left out there is nothing to show.
+        // A step whose update was left out has no metrics to show.
         .filter(|(_, m)| m.skipped_updates == 0)
         .collect();
     let machines = summary::machines(folder)?;
@@ -217,7 +217,7 @@ fn moment(samples: &Samples) -> Moment {
         distinct_correct: samples.distinct_correct,
     }
 }
-/// A configuration without what opens the bus.
+/// A configuration without the credentials of the bus.
 fn shown(config: &str) -> String {
     let Ok(mut table) = config.parse::<toml::Table>() else {
         return String::new();

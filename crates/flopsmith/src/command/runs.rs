@@ -1,4 +1,4 @@
-//! `flopsmith runs`: what was run here.
+//! `flopsmith runs`: lists the runs of a folder.
 
 mod skipped;
 mod watch;
@@ -101,7 +101,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// When something was last noted of a run, milliseconds since 1970: what is written anew while it goes on and when it ends.
+/// Time of the last change of a run's facts, milliseconds since 1970; they are rewritten during the run and at its end.
 fn changed(folder: &Path) -> u64 {
     let modified = |file: &str| folder.join(file).metadata().and_then(|m| m.modified());
     let at = modified("run.json").or_else(|_| modified("config.toml"));
@@ -109,7 +109,7 @@ fn changed(folder: &Path) -> u64 {
     since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What lies in the folder of runs. Where runs lie by default there may be none yet; a folder that was named has to be there.
+/// The entries of the folder of runs. The default folder may be missing; a folder that the user named must exist.
 fn entries(place: &Place) -> Result<Vec<DirEntry>> {
     let folder = place.folder();
     match std::fs::read_dir(folder) {
@@ -122,7 +122,7 @@ fn entries(place: &Place) -> Result<Vec<DirEntry>> {
     }
 }
 
-/// How far a run is, for people. `--resume` takes all that are not concluded.
+/// The state of a run for people. `--resume` accepts all runs that are not concluded.
 fn state(facts: &Facts, at_work: bool) -> &'static str {
     match (facts.finished, facts.concluded) {
         (_, true) => "finished",

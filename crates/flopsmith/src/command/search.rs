@@ -1,4 +1,4 @@
-//! `flopsmith search`: the same machinery without a model.
+//! `flopsmith search`: searches for fast programs without a model.
 
 use std::process::ExitCode;
 
@@ -61,7 +61,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let mut code = code(&ended);
     match (&ended.summary.best, output) {
         (None, _) => {
-            // Who was interrupted before anything was found blames nobody.
+            // An interrupted search that found nothing is no failure.
             if !ended.interrupted {
                 let (found, hint) = fruitless(&ended.summary);
                 say(ended.fruitless.as_ref().unwrap_or(&hint));
@@ -71,7 +71,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             }
         }
         (Some(best), Some(output)) => {
-            // What cannot be written does not take the rest of the result with it.
+            // A program that cannot be written to its file must not suppress the rest of the result.
             if let Err(error) = output.write(&best.source) {
                 say(&format!("error: {error:#}"));
                 code = exit::INFRASTRUCTURE;
@@ -86,21 +86,22 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// Seconds of a search that is told no budget.
+/// The default budget of a search, seconds.
 const BUDGET: f64 = 300.0;
-/// A search of fewer seconds takes smaller steps and certifies fewer programs.
+/// A search of fewer seconds uses smaller steps and certifies fewer programs.
 const SHORT: f64 = 120.0;
-/// Shares of the budget at which the stages are left. After the last one everything is permitted: that is where the fastest programs are.
+/// Shares of the budget at which the stages end. After the last one all techniques are permitted: the fastest programs
+/// are found there.
 const STAGES: [f64; 4] = [0.02, 0.08, 0.16, 0.28];
 
-/// The settings of a search that is told its problem and its budget and nothing else.
+/// The settings of a search of which only problem and budget are given.
 pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
     let short = budget_seconds < SHORT;
     let mut settings = Settings {
         problem: problem.to_owned(),
         seed: 1,
         budget_seconds,
-        // What a step learns the next one goes by: a short search needs steps more than programs in each.
+        // Each step learns from the one before, so a short search needs many steps more than many programs in each.
         tasks: if short { 2 } else { 4 },
         group_size: 8,
         ..Settings::default()
@@ -111,7 +112,7 @@ pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
     };
     settings.evaluate.finalists = if short { 2 } else { 4 };
     if short {
-        // Second measurements of elites take a search's time from new programs; the winner is certified in any case.
+        // Second measurements of elites take time from new programs; the winner is certified in any case.
         settings.evaluate.again = Standard::Screen;
         settings.sqd.remeasures_per_step = 2;
     }
@@ -127,7 +128,7 @@ fn settings(args: &Search) -> Result<Settings> {
     if args.evaluations > 0 {
         let per_step = u64::from(settings.tasks) * u64::from(settings.group_size);
         let steps = args.evaluations.div_ceil(per_step);
-        // 0 is no limit.
+        // 0 means no limit.
         settings.max_steps = match settings.max_steps {
             0 => steps,
             most => most.min(steps),
@@ -140,7 +141,7 @@ fn prefix(problem: &Problem) -> String {
     format!("search-{}-", problem.id)
 }
 
-/// A problem that programs can be written for.
+/// Loads the problem, and checks that the generator can write programs for it.
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
     let language = problem.language;
@@ -162,13 +163,13 @@ fn searchable(settings: &Settings) -> Result<Problem> {
     Ok(problem)
 }
 
-/// Whether the output can be written is said now and not after the whole budget.
+/// Checks at once that the output can be written, and not after the whole budget.
 fn claim(args: &Search) -> Result<Option<Output>> {
     args.output.as_deref().map(Output::claim).transpose()
 }
 
-/// The exit code of a search without a verified program, and what to try: programs that were judged are to blame
-/// themselves; where none could be, this machine is.
+/// The exit code and the advice for a search without a verified program. If programs were judged, they are at fault; if
+/// none could be judged, this machine is.
 fn fruitless(summary: &Summary) -> (u8, String) {
     let outcomes: u64 = summary.outcomes.values().sum();
     let unknown = summary.outcomes.get("unknown").copied().unwrap_or(0);
@@ -220,10 +221,10 @@ mod tests {
             let Advance::BudgetShare { shares } = settings.sqd.advance else {
                 unreachable!("it goes by the budget");
             };
-            // The fastest programs are found where everything is permitted.
+            // The fastest programs are found in the last stage, which permits all techniques.
             assert!(*shares.last().unwrap() < 0.3);
         }
-        // What was typed counts.
+        // Settings that the user typed take precedence.
         let typed = told(&[
             "--budget",
             "60s",
@@ -264,7 +265,7 @@ mod tests {
         let with = |more: &[&'static str]| steps(&[&small[..], more].concat());
         assert_eq!(with(&["--evaluations", "64"]), 8);
         assert_eq!(with(&["--evaluations", "65"]), 9);
-        // Whichever comes first.
+        // The lower limit counts.
         assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=3"]), 3);
         assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=30"]), 8);
     }

@@ -28,7 +28,7 @@ use crate::args::{Format, Sft};
 /// The token that ends a program.
 const END: &str = "<|endoftext|>";
 
-/// What is written beside a model.
+/// Files that are written next to a model.
 const EVALUATION: &str = "evaluation.json";
 const CORPUS_BEST: &str = "corpus_best.c";
 
@@ -181,22 +181,22 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         examples.len(),
         model.parameter_count()
     ));
-    // Training takes long, and what is missing afterwards would be missed then.
+    // Missing tools are reported before the training, which takes long.
     let bench = (recipe.evaluate_samples > 0)
         .then(|| Bench::new(&recipe))
         .transpose()?;
     let validation = pairs.split_off(recipe.corpus.examples);
     let began = match &recipe.model {
         Start::Folder { folder } => Some(base_of(&paths::model(folder))),
-        // Nobody has the weights that an adapter would belong to: it is merged.
+        // The random start weights are not kept, so an adapter would have no base: it is merged.
         Start::Random { .. } => None,
     };
     let (training, mut model) =
         train(model, &pairs, &validation, &recipe.sft, &output, &tokenizer)?;
-    // What lies there from an earlier time is of other weights.
+    // Files of an earlier training describe other weights.
     forget(&output, |name| [EVALUATION, CORPUS_BEST].contains(&name))?;
     if began.is_none() {
-        // What is looked at below and what is saved are one model.
+        // The model is merged first, so that the saved model is the one that is evaluated below.
         model.merge()?;
     }
     let mut evaluation = Evaluation {
@@ -323,7 +323,7 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
 
 type Pair = (Vec<u32>, Vec<u32>);
 
-/// Teaches a model; gives it back with what was reported.
+/// Trains a model. Returns the training's report and the model.
 fn train(
     model: Model,
     pairs: &[Pair],
@@ -362,13 +362,13 @@ fn train(
         }
     }
     skipped.tell();
-    // Another handle on the same weights.
+    // `replica` returns another handle on the same weights.
     let mut model = training.model.replica()?;
     model.set_trainable(false);
     Ok((training.finish()?, model))
 }
 
-/// The stages that say how fast a program is.
+/// The stages that measure the speed of programs.
 struct Bench {
     evaluator: Evaluator,
     verifier: Verifier,
@@ -387,7 +387,7 @@ impl Bench {
         })
     }
 
-    /// GFLOPS of a program; none when it fails.
+    /// GFLOPS of a program; `None` if it fails.
     fn gflops(&mut self, source: &str, purpose: Purpose) -> Option<f64> {
         let language = self.evaluator.problem.language;
         let done = self.evaluator.evaluate(
@@ -401,7 +401,7 @@ impl Bench {
     }
 }
 
-/// Samples the finished model as a run would and evaluates what it writes.
+/// Samples the finished model as a run would, and evaluates the samples.
 fn look(
     recipe: &Recipe,
     model: &Model,

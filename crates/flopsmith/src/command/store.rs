@@ -1,4 +1,4 @@
-//! `flopsmith store`: what runs have left in an artifact store.
+//! `flopsmith store`: removes unused artifacts of runs from an artifact store.
 
 mod mark;
 
@@ -20,14 +20,14 @@ use crate::exit;
 
 use mark::Marks;
 
-/// Younger artifacts are never removed: what refers to them may not have been published yet.
+/// Younger artifacts are never removed: a message that refers to them may not be published yet.
 const YOUNG: Duration = Duration::from_secs(3600);
 
-/// Checkpoints of a role that stay: the one to go on from need not be the newest, since a state that was saved last may have been
-/// nobody's any more. As many as the archive itself keeps.
+/// Number of checkpoints of a role that stay. The one to resume from need not be the newest, since the last one may
+/// come from a holder that had lost its lease. The archive itself keeps as many.
 const KEPT: usize = 3;
 
-/// Tidies up.
+/// Executes a subcommand.
 pub fn run(args: &args::Store) -> Result<ExitCode> {
     let args::Store::Gc(collect) = args;
     let older = config::time(&collect.older).context("--older cannot be read")?;
@@ -74,7 +74,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
     let bus = Bus::connect(broker::options(&collect.bus.nats)).await?;
     bus.check_streams().await?;
     let registry = RunRegistry::open(&bus).await?;
-    // First what is there, then what refers to it: what is stored in between is not looked at.
+    // Artifacts are listed before the references are read, so an artifact that is stored in between is not removed.
     let mut listed: Vec<Listed> = Vec::new();
     store.list(|one| listed.push(one)).await?;
     let before = unix_ms().saturating_sub(u64::try_from(older.as_millis()).unwrap_or(u64::MAX));
@@ -104,7 +104,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
             found.young += 1;
         } else {
             if !collect.dry_run {
-                // Whoever has put it again since has it for new.
+                // An artifact that was stored again in the meantime counts as young.
                 let now = store.modified_unix_ms(&one.artifact).await?;
                 if now.is_none_or(|at| at >= before) {
                     found.young += 1;
@@ -120,7 +120,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
         if registry.is_known(&run).await? {
             continue;
         }
-        // Of whatever term they are: nobody has a lease of a run that is over.
+        // Checkpoints of every term are removed: no role holds a lease of a run that is over.
         let checkpoints = Checkpoints::new(store.clone(), &role).in_term(u64::MAX);
         let superseded = checkpoints.superseded(&run, KEPT).await?;
         if !collect.dry_run && !superseded.is_empty() {
@@ -133,7 +133,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
     Ok(found)
 }
 
-/// What the records of runs refer to.
+/// Notes the artifacts that the records of runs refer to.
 fn note_runs(runs: &Path, marks: &mut Marks) -> Result<()> {
     let unreadable = |e: std::io::Error| usage(format!("cannot read {}: {e}", runs.display()));
     for run in std::fs::read_dir(runs).map_err(unreadable)? {

@@ -1,4 +1,4 @@
-//! `flopsmith top`: what a cluster does at this moment.
+//! `flopsmith top`: shows the present state of a cluster.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -21,16 +21,16 @@ mod runs;
 
 use board::{Board, Queue};
 
-/// So many of the newest outcomes tell who is there and what became of the last programs.
+/// Number of the newest outcomes that are read, which show the nodes at work and the last verdicts.
 const NEWEST: u64 = 4000;
-/// When nothing came for so long, all that is there has come.
+/// If no run was announced for this long, all known runs have arrived.
 const SILENCE: Duration = Duration::from_millis(300);
-/// Until the first of it comes.
+/// Time to wait for the first of them.
 const FIRST: Duration = Duration::from_millis(1000);
-/// Until the next of what is known to be there comes.
+/// Time to wait for the next outcome that is known to exist.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Shows it until it is told to stop.
+/// Shows the state until a stop is requested.
 pub fn run(args: &Top) -> Result<ExitCode> {
     let every = config::time(&args.every).context("--every cannot be read")?;
     let every = every.max(Duration::from_millis(200));
@@ -51,7 +51,7 @@ pub fn run(args: &Top) -> Result<ExitCode> {
             } else {
                 let lines = board.lines();
                 if !once {
-                    // The whole screen anew: lines come and go.
+                    // The whole screen is printed again, since lines appear and disappear.
                     print_screen(&lines);
                 } else {
                     lines.iter().for_each(|line| data(line));
@@ -74,7 +74,7 @@ fn print_screen(lines: &[String]) {
     data(&format!("\x1b[2J\x1b[H{}", lines.join("\n")));
 }
 
-/// Who looks.
+/// The connection of `top` to a cluster.
 struct Look {
     bus: Bus,
     registry: RunRegistry,
@@ -96,10 +96,10 @@ impl Look {
             log,
             recent: board::Recent::default(),
         };
-        // What was there before. Over a slow line the first may take a while.
+        // Reads the outcomes that exist already. On a slow line the first one may take a while.
         while look.log.pending() > 0 {
             let next = tokio::time::timeout(PATIENCE, look.log.entry()).await;
-            // One that cannot be read may be the last there is.
+            // A message that cannot be decoded counts as well: it may be the last one.
             if let LogEntry::Message(_, outcome) = next.context("the bus sends no outcomes")?? {
                 look.recent.note(&outcome);
             }
@@ -110,16 +110,16 @@ impl Look {
         Ok(look)
     }
 
-    /// Hears outcomes for so long.
+    /// Reads outcomes for this time.
     async fn listen(&mut self, time: Duration) {
         let heard = async {
             while let Ok((_, outcome)) = self.log.next().await {
                 self.recent.note(&outcome);
             }
-            // The bus is away: the next look says so.
+            // The connection is lost: the next look reports it.
             std::future::pending::<()>().await;
         };
-        // It ends with the time.
+        // The timeout is the regular end.
         let _over = tokio::time::timeout(time, heard).await;
     }
 
@@ -139,7 +139,7 @@ impl Look {
         })
     }
 
-    /// Runs that nodes may work for.
+    /// The runs that nodes may work for.
     async fn runs(&self) -> Result<Vec<RunSpec>> {
         let mut runs: Vec<RunSpec> = Vec::new();
         let mut watch = self.registry.watch().await?;

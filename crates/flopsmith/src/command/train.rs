@@ -1,4 +1,4 @@
-//! `flopsmith train`: the main job.
+//! `flopsmith train`: trains a model on a problem.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use flopsmith_run::{config, evaluator, expected, export, shell};
 use crate::args::{Format, Train};
 use crate::exit;
 
-/// Seconds of a budget that the two evaluations may take up, and more.
+/// A budget of fewer seconds may be spent by the two evaluations alone.
 const SHORT: f64 = 60.0;
 
-/// Trains, or goes on with a run that was stopped.
+/// Trains, or resumes a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     let budget = args.budget.as_deref().map(config::budget).transpose()?;
     let wait = args.wait.limit()?;
@@ -74,7 +74,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(code_of_programs(&ended)))
 }
 
-/// What a run was begun with stays; a flag that says otherwise is not passed over in silence.
+/// Refuses flags that would change the settings of a resumed run, instead of ignoring them.
 pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
     match flags.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -84,15 +84,15 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
     }
 }
 
-/// Can a run be made of these settings?
+/// Checks that a run can be made of these settings.
 pub fn check(settings: &Settings) -> Result<()> {
     config::check_training(settings)?;
     evaluator::has_cores_of(settings)?;
     check_files(settings)
 }
 
-/// What the configuration names is looked at before a run is made of it: this takes milliseconds, and the roles would
-/// find out one after the other, minutes later.
+/// Checks the files that the configuration names before a run is made. The check takes milliseconds; the roles would
+/// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
     use flopsmith_actors::settings::Prompt;
@@ -113,7 +113,7 @@ pub fn check_files(settings: &Settings) -> Result<()> {
              `tie_word_embeddings = false` in it says so",
         );
     }
-    // The longest prompt that needs no program found before: evaluations permit everything.
+    // The longest prompt without an earlier program: evaluations permit every technique.
     let style = match settings.generator.prompt {
         Prompt::Compact => Style::Compact,
         Prompt::Full => Style::Full,
@@ -142,7 +142,7 @@ fn check_files(_: &Settings) -> Result<()> {
     ))
 }
 
-/// Executes a plan and tells people how it ended. The caller prints the data, once it is all there.
+/// Executes a plan and reports its end on stderr. The caller prints the data when it is complete.
 pub fn finish(
     job: Job,
     settings: Settings,
@@ -154,7 +154,7 @@ pub fn finish(
     let path = folder.path.clone();
     let id = folder.id.clone();
     let problem = settings.problem.clone();
-    // A run whose problem is gone may still be summed up.
+    // A run whose problem is gone can still be summarised.
     let language = flopsmith_run::paths::problem(&problem).map_or(Language::C, |p| p.language);
     let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
@@ -175,7 +175,7 @@ pub fn finish(
     })
     .inspect_err(|_| folder.discard_unless_begun())?;
     let summary = &ended.summary;
-    // What cannot be written does not take the rest of the result with it.
+    // A file that cannot be written must not suppress the rest of the result.
     let mut unwritten = false;
     let mut lacking = |error: anyhow::Error| {
         unwritten = true;
@@ -229,7 +229,7 @@ pub fn finish(
     })
 }
 
-/// Writes the best program of a run. Where that fails the one from before is left as it was.
+/// Writes the best program of a run. If that fails, the earlier one stays.
 fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf> {
     let name = format!("best.{}", language.ending());
     let path = folder.join(&name);
@@ -240,7 +240,7 @@ fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf
     Ok(path)
 }
 
-/// Where the trained model lies, or why there is none.
+/// The path of the trained model, or the reason why there is none.
 fn about_model(whole: Option<&Path>, finished: bool, steps: u64) -> String {
     match whole {
         Some(model) => model.display().to_string(),
@@ -252,7 +252,7 @@ fn about_model(whole: Option<&Path>, finished: bool, steps: u64) -> String {
     }
 }
 
-/// The same where the run is to blame that its programs are not correct.
+/// Like [`code`], and [`exit::CANDIDATE`] for a run that counts as a failure of its programs.
 fn code_of_programs(ended: &Ended) -> u8 {
     match code(ended) {
         exit::OK if ended.fruitless.is_some() => exit::CANDIDATE,

@@ -11,7 +11,7 @@ use flopsmith_run::worker::{self, Plan};
 use crate::args::Worker;
 use crate::exit;
 
-/// Works until it is told to stop.
+/// Works until a stop request.
 pub fn run(args: &Worker) -> Result<ExitCode> {
     let class = MachineClass::new(&args.class).map_err(|e| usage(e.to_string()))?;
     let node = match &args.node {
@@ -37,7 +37,7 @@ pub fn run(args: &Worker) -> Result<ExitCode> {
     }))
 }
 
-/// Two workers of one machine are two nodes.
+/// A node name for this process: two workers of one machine are two nodes.
 fn own_name() -> Result<NodeId> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host

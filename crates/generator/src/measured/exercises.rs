@@ -1,4 +1,4 @@
-//! Prompts for reinforcement, with what their answers are compared with.
+//! Prompts for reinforcement, with the time that their answers are compared with.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -33,8 +33,8 @@ pub fn exercises<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Exe
         .collect()
 }
 
-/// What an answer is worth (Nichols et al., equation 4): −1 where it fails its tests, otherwise `median_s` over its own time less 1.
-/// `seconds` is none for one that fails.
+/// The reward of an answer (Nichols et al., equation 4): −1 if it fails its tests, otherwise `median_s` over its own
+/// time less 1. `seconds` is `None` for an answer that fails.
 pub fn reward(median_s: f64, seconds: Option<f64>) -> f64 {
     match seconds {
         Some(seconds) => median_s / seconds - 1.0,
@@ -42,8 +42,8 @@ pub fn reward(median_s: f64, seconds: Option<f64>) -> f64 {
     }
 }
 
-/// What is said to an answer before another one is asked for: that it is right, with its seconds a call; or that it fails its tests; or, where
-/// there are none, what a reward model says of it.
+/// The feedback on an answer before the next one is requested: a correct answer's seconds a call, a failure of its
+/// tests, or, without tests, a reward model's score.
 pub fn follow_up(seconds: Option<f64>, score: Option<f64>) -> String {
     match (seconds, score) {
         (Some(seconds), _) => {
@@ -58,8 +58,9 @@ pub fn follow_up(seconds: Option<f64>, score: Option<f64>) -> String {
     }
 }
 
-/// Which of so many `exercises` a step has, `count` of them: passes over all of them in random orders, one after the other. Where the number of
-/// exercises is no multiple of `count`, some have no turn in a pass.
+/// Indices of the `count` exercises of step `step`, out of `exercises`. The steps pass over all exercises in random
+/// orders, one pass after the other. If the number of exercises is no multiple of `count`, some exercises are left out
+/// of a pass.
 pub fn turn(exercises: usize, count: usize, seed: u64, step: u64) -> Vec<usize> {
     let count = count.min(exercises);
     let in_pass = (exercises / count.max(1)).max(1) as u64;
@@ -115,7 +116,8 @@ mod tests {
     }
 
     proptest! {
-        /// A right program outranks every wrong one, a faster one a slower one, and one as fast as the median is worth nothing.
+        /// A correct program outranks every wrong one, a faster one a slower one, and a program as fast as the median
+        /// gets 0.
         #[test]
         fn rewards_are_in_order(median in 1e-6f64..10.0, a in 1e-6f64..10.0, b in 1e-6f64..10.0) {
             prop_assert!(reward(median, Some(a)) > reward(median, None));

@@ -1,8 +1,8 @@
 //! Examples for supervised fine-tuning.
 //!
-//! Two kinds (Nichols et al., 2024): the problem, answered with one of its five fastest programs; and the problem with one of its
-//! slowest third, answered with one of its five fastest. Of the first kind there is one example for each fast program, of the second
-//! one for each slow program, with a fast one by lot: how many there are is our own choice.
+//! Two kinds (Nichols et al., 2024): the problem, answered with one of its five fastest programs; and the problem with
+//! one of its slowest third, answered with one of its five fastest. The first kind has one example for each fast
+//! program. The second has one for each slow program, with a randomly drawn fast one. These numbers are our own choice.
 
 use flopsmith_problem::prompt;
 use rand::SeedableRng;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Program, Timed, groups};
 
-/// Share of the timed programs that are to be made faster.
+/// Share of the timed programs that serve as the program to improve.
 const SLOWEST: f64 = 0.33;
 
 /// What is asked for.
@@ -38,8 +38,8 @@ pub struct Instruction {
     pub kind: Option<Kind>,
 }
 
-/// Examples of both kinds, at most `most` of each kind and prompt. With a `fence`, programs stand in a block of that language, as
-/// chat models write them.
+/// Examples of both kinds, at most `most` of each kind and prompt. With a `fence`, programs are written in a code block
+/// of that language, as chat models write them.
 pub fn instructions<'a>(
     programs: impl IntoIterator<Item = &'a Program>,
     most: usize,
@@ -60,7 +60,7 @@ pub fn instructions<'a>(
             kind: Some(Kind::Solve),
         }));
         for slow in slow.into_iter().take(most) {
-            // In a small group a program can be fast and slow.
+            // In a small group a program can be both fast and slow.
             let better: Vec<&Program> = fast
                 .iter()
                 .filter(|fast| fast.is_faster(&slow))
@@ -78,14 +78,14 @@ pub fn instructions<'a>(
     all
 }
 
-/// A program with its time, where it has one.
+/// A program with its time, if it was timed.
 struct Ranked<'a> {
     program: &'a Program,
     seconds: Option<f64>,
 }
 
 impl Ranked<'_> {
-    /// What nobody ran is only compared with its like.
+    /// Untimed programs are compared with untimed ones only.
     fn is_faster(&self, slow: &Ranked<'_>) -> bool {
         match (self.seconds, slow.seconds) {
             (Some(own), Some(other)) => own < other,

@@ -1,7 +1,8 @@
 //! Pairs of a fast and a slow program for the same prompt.
 //!
-//! The fast one is one of the five fastest, the slow one is among the slowest half; in one pair of twenty it is a wrong one
-//! instead (Nichols et al., 2024). What nobody ran is paired as its writer ranks it.
+//! The fast program is one of the five fastest, the slow program one of the slowest half; in one pair of twenty a wrong
+//! program takes the slow one's place (Nichols et al., 2024). Programs that were never run are paired by their writer's
+//! ranks.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -38,7 +39,8 @@ pub struct Pair {
     pub slow_is_wrong: bool,
 }
 
-/// At most `most` different pairs of each prompt. The same arguments give the same pairs, whatever the order of the programs.
+/// At most `most` different pairs of each prompt. The same arguments give the same pairs, for every order of the
+/// programs.
 pub fn pairs<'a>(
     programs: impl IntoIterator<Item = &'a Program>,
     most: usize,
@@ -65,7 +67,7 @@ fn of_group(group: &Group<'_>, most: usize, random: &mut ChaCha8Rng) -> Vec<Pair
     };
     let mut timed = Vec::new();
     for fast in group.fastest() {
-        // Where there are few, the slow half has fast ones in it.
+        // In a small group the slow half contains fast programs.
         let slower = group.slowest(SLOWEST).iter();
         timed.extend(
             slower
@@ -90,7 +92,7 @@ fn of_group(group: &Group<'_>, most: usize, random: &mut ChaCha8Rng) -> Vec<Pair
         })
         .collect();
     wrong.shuffle(random);
-    // Each pair by itself, so that small groups have their share as well.
+    // Each pair is drawn independently, which gives small groups their share of wrong programs as well.
     let replaced = (0..wanted).filter(|_| random.random_bool(WRONG)).count();
     wrong.truncate(replaced);
     timed.truncate(wanted - wrong.len());

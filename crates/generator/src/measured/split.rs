@@ -1,12 +1,12 @@
-//! Which program is for which stage of training.
+//! The assignment of programs to the stages of training.
 //!
-//! 40 % are for supervised fine-tuning. Of the other 60 %, 66 % are for the reward model and the rest for reinforcement; direct performance
-//! alignment, which takes the place of both, has all of that. 5 % of each part are for evaluation only. Each
-//! origin is dealt out in these proportions by itself (Nichols et al., 2024).
+//! Supervised fine-tuning gets 40 %. Of the other 60 %, the reward model gets 66 % and reinforcement the rest. Direct
+//! performance alignment, which replaces both, gets the whole 60 %. Of each part 5 % are for evaluation only. Each
+//! origin is distributed separately in these proportions (Nichols et al., 2024).
 //!
-//! What is dealt out is a program, with all prompts it answers, so that nobody is judged on what another stage has learned by heart; what
-//! nobody ran is dealt out by prompt, since its fast and its slow program only mean something together. That is our own
-//! choice: the source does not say what it deals out.
+//! The unit of distribution is a program, with all prompts that it answers: no stage is then evaluated on a program
+//! that another stage has memorised. Programs that were never run are distributed by prompt, since their fast and their
+//! slow program have a meaning only together. The unit is our own choice: the source does not name its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,8 @@ pub struct Label {
     pub evaluation: bool,
 }
 
-/// The label of each program, in their order. The same programs and seed give the same labels, whatever the order of the programs.
+/// The label of each program, in the order of the programs. The same programs and seed give the same labels, for every
+/// order of the programs.
 pub fn labels(programs: &[Program], held_out: &BTreeSet<String>, seed: u64) -> Vec<Label> {
     let mut units: BTreeMap<&str, BTreeSet<Unit<'_>>> = BTreeMap::new();
     for program in programs.iter().filter(|p| !held_out.contains(&p.problem)) {
@@ -58,7 +59,7 @@ pub fn labels(programs: &[Program], held_out: &BTreeSet<String>, seed: u64) -> V
     for (stream, units) in units.into_values().enumerate() {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream as u64);
-        // A program that two origins have stays where the first one put it.
+        // A program of two origins keeps the label that it got with the first.
         let mut units: Vec<Unit<'_>> = units
             .into_iter()
             .filter(|unit| !labels.contains_key(unit))
@@ -80,12 +81,12 @@ pub fn labels(programs: &[Program], held_out: &BTreeSet<String>, seed: u64) -> V
         .collect()
 }
 
-/// What stays together.
+/// Programs that get the same label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit<'a> {
     /// A program of a problem.
     Program(&'a str, &'a str),
-    /// What was written for a prompt and never run.
+    /// The programs that were written for a prompt and never run.
     Prompt(&'a str, &'a str),
 }
 
@@ -112,7 +113,7 @@ fn deal(units: Vec<Unit<'_>>) -> Vec<(Unit<'_>, Label)> {
     parts
         .into_iter()
         .flat_map(|(part, units)| {
-            // Rounded up, so that even a small part has something to be judged on; but never all of it.
+            // Rounded up to give even a small part some programs for evaluation, but never more than half of the part.
             let judged = ((units.len() as f64 * EVALUATION).ceil() as usize).min(units.len() / 2);
             units.iter().enumerate().map(move |(i, unit)| {
                 let evaluation = i < judged;

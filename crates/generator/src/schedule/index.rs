@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Schedule, Space};
 
-/// Knows the schedule of each program of a space, whoever rendered it.
+/// Maps each program of a space to its schedule, independently of the program's author.
 #[derive(Debug, Clone)]
 pub struct Index {
     by_hash: HashMap<u64, Schedule>,
@@ -26,7 +26,7 @@ impl Index {
     }
 }
 
-/// Texts would take ten times the memory of their hashes.
+/// Keys are hashes: the texts would take ten times the memory.
 fn hash(program: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);

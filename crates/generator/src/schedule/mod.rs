@@ -115,7 +115,7 @@ impl Order {
     /// All orders.
     pub const ALL: [Order; 4] = [Order::Ikj, Order::Kij, Order::Jki, Order::Kji];
 
-    /// Is the innermost loop over columns, so that it can be a vector?
+    /// True if the innermost loop is over columns and can use vectors.
     pub fn columns_innermost(self) -> bool {
         matches!(self, Order::Ikj | Order::Kij)
     }
@@ -174,7 +174,7 @@ impl Schedule {
         set
     }
 
-    /// The dimension of the outermost loop, blocks apart.
+    /// The dimension of the outermost loop, not counting blocks.
     pub fn outermost(&self) -> Axis {
         match self.body {
             Body::Tile {
@@ -190,12 +190,12 @@ impl Schedule {
         }
     }
 
-    /// Is the reduction blocked, so that the output is summed up in memory?
+    /// True if the reduction is blocked; the output is then summed in memory.
     pub fn splits_reduction(&self) -> bool {
         self.block.is_some_and(|b| b.axis == Axis::K)
     }
 
-    /// Do the tiles divide every size, so that none has to overlap its neighbour at the edge?
+    /// True if the tiles divide every size; no tile then overlaps the adjacent tile at the edge.
     pub fn divides(&self) -> bool {
         match self.body {
             Body::Tile { rows, columns, .. } => {
@@ -205,11 +205,11 @@ impl Schedule {
         }
     }
 
-    /// Does this point stand for a correct program at every size the problem allows?
+    /// True if this point gives a correct program at every size that the problem allows.
     pub fn is_valid(&self) -> bool {
         let vector = matches!(self.vector, 0 | 16 | 32 | 64);
         let unroll = matches!(self.unroll, 1 | 2 | 4 | 8);
-        // Blocking the outermost loop changes nothing, and a block must be longer than any tile.
+        // Blocking the outermost loop has no effect, and a block must be longer than any tile.
         let block = self
             .block
             .is_none_or(|b| matches!(b.size, 32 | 64) && b.axis != self.outermost());
@@ -223,8 +223,8 @@ impl Schedule {
                 let fits = (1..=8).contains(&rows)
                     && (1..=8).contains(&columns)
                     && columns * self.lanes() <= 32;
-                // A tile that overlaps its neighbour is right when it stores, wrong when it adds, and its loop is
-                // none that OpenMP can share.
+                // A tile that overlaps the adjacent tile is correct when it stores and wrong when it adds, and OpenMP
+                // cannot share its loop.
                 let simple = self.block.is_none() && !self.openmp && pack != Pack::Whole;
                 fits && (self.divides() || simple)
             }

@@ -1,24 +1,25 @@
-//! Which programs are worth trying first: what the text of a register tile says of its speed before it ever ran.
+//! Estimates a register tile's speed from its schedule, without running it, to decide which programs to try first.
 //!
-//! The rules are those by which tiles are chosen by hand (Goto and van de Geijn, 2008; Low et al., 2016): as many sums as hide the latency
-//! of a multiply-add, as few as fit into the registers, and no more loads than multiply-adds. They know no machine. How many registers
-//! there are follows from the width of the vectors, and which width is best the search finds out.
+//! The rules are those by which tiles are chosen by hand (Goto and van de Geijn, 2008; Low et al., 2016): enough sums
+//! to hide the latency of a multiply-add, few enough to fit into the registers, and no more loads than multiply-adds.
+//! The rules use no data of the machine. The number of registers follows from the width of the vectors, and the search
+//! finds the best width.
 
 use flopsmith_protocol::TechniqueSet;
 use rand::Rng;
 
 use super::{Body, Outer, Pack, Schedule, Space};
 
-/// Multiply-adds that have to be under way for full speed: two units with a latency of four cycles.
+/// Multiply-adds that must be in flight for full speed: two units with a latency of four cycles.
 const UNDER_WAY: f64 = 8.0;
-/// Programs of a smaller estimate are left to chance.
+/// Smallest estimate of a promising program; others are found by random draws only.
 const WORTH: f64 = 0.6;
-/// The next of these many of a width are drawn from.
+/// Number of a width's best untried programs that draws choose from.
 const NEXT: usize = 8;
-/// A width is judged once so many of its programs have been tried.
+/// Number of tried programs after which a width is judged.
 const JUDGED: usize = 4;
 
-/// What share of the peak of its vectors a program may reach, 0 to 1; rough.
+/// Rough estimate of the share, 0 to 1, of its vectors' peak that a program may reach.
 pub(super) fn estimate(schedule: &Schedule) -> f64 {
     let Body::Tile {
         rows,
@@ -32,7 +33,7 @@ pub(super) fn estimate(schedule: &Schedule) -> f64 {
     };
     let registers = if schedule.vector == 64 { 32 } else { 16 };
     let sums = f64::from(rows * columns);
-    // Some more than that make up for what does not come in time, and fewer loads leave room for other ones.
+    // A few more sums compensate for late operands, and fewer loads leave room for other instructions.
     let hidden = |under_way: f64| (sums / under_way).min(1.0);
     let latency = hidden(UNDER_WAY) * (0.95 + 0.05 * hidden(1.5 * UNDER_WAY));
     let each = sums / f64::from(rows + columns);
@@ -56,10 +57,10 @@ pub(super) fn estimate(schedule: &Schedule) -> f64 {
     latency * loads * operands * unroll * spills * edges * prefetch * block
 }
 
-/// The programs of a space that are worth trying first.
+/// The most promising programs of a space.
 #[derive(Debug, Clone)]
 pub(super) struct Promising {
-    /// By estimate, the best first.
+    /// Sorted by estimate, the best first.
     schedules: Vec<Schedule>,
 }
 
@@ -76,7 +77,8 @@ impl Promising {
         }
     }
 
-    /// Those within `permitted`, by the width of their vectors, with what is known of their speeds. Only what is `mine` may be drawn.
+    /// The programs within `permitted`, by the width of their vectors, with their known speeds. Only programs that are
+    /// `mine` may be drawn.
     pub(super) fn within(
         &self,
         permitted: TechniqueSet,
@@ -103,7 +105,7 @@ impl Promising {
                 None => {}
             }
         }
-        // Plain doubles are for those who may have no vectors.
+        // Plain doubles are tried only if no vectors are permitted.
         if widths.iter().any(|width| width.vector > 0) {
             widths.retain(|width| width.vector > 0);
         }
@@ -132,7 +134,7 @@ impl Width {
     fn of(vector: u32) -> Self {
         Self {
             vector,
-            // Nearly every machine has wider ones.
+            // Nearly every machine has wider vectors.
             weight: if vector == 16 { 0.5 } else { 1.0 },
             tried: 0,
             best: 0.0,
@@ -141,14 +143,14 @@ impl Width {
     }
 }
 
-/// What can be drawn from.
+/// The programs that can be drawn.
 #[derive(Debug)]
 pub(super) struct Choice {
     widths: Vec<Width>,
 }
 
 impl Choice {
-    /// How many of the best width so far have been tried; none where nothing is left to draw.
+    /// Number of tried programs of the best width so far; `None` if nothing is left to draw.
     pub(super) fn tried(&self) -> Option<usize> {
         let best = self.widths.iter().max_by(|a, b| {
             a.weight
@@ -158,7 +160,8 @@ impl Choice {
         best.map(|width| width.tried)
     }
 
-    /// One of the next. A width that is known to be slow is drawn seldom. None where nothing is left; the same one may come again.
+    /// Draws one of the next programs. A width known to be slow is drawn rarely. `None` if nothing is left; the same
+    /// program may be drawn again.
     pub(super) fn draw(&self, rng: &mut impl Rng) -> Option<Schedule> {
         let all: f64 = self.widths.iter().map(|width| width.weight).sum();
         let mut left = rng.random::<f64>() * all;
@@ -170,7 +173,7 @@ impl Choice {
         Some(untried[rng.random_range(0..untried.len().min(NEXT))])
     }
 
-    /// Takes out what was proposed, so that others come.
+    /// Removes a proposed program, so that draws give others.
     pub(super) fn remove(&mut self, schedule: &Schedule) {
         for width in &mut self.widths {
             width.untried.retain(|other| other != schedule);

@@ -1,10 +1,9 @@
-//! A schedule as C.
+//! Renders a schedule as C.
 //!
-//! The spelling is the same in every combination: the lines at the top choose
-//! between doubles and vectors and the size of the tile, the body below them is
-//! the same for all of these, and each further technique is a line of its own or
-//! the replacement of one operand. A small model that has seen two techniques
-//! apart can write them together by combining lines it knows.
+//! The spelling is the same in every combination. The lines at the top choose between doubles and vectors and set the
+//! size of the tile; the body below them is the same for all choices. Each further technique is a separate line or
+//! replaces one operand. A small model that has seen two techniques separately can thus write both by combining known
+//! lines.
 
 use std::fmt::Write;
 
@@ -160,7 +159,7 @@ impl Schedule {
         writeln!(out, "  }}\n }}")
     }
 
-    /// The innermost long loop, which is unrolled and prefetched for.
+    /// The innermost long loop, which has the unrolling and the prefetch.
     fn innermost(&self, out: &mut String, head: &str, ahead: &str, body: &str) -> std::fmt::Result {
         if self.unroll > 1 {
             writeln!(out, "#pragma GCC unroll {}", self.unroll)?;

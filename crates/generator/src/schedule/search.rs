@@ -10,41 +10,43 @@ use rand_chacha::ChaCha8Rng;
 use super::promise::{Choice, Promising};
 use super::{Schedule, Space};
 
-/// Parents are drawn from this many of the fastest.
+/// Number of fastest programs that parents are drawn from.
 const PARENTS: usize = 32;
 
-/// Programs drawn at random before any of them becomes a parent.
+/// Number of programs drawn at random before parents are used.
 const FIRST: usize = 24;
 
-/// Share of programs drawn at random later, so that no part of the space is given up.
+/// Share of programs drawn at random later, which keeps every part of the space reachable.
 const FRESH: f64 = 0.12;
 
-/// Share of children with two parents among the others.
+/// Share of children of two parents, among the programs that have parents.
 const CROSSED: f64 = 0.3;
 
-/// The chance to pass over a parent for the next slower one: half of all children come from the first two or three.
+/// The probability of passing over a parent for the next slower one: half of all children come from the first two or
+/// three.
 const PASS: f64 = 0.75;
 
-/// Share of programs that are drawn among those whose tile promises most ([`super::promise`]), as long as few of these have been tried
-/// within the same permission: chance meets a tile that fits the registers once in some hundred programs.
+/// Share of programs that are drawn from those with the most promising tiles ([`super::promise`]), as long as few of
+/// these have been tried within the same permission: a random draw hits a tile that fits the registers once in some
+/// hundred programs.
 const PROMISING: f64 = 0.75;
 
-/// The same later.
+/// The same share later.
 const STILL_PROMISING: f64 = 0.1;
 
-/// So many are few.
+/// Number of tried programs below which [`PROMISING`] applies.
 const FEW: usize = 24;
 
-/// A program that was tried before, or is another one's to try, is drawn anew so often, times the number of shares.
+/// Number of draws, times the number of shares, for a program that was not tried before and belongs to the own share.
 const TRIES: u32 = 40;
 
-/// Which part of the space is somebody's. Several that propose at the same time, and do not know what the others propose, each
-/// keep to a share of their own: so none of them tries what another one does.
+/// A proposer's part of the space. Several proposers that work at the same time, without knowing each other's
+/// proposals, each keep to a share of their own, and no two of them try the same program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Counts from 0.
+    /// The share's number, from 0.
     pub number: u32,
-    /// How many shares there are.
+    /// Number of shares.
     pub of: u32,
 }
 
@@ -58,12 +60,13 @@ impl Share {
         }
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         schedule.hash(&mut hasher);
-        // The low bits of such a sum mix badly.
+        // The low bits of an FNV sum are poorly mixed.
         (hasher.finish() >> 32) % u64::from(self.of) == u64::from(self.number % self.of)
     }
 }
 
-/// FNV-1a: shares are the same on every machine and in every build, which the standard library's hashes need not be.
+/// FNV-1a. Shares must be equal on every machine and in every build, which the standard library's hashes do not
+/// guarantee.
 struct Fnv(u64);
 
 impl Hasher for Fnv {
@@ -78,8 +81,8 @@ impl Hasher for Fnv {
     }
 }
 
-/// Proposes programs and learns from their speed. Pure: the same seed and the same reports give the same proposals, whatever was
-/// proposed in between.
+/// Proposes programs and learns from their speed. Pure: the same seed and the same reports give the same proposals,
+/// independently of the proposals in between.
 #[derive(Debug, Clone)]
 pub struct Search {
     space: Space,
@@ -89,7 +92,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that begins with nothing.
+    /// A search without reports.
     pub fn new(space: Space, seed: u64) -> Self {
         Self {
             promising: Promising::of(&space),
@@ -99,19 +102,19 @@ impl Search {
         }
     }
 
-    /// The space it searches.
+    /// The space of the search.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// What is drawn from here on comes from `seed`. With a seed for each task,
-    /// a search that was given the same reports goes on alike, wherever it had been before.
+    /// Draws from here on follow from `seed`. With a seed for each task, two searches with the same reports continue
+    /// alike, independently of their earlier draws.
     pub fn reseed(&mut self, seed: u64) {
         self.rng = ChaCha8Rng::seed_from_u64(seed);
     }
 
-    /// `count` programs to try within `permitted`: different ones, of which nothing was reported, as long as there are any. Of the own
-    /// share as long as there are any in it.
+    /// `count` programs to try within `permitted`: different ones without a report, as long as there are any. They come
+    /// from the own share as long as it has any.
     pub fn propose(
         &mut self,
         count: usize,
@@ -184,7 +187,7 @@ impl Search {
         }
     }
 
-    /// One of the fastest, with a chance that falls geometrically with its rank.
+    /// One of the fastest programs; the probability falls geometrically with the rank.
     fn parent(&mut self, best: &[(f64, Schedule)]) -> Option<Schedule> {
         let mut rank = 0;
         while rank + 1 < best.len() && self.rng.random_bool(PASS) {
@@ -193,7 +196,8 @@ impl Search {
         best.get(rank).map(|(_, schedule)| *schedule)
     }
 
-    /// How a program did; none when it was refused. It need not have been proposed here, and is not proposed any more.
+    /// Records a program's speed; `None` if the program was refused. The program may come from another source. It is
+    /// not proposed again.
     pub fn report(&mut self, schedule: &Schedule, gflops: Option<f64>) {
         let speed = gflops.filter(|g| g.is_finite()).unwrap_or(0.0);
         let known = self.speeds.entry(*schedule).or_insert(speed);

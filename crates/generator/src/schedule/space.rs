@@ -1,4 +1,4 @@
-//! The space: which schedules there are, and how to draw them.
+//! The space: its schedules, and random draws from it.
 
 use flopsmith_protocol::{Technique, TechniqueSet};
 use rand::Rng;
@@ -17,7 +17,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a problem; none where there is none yet.
+    /// The space of a problem; `None` if the problem has no space.
     pub fn of(problem: &str) -> Option<Self> {
         (problem == "dgemm").then(Self::dgemm)
     }
@@ -39,9 +39,9 @@ impl Space {
         TechniqueSet::all()
     }
 
-    /// A program that uses exactly `set`; none where there is no such program.
+    /// A program that uses exactly `set`; `None` if there is no such program.
     pub fn sample_exact(&self, rng: &mut impl Rng, set: TechniqueSet) -> Option<Schedule> {
-        // Most draws fit at once; a set that has no program fails every time.
+        // Most draws fit at once; for a set without programs every draw fails.
         (0..64)
             .map(|_| self.draw(rng, set))
             .find(|s| s.is_valid() && s.techniques() == set)
@@ -102,7 +102,7 @@ impl Space {
         }
     }
 
-    /// A neighbour of `schedule`: one or two edits, techniques within `permitted`.
+    /// A variation of `schedule` by one or two edits, with techniques within `permitted`.
     pub fn mutate(
         &self,
         schedule: &Schedule,
@@ -177,7 +177,7 @@ impl Space {
         self.mutate(a, rng, permitted)
     }
 
-    /// Two tiles mix in each of their numbers; other bodies are inherited whole.
+    /// Two tiles are mixed number by number; other bodies are inherited whole.
     fn tile_of_both(chosen: Body, a: Body, b: Body, rng: &mut impl Rng) -> Body {
         let (
             Body::Tile {
@@ -263,7 +263,7 @@ fn any<T: Copy>(rng: &mut impl Rng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
 }
 
-/// One of `from` when `on`, else `off`.
+/// One of `from` if `on`, otherwise `off`.
 fn pick(rng: &mut impl Rng, on: bool, from: &[u32], off: u32) -> u32 {
     if on { any(rng, from) } else { off }
 }

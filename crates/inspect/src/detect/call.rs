@@ -1,4 +1,4 @@
-//! Calls: of the program's own functions, which are walked through where they are called, and of others.
+//! Function calls. A call of one of the program's own functions is evaluated by walking through that function.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,8 @@ impl<'t> Walker<'t> {
         for part in seen {
             all.merge(&part);
             all.int = self.plainer(all.int.take(), part.int);
-            // Loads and broadcasts take a pointer and give what is there; a prefetch's value is unused.
+            // Vector loads and broadcasts take a pointer and return the elements behind it. The value of a prefetch is
+            // unused.
             if let Some(pointer) = part.pointer
                 && let Ok(place) = self.subscript(pointer, Poly::default())
             {
@@ -92,7 +93,7 @@ impl<'t> Walker<'t> {
         all
     }
 
-    /// Walks through every function that a call through a pointer may lead to.
+    /// Walks through every function that a call through a pointer may reach.
     fn call_by_pointer(&mut self, node: Node<'t>, arguments: &[Node<'t>]) -> Option<Seen> {
         let called = node.child_by_field_name("function")?;
         let by_pointer = match called.kind() {
@@ -132,7 +133,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// Walks through a function of the program as if it stood at the call.
+    /// Walks through a function of the program as if its body stood at the call.
     fn inline(&mut self, name: &str, function: Node<'t>, arguments: &[Node<'t>]) -> Seen {
         let values: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
         let Some(declared) = function
@@ -141,7 +142,7 @@ impl<'t> Walker<'t> {
         else {
             return Seen::default();
         };
-        // Names of the caller are out of sight.
+        // The called function does not see the caller's local names.
         let global = self.scopes[0].clone();
         self.charge(global.len());
         let hidden = if self.nested.contains(name) {

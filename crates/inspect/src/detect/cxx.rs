@@ -1,12 +1,11 @@
-//! C++ as far as the grammar of C can read it.
+//! Rewrites C++ so that the C grammar can parse it.
 //!
-//! Words that only C++ has are blanked where what remains means the same for
-//! loops and subscripts: templates' heads, namespaces, casts, qualifiers. What
-//! cannot be blanked stays, and the grammar leaves it out.
+//! Words that only C++ has (template heads, namespaces, casts, qualifiers) are blanked where the remaining text has the
+//! same loops and subscripts. Other C++ syntax stays, and the grammar skips it.
 
 use crate::scan::token::{Kind, Token, tokens};
 
-/// Words that say nothing about loops and subscripts.
+/// Words that do not affect loops and subscripts.
 const IDLE: &[&str] = &[
     "constexpr",
     "consteval",
@@ -21,13 +20,13 @@ const IDLE: &[&str] = &[
     "virtual",
 ];
 
-/// Types behind which `&` declares a reference.
+/// Types; a `&` after one of them declares a reference.
 const TYPES: &[&str] = &[
     "auto", "bool", "char", "double", "float", "int", "long", "short", "unsigned", "size_t",
     "int32_t", "int64_t", "uint32_t", "uint64_t",
 ];
 
-/// The text with what only C++ has blanked or exchanged, every byte at its place.
+/// The text with C++ syntax blanked or replaced. Every other byte keeps its offset.
 pub(super) fn as_c(text: &str) -> String {
     let all = tokens(text);
     let mut plain = Plain {
@@ -38,7 +37,7 @@ pub(super) fn as_c(text: &str) -> String {
     while at < all.len() {
         at = plain.take(at).max(at + 1);
     }
-    // Only whole tokens were exchanged, by as many letters of ASCII, so no character was cut.
+    // Only whole tokens were replaced, by the same number of ASCII characters, so no character was cut.
     String::from_utf8(plain.bytes).unwrap_or_default()
 }
 
@@ -56,7 +55,7 @@ impl<'t> Plain<'t> {
         self.all.get(at).is_some_and(|t| t.kind == Kind::Word)
     }
 
-    /// Blanks the tokens from `from` up to and with `to`.
+    /// Blanks the tokens from `from` to `to`, both included.
     fn blank(&mut self, from: usize, to: usize) {
         let (Some(first), Some(last)) = (self.all.get(from), self.all.get(to)) else {
             return;
@@ -76,13 +75,14 @@ impl<'t> Plain<'t> {
         }
     }
 
-    /// Takes what begins at a token; gives the one to go on with.
+    /// Rewrites the construct that begins at a token. Returns the index of the token to continue with.
     fn take(&mut self, at: usize) -> usize {
         match self.text(at) {
             "namespace" => self.namespace(at),
             "using" => {
                 let end = self.find(at, ";");
-                // `using T = double;` names a type, which the grammar then does not know: a heuristic has to live with that.
+                // `using T = double;` names a type that the grammar then does not know. The detection is a heuristic
+                // and accepts that.
                 self.blank(at, end);
                 end
             }
@@ -107,7 +107,7 @@ impl<'t> Plain<'t> {
             "auto" => {
                 let whole =
                     |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-                // A type that the grammar takes for one of the program's own.
+                // A type that the grammar takes for a user-defined one.
                 let name = if whole(self.text(at + 3)) {
                     "long"
                 } else {
@@ -128,7 +128,7 @@ impl<'t> Plain<'t> {
         }
     }
 
-    /// `namespace a::b {` and its closing brace.
+    /// Blanks `namespace a::b {` and its closing brace.
     fn namespace(&mut self, at: usize) -> usize {
         let mut open = at + 1;
         while self.is_word(open) || self.text(open) == ":" {
@@ -153,7 +153,7 @@ impl<'t> Plain<'t> {
         at
     }
 
-    /// The `>` that closes the `<` at a token; none where a statement ends before.
+    /// The `>` that closes the `<` at a token; none if the statement ends before.
     fn angle(&self, open: usize) -> Option<usize> {
         let mut depth = 0i32;
         for at in open..self.all.len() {

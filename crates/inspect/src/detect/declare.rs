@@ -7,12 +7,12 @@ use super::facts::{Origin, Place};
 use super::poly::Poly;
 use super::walk::{Pointer, Value, Walker};
 
-/// What a declarator declares.
+/// The parts of a declarator.
 #[derive(Debug, Clone)]
 pub(super) struct Declared<'t> {
     pub name: &'t str,
     pub pointer: bool,
-    /// `(*x)[n]`.
+    /// A pointer to an array, `(*x)[n]`.
     pub points_to_array: bool,
     pub array: bool,
     /// Sizes of array extents, outermost first.
@@ -20,28 +20,29 @@ pub(super) struct Declared<'t> {
     pub function: bool,
     /// Parameters of a function declarator; none for an unnamed one.
     pub parameters: Vec<Option<Declared<'t>>>,
-    /// Is the parameter's type an integer?
+    /// True if the parameter's type is an integer.
     pub is_int: bool,
 }
 
-/// A change of a variable by a loop: `name += distance`.
+/// A change of a variable in a loop: `name += distance`.
 #[derive(Debug, Clone)]
 pub(super) struct Step<'t> {
     pub name: &'t str,
     /// None for ±1.
     pub distance: Option<Node<'t>>,
     pub down: bool,
-    /// It stands in a loop within the loop.
+    /// True if the step stands in a loop within the loop.
     pub nested: bool,
 }
 
 impl<'t> Walker<'t> {
-    /// Takes a declarator apart.
+    /// Analyses a declarator.
     pub fn declared(&self, declarator: Node<'t>) -> Option<Declared<'t>> {
         self.taken_apart(declarator, true)
     }
 
-    /// The same. Parameters of parameters are left out: nothing asks for them, and a text may nest them without end.
+    /// Analyses a declarator. Parameters of parameters are left out: they are not needed, and a text may nest them
+    /// without limit.
     fn taken_apart(&self, declarator: Node<'t>, with_parameters: bool) -> Option<Declared<'t>> {
         let mut found = Declared {
             name: "",
@@ -54,7 +55,7 @@ impl<'t> Walker<'t> {
             is_int: false,
         };
         let mut node = declarator;
-        // From the outside in: extents come innermost first.
+        // The loop goes from the outside in, so it meets the extents innermost first.
         for _ in 0..64 {
             match node.kind() {
                 "identifier" | "type_identifier" | "field_identifier" => {
@@ -92,7 +93,7 @@ impl<'t> Walker<'t> {
         list.named_children(&mut cursor)
             .filter(|p| matches!(p.kind(), "parameter_declaration" | "identifier"))
             .map(|p| {
-                // A definition in the old style names its parameters first.
+                // An old-style (K&R) definition lists only the names of its parameters here.
                 if p.kind() == "identifier" {
                     return self.taken_apart(p, false);
                 }
@@ -105,7 +106,7 @@ impl<'t> Walker<'t> {
             .collect()
     }
 
-    /// Is this type an integer's?
+    /// True if the type is an integer type.
     pub fn is_int(&self, kind: Node<'t>) -> bool {
         let text = self.text(kind);
         let word = |w: &str| {
@@ -207,7 +208,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// How far each subscript of an array with these extents steps, for all but the last.
+    /// The number of elements that each subscript except the last steps over, for an array with these extents.
     pub fn strides(&mut self, dims: &[Option<Node<'t>>]) -> Vec<Poly> {
         let sizes: Vec<Poly> = dims
             .iter()
@@ -248,7 +249,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// Bytes of a type by name.
+    /// Size of a type in bytes, by its name.
     pub fn type_size(&self, name: &str) -> Option<i64> {
         let word = name.split_whitespace().next_back()?;
         Some(match word {
@@ -284,7 +285,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// The variables that `node` steps by a distance.
+    /// Collects the variables that `node` changes by a distance.
     pub fn steps(&mut self, node: Node<'t>, nested: bool, found: &mut Vec<Step<'t>>) {
         if !self.enter() {
             return;
@@ -355,7 +356,7 @@ impl<'t> Walker<'t> {
         self.leave();
     }
 
-    /// The distance of a step.
+    /// The distance of a step as a polynomial.
     pub fn step_of(&mut self, step: &Step<'t>) -> Option<Poly> {
         let distance = match step.distance {
             None => Poly::constant(1),
@@ -368,14 +369,14 @@ impl<'t> Walker<'t> {
         })
     }
 
-    /// Does `name` occur in the expression?
+    /// True if `name` occurs in the expression.
     pub fn mentions(&self, node: Node<'t>, name: &str) -> bool {
         crate::scan::token::tokens(self.text(node))
             .iter()
             .any(|t| t.text == name)
     }
 
-    /// The bound that a condition sets for `name`; inclusive ones are moved by one.
+    /// The bound that a condition sets for `name`. An inclusive bound is moved by one.
     pub fn limit(&mut self, condition: Node<'t>, name: &str) -> Option<Poly> {
         if !self.enter() {
             return None;

@@ -1,4 +1,4 @@
-//! Expressions: what they are as integers or pointers, and what they read.
+//! Expressions: their values as integers or pointers, and the elements that they read.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use super::facts::Place;
 use super::poly::Poly;
 use super::walk::{Pointer, Value, Walker};
 
-/// What an expression is and reads.
+/// The value of an expression, and its reads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     pub int: Option<Poly>,
     pub pointer: Option<Pointer>,
     pub reads: Vec<Place>,
-    /// Inputs whose values are in it.
+    /// Inputs whose values enter the value.
     pub sources: BTreeSet<usize>,
-    /// Accumulators whose sums are in it.
+    /// Accumulators whose sums enter the value.
     pub accs: BTreeSet<Place>,
 }
 
-/// More reads than this in one expression are not told apart.
+/// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
 
 impl Seen {
-    /// Adds what another part of the expression reads.
+    /// Adds the reads of another part of the expression.
     pub fn merge(&mut self, other: &Seen) {
         let room = MOST_READS.saturating_sub(self.reads.len());
         self.reads.extend(other.reads.iter().take(room).cloned());
@@ -42,7 +42,7 @@ impl Seen {
 }
 
 impl<'t> Walker<'t> {
-    /// Evaluates an expression, with its effects.
+    /// Evaluates an expression, including its side effects.
     pub fn eval(&mut self, node: Node<'t>) -> Seen {
         if !self.enter() {
             return Seen::default();
@@ -140,7 +140,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// `({ … })`: the value is the last statement's.
+    /// A statement expression `({ … })`. Its value is that of the last statement, which is not tracked.
     fn block(&mut self, node: Node<'t>) -> Seen {
         self.statement(node);
         Seen::default()
@@ -158,7 +158,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// The value at a place.
+    /// The value that is stored at a place.
     pub fn read(&mut self, place: Place) -> Seen {
         let mut seen = Seen::default();
         match &place {
@@ -177,10 +177,10 @@ impl<'t> Walker<'t> {
         seen
     }
 
-    /// `base[index]`, or `*base` without one.
+    /// The element `base[index]`, or `*base` without an index.
     fn element(&mut self, base: Seen, index: Option<Poly>) -> Seen {
         let Some(pointer) = base.pointer else {
-            // Lanes of a vector, or something unknown.
+            // A lane of a vector, or an unknown value.
             return Seen {
                 int: None,
                 pointer: None,
@@ -203,7 +203,7 @@ impl<'t> Walker<'t> {
         seen
     }
 
-    /// One subscript: a place, or a pointer that wants more of them.
+    /// Applies one subscript. The result is a place, or a pointer that needs further subscripts.
     pub fn subscript(&self, mut pointer: Pointer, index: Poly) -> Result<Place, Pointer> {
         let dims = self.facts.arrays[pointer.array].dims.len();
         if pointer.index.len() < dims {
@@ -292,7 +292,8 @@ impl<'t> Walker<'t> {
         seen
     }
 
-    /// Minimum and maximum are mostly written so: the branch that moves with a loop is the plain one.
+    /// A conditional expression is most often a minimum or a maximum. Its value is taken from the branch that contains
+    /// a loop variable.
     fn conditional(&mut self, node: Node<'t>) -> Seen {
         let mut seen = Seen::default();
         for part in ["condition", "consequence", "alternative"] {
@@ -337,7 +338,7 @@ impl<'t> Walker<'t> {
         before
     }
 
-    /// Gives an integer or a pointer a new value, unless it counts a loop.
+    /// Assigns a new value to an integer or a pointer. The variable of a running loop keeps its value.
     pub fn set(&mut self, name: &str, int: Option<Poly>, pointer: Option<Pointer>) {
         if self.active.iter().any(|a| a == name) {
             return;
@@ -391,7 +392,7 @@ impl<'t> Walker<'t> {
                     }
                     _ => (None, None),
                 };
-                // Under a condition it is a clamp or a special case: the usual value stays.
+                // An assignment under a condition is a clamp or a special case, so the variable keeps its usual value.
                 if self.conditional == 0 || matches!(self.lookup(name), Some(Value::Unknown)) {
                     self.set(name, int, pointer);
                 }
@@ -401,7 +402,7 @@ impl<'t> Walker<'t> {
         value
     }
 
-    /// What stands on the left of an assignment or behind `&`.
+    /// The target on the left of an assignment or behind `&`.
     fn place(&mut self, node: Node<'t>) -> Option<Target<'t>> {
         if !self.enter() {
             return None;
@@ -460,16 +461,16 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// What can be assigned to.
+/// The target of an assignment.
 enum Target<'t> {
     Place(Place),
-    /// An integer, a pointer or a name that is not known.
+    /// An integer, a pointer or an unknown name.
     Name(&'t str),
-    /// An array or a row of one.
+    /// An array, or one of its rows.
     Part(Pointer),
 }
 
-/// An integer literal's value.
+/// The value of an integer literal.
 fn integer(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {

@@ -1,4 +1,4 @@
-//! What a walk through a program leaves behind: loops, and which values move where inside them.
+//! The results of a walk through a program: its loops, and the values that move inside them.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,27 @@ pub(super) type LoopId = usize;
 pub(super) type ArrayId = usize;
 pub(super) type ScalarId = usize;
 
-/// Loops of at most this many rounds, known when compiling, are parts of a tile and not loops over data.
+/// A loop whose number of iterations is a compile-time constant of at most this value is part of a tile, not a loop
+/// over data.
 pub(super) const TILE: i64 = 16;
 
-/// What a symbol stands for.
+/// The meaning of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The variable of a loop.
     Loop,
-    /// A parameter, or an integer that is not understood: as large as a size may be.
+    /// A parameter, or an integer of unknown value. It may be as large as a size.
     Size,
 }
 
-/// Where an array's memory comes from.
+/// The origin of an array's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The n-th input of the problem.
     Input(usize),
     /// An output of the problem.
     Output,
-    /// The program's own: automatic, static or allocated.
+    /// Memory of the program: automatic, static or allocated.
     Local,
 }
 
@@ -35,18 +36,18 @@ pub(super) enum Origin {
 pub(super) struct Array {
     pub origin: Origin,
     pub name: String,
-    /// Extents as declared; one unknown extent for what a pointer points at.
+    /// Declared extents. The target of a pointer has one unknown extent.
     pub dims: Vec<Option<i64>>,
-    /// The loops around its declaration.
+    /// The loops around the declaration.
     pub declared: Vec<LoopId>,
-    /// The inputs whose values it holds.
+    /// The inputs whose values the array holds.
     pub sources: BTreeSet<usize>,
-    /// Products are summed in it.
+    /// True if products are summed in the array.
     pub accumulates: bool,
 }
 
 impl Array {
-    /// Number of elements, if declared with constants.
+    /// Number of elements; none unless all extents are constants.
     pub fn elements(&self) -> Option<i64> {
         self.dims
             .iter()
@@ -59,13 +60,13 @@ pub(super) struct Scalar {
     pub declared: Vec<LoopId>,
     pub sources: BTreeSet<usize>,
     pub accumulates: bool,
-    /// Accumulators whose sums have flown into it.
+    /// Accumulators whose sums entered the scalar.
     pub accs: BTreeSet<Place>,
-    /// Elements that were read into it.
+    /// Elements that entered the scalar.
     pub reads: Vec<Place>,
 }
 
-/// Something that holds a number.
+/// A storage location of a number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Scalar(ScalarId),
@@ -77,20 +78,20 @@ pub(super) struct Loop {
     pub symbol: Symbol,
     pub start: Poly,
     pub limit: Option<Poly>,
-    /// Limit less start, if that is a constant.
+    /// Limit minus start, if the difference is a constant.
     pub extent: Option<i64>,
-    /// Constant step.
+    /// The step, if it is a constant.
     pub step: Option<i64>,
     pub line: u32,
 }
 
 impl Loop {
-    /// Is it a part of a tile, and no loop over data?
+    /// True if the loop is part of a tile and not a loop over data.
     pub fn is_tile(&self) -> bool {
         self.extent.is_some_and(|e| e <= TILE)
     }
 
-    /// Rounds, if constant.
+    /// Number of iterations, if it is a constant.
     pub fn rounds(&self) -> Option<i64> {
         let step = self.step?.checked_abs().filter(|s| *s > 0)?;
         let extent = self.extent?;
@@ -102,7 +103,7 @@ impl Loop {
     }
 }
 
-/// A product of inputs that is added to something.
+/// A product of inputs that is added to a place.
 #[derive(Debug, Clone)]
 pub(super) struct Update {
     pub stack: Vec<LoopId>,
@@ -112,7 +113,7 @@ pub(super) struct Update {
     pub line: u32,
 }
 
-/// A value that is stored to an output, or to an array on its way there.
+/// A store of a value to an output, or to an array that holds sums before they are stored to an output.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     pub stack: Vec<LoopId>,
@@ -122,7 +123,7 @@ pub(super) struct Flow {
     pub accs: BTreeSet<Place>,
 }
 
-/// Values of inputs that are copied into an array of the program's own.
+/// A copy of input values into an array of the program.
 #[derive(Debug, Clone)]
 pub(super) struct Fill {
     pub array: ArrayId,
@@ -130,7 +131,7 @@ pub(super) struct Fill {
     pub line: u32,
 }
 
-/// A statement that computes or stores elements, with its text less constants.
+/// A statement that computes or stores elements, with its text without constants.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub stack: Vec<LoopId>,
@@ -140,7 +141,7 @@ pub(super) struct Statement {
     pub line: u32,
 }
 
-/// Everything a walk found.
+/// All results of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub meanings: Vec<Meaning>,
@@ -151,9 +152,9 @@ pub(super) struct Facts {
     pub flows: Vec<Flow>,
     pub fills: Vec<Fill>,
     pub statements: Vec<Statement>,
-    /// The source nests deeper than anything a person would write.
+    /// True if the source nests deeper than the walk permits.
     pub too_deep: bool,
-    /// The line of a loop that is several in one, and the counter that it sets back.
+    /// The line of a loop that combines several loops, and the counter that the loop resets.
     pub wraps: Option<(u32, String)>,
 }
 

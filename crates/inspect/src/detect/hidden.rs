@@ -1,9 +1,8 @@
-//! Loops that no loop statement makes.
+//! Loops without a loop statement.
 //!
-//! What is known of a loop nest comes from `for`, `while` and `do`. Jumps back,
-//! computed jumps, cases inside of loops, states that a `switch` in a loop goes
-//! through, and functions that call themselves make loops as well, whose order
-//! and blocks nobody reads from the text. They are found here, by tokens: what
+//! The detection derives the loop nest from `for`, `while` and `do`. Backward jumps, computed jumps, cases inside
+//! loops, a `switch` in a loop that steps through states, and recursive functions also make loops, but the detection
+//! cannot derive the order and blocks of such loops from the text. This module finds them by tokens, because text that
 //! the grammar cannot parse must not hide one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,15 +10,15 @@ use std::ops::Range;
 
 use crate::scan::token::{Kind, Token};
 
-/// A loop that is not followed.
+/// A loop that the walk does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hidden {
-    /// Offset of the byte where it was seen.
+    /// Offset of the byte at which the loop was found.
     pub at: usize,
     pub what: String,
 }
 
-/// Algorithms of C++ that loop over what they are given and do something with each element.
+/// C++ algorithms that loop over their range and process each element.
 const LOOPING: &[&str] = &[
     "for_each",
     "for_each_n",
@@ -38,7 +37,7 @@ const LOOPING: &[&str] = &[
     "transform_exclusive_scan",
 ];
 
-/// The first loop that is not followed.
+/// The first loop that the walk does not follow.
 pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
     let functions = functions(all);
     let found = [
@@ -51,14 +50,14 @@ pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
     found.into_iter().flatten().min_by_key(|hidden| hidden.at)
 }
 
-/// A function's definition.
+/// The definition of a function.
 struct Function<'t> {
     name: &'t str,
     /// The tokens between its braces.
     body: Range<usize>,
 }
 
-/// All definitions of functions, those within others included.
+/// All function definitions, including those within other functions.
 fn functions<'t>(all: &[Token<'t>]) -> Vec<Function<'t>> {
     let closing = partners(all, "{", "}");
     let mut found = Vec::new();
@@ -76,7 +75,7 @@ fn functions<'t>(all: &[Token<'t>]) -> Vec<Function<'t>> {
     found
 }
 
-/// Where the signs that open are closed.
+/// Maps the index of each opening sign to that of its closing sign.
 fn partners(all: &[Token<'_>], open: &str, close: &str) -> BTreeMap<usize, usize> {
     let mut stack = Vec::new();
     let mut found = BTreeMap::new();
@@ -92,17 +91,17 @@ fn partners(all: &[Token<'_>], open: &str, close: &str) -> BTreeMap<usize, usize
     found
 }
 
-/// The name of the function whose body the brace at `open` begins.
+/// The index of the name of the function whose body begins with the brace at `open`.
 fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
     let mut at = open;
-    // Parameters of a definition in the old style are declared between the parentheses and the brace.
+    // An old-style (K&R) definition declares its parameters between the parentheses and the brace.
     while at > 0 && all[at - 1].text == ";" {
         let rest = &all[..at - 1];
         let begin = rest
             .iter()
             .rposition(|t| matches!(t.text, ";" | "{" | "}" | ")"))?;
         at = match rest[begin].text {
-            // Between the parameters and the first `;` stands a type.
+            // A type stands between the parameters and the first `;`.
             ")" if rest.get(begin + 1).is_some_and(|t| t.kind == Kind::Word) => begin + 1,
             ";" => begin + 1,
             _ => return None,
@@ -132,7 +131,7 @@ fn head(all: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-/// The parenthesis that the one at `close` closes.
+/// The opening parenthesis that the one at `close` closes.
 fn opening(all: &[Token<'_>], close: usize) -> Option<usize> {
     let mut depth = 0i32;
     for at in (0..=close).rev() {
@@ -152,7 +151,7 @@ fn text<'t>(all: &[Token<'t>], at: usize) -> &'t str {
     all.get(at).map_or("", |t| t.text)
 }
 
-/// Jumps to where the program has been, and those of which nobody knows where they go. A jump ahead makes no loop.
+/// The first backward jump, or jump with an unknown target. A forward jump makes no loop.
 fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     all.iter().enumerate().find_map(|(at, token)| {
         if token.text != "goto" {
@@ -181,7 +180,8 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     })
 }
 
-/// Is `label` defined at this place? A `:` of C++'s scopes, of a field's width or of `?` follows other tokens.
+/// True if `label` is defined at this place. The `:` of a C++ scope, of a bit-field's width or of `?` follows other
+/// tokens.
 fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
     let before = at.checked_sub(1).map_or(";", |b| text(all, b));
     text(all, at) == label
@@ -190,7 +190,7 @@ fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
         && matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
 }
 
-/// What a brace belongs to.
+/// The kind of statement that a brace belongs to.
 #[derive(PartialEq, Clone, Copy)]
 enum Block {
     Loop,
@@ -210,7 +210,7 @@ fn block(all: &[Token<'_>], open: usize) -> Block {
     }
 }
 
-/// Cases that a `switch` jumps to inside of a loop.
+/// The first `case` that a `switch` reaches inside a loop.
 fn cases(all: &[Token<'_>]) -> Option<Hidden> {
     let mut open: Vec<Block> = Vec::new();
     for (at, token) in all.iter().enumerate() {
@@ -224,11 +224,11 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
                     continue;
                 }
                 let before = at.checked_sub(1).map_or("", |b| text(all, b));
-                // A choice by type (`_Generic`).
+                // A selection by type (`_Generic`).
                 if matches!(before, "," | "(") {
                     continue;
                 }
-                // Without braces: behind `do`, or behind the head of a loop or a condition.
+                // A body without braces: after `do`, or after the head of a loop or a condition.
                 let bare = match before {
                     "do" | "else" => true,
                     ")" => {
@@ -252,7 +252,8 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
     None
 }
 
-/// Loops around a `switch` that sets what it is asked about: each state may be a loop of its own.
+/// The first loop around a `switch` whose body sets a variable of the switch's own condition. Each state may be a
+/// separate loop.
 fn states(all: &[Token<'_>]) -> Option<Hidden> {
     let braces = partners(all, "{", "}");
     let parentheses = partners(all, "(", ")");
@@ -311,10 +312,11 @@ fn is_assignment(sign: &str) -> bool {
     )
 }
 
-/// Functions that call themselves, or each other in a ring; through pointers as well, as far as they are named.
+/// The first function that calls itself or is part of a cycle of calls. Calls through pointers count as far as the
+/// functions are named.
 fn recursion(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     let names: BTreeSet<&str> = functions.iter().map(|f| f.name).collect();
-    // Whom a function names, and at which token.
+    // For each function, the functions that its body names, and the token of each name.
     let mut named: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for function in functions {
         for at in function.body.clone() {
@@ -337,7 +339,8 @@ fn recursion(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     })
 }
 
-/// A step back in a walk through who names whom, with the token that makes it. Each name is visited once.
+/// The first edge that closes a cycle in the graph of functions that name each other, with its token. Each name is
+/// visited once.
 fn ring<'t>(
     named: &BTreeMap<&'t str, BTreeMap<&'t str, usize>>,
 ) -> Option<(&'t str, &'t str, usize)> {
@@ -372,7 +375,7 @@ fn ring<'t>(
     None
 }
 
-/// Algorithms of the library of C++ that loop out of sight.
+/// The first call of a C++ library algorithm that contains a loop.
 fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
     all.iter().enumerate().find_map(|(at, token)| {
         let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));

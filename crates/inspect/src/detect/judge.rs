@@ -1,4 +1,4 @@
-//! Which techniques the facts of a walk show.
+//! Derives techniques from the facts of a walk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use super::Detected;
 use super::facts::{Facts, Flow, LoopId, Origin, Place, Statement, TILE, Update};
 use super::poly::{Poly, Symbol};
 
-/// The part a loop plays in a product.
+/// The role of a loop in a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
-    /// Over rows of the output.
+    /// A loop over rows of the output.
     Row,
-    /// Over columns of the output.
+    /// A loop over columns of the output.
     Column,
-    /// Over the terms of one sum.
+    /// A loop over the terms of one sum.
     Reduction,
 }
 
-/// Notes every technique of the loop nest.
+/// Notes all techniques of the loop nest.
 pub(super) fn judge(facts: &Facts, found: &mut Detected) {
     let products = products(facts);
     for update in &products {
@@ -32,7 +32,7 @@ pub(super) fn judge(facts: &Facts, found: &mut Detected) {
     unroll(facts, &products, found);
 }
 
-/// The updates that are the problem's work: products of two different inputs, where there are two.
+/// The updates that do the problem's work: products of two different inputs, if such products exist.
 fn products(facts: &Facts) -> Vec<&Update> {
     let most = facts
         .updates
@@ -48,7 +48,7 @@ fn products(facts: &Facts) -> Vec<&Update> {
         .collect()
 }
 
-/// Where the sums of `update` end up: places in the output, and which accumulators went there.
+/// The stores that move the sums of `update` to the output: their places, with the accumulators in each.
 fn destinations<'f>(facts: &'f Facts, update: &Update) -> Vec<&'f Flow> {
     facts
         .flows
@@ -70,9 +70,9 @@ fn flat(index: &[Poly]) -> Poly {
     index.iter().fold(Poly::default(), |sum, p| sum.add(p))
 }
 
-/// Row or column, by how `symbol` steps through an output.
+/// Row or column, determined by the stride of `symbol` in an output.
 fn place_in_output(facts: &Facts, index: &[Poly], symbol: Symbol) -> Option<Part> {
-    // Subscripts of an array with several extents say it by their order.
+    // For an array with several extents, the order of its subscripts decides.
     if index.len() > 1 {
         let at = index.iter().position(|p| p.contains(symbol))?;
         return Some(if at + 1 == index.len() {
@@ -88,7 +88,7 @@ fn place_in_output(facts: &Facts, index: &[Poly], symbol: Symbol) -> Option<Part
     Some(if scaled { Part::Row } else { Part::Column })
 }
 
-/// The part of each loop around `update`; none for one that cannot be told.
+/// The role of each loop around `update`; none for a loop whose role is unknown.
 fn parts(facts: &Facts, update: &Update) -> BTreeMap<LoopId, Option<Part>> {
     let flows = destinations(facts, update);
     let own: &[Poly] = match &update.target {
@@ -123,7 +123,7 @@ fn parts(facts: &Facts, update: &Update) -> BTreeMap<LoopId, Option<Part>> {
         .collect()
 }
 
-/// What the `dim`-th subscript of a local accumulator is in the output it is stored to.
+/// The role, in the output, of the `dim`-th subscript of a local accumulator.
 fn part_of_dim(facts: &Facts, flow: &Flow, dim: usize) -> Option<Part> {
     if facts.arrays[flow.array].origin != Origin::Output {
         return None;
@@ -139,11 +139,11 @@ fn part_of_dim(facts: &Facts, flow: &Flow, dim: usize) -> Option<Part> {
     })
 }
 
-/// Is `outer` the loop over blocks whose inside `inner` walks through?
+/// True if `outer` loops over blocks and `inner` loops within one block.
 fn is_block_of(facts: &Facts, update: &Update, outer: LoopId, inner: LoopId) -> bool {
     let (block, walk) = (&facts.loops[outer], &facts.loops[inner]);
     if walk.start.contains(block.symbol) {
-        // `for (j = i; …)` with single steps is a triangle, not a block.
+        // `for (j = i; …)` with steps of one is a triangular loop, not a block.
         return block.step.is_none_or(|s| s.unsigned_abs() > 1);
     }
     let places = update.reads.iter().chain(std::iter::once(&update.target));
@@ -165,7 +165,7 @@ fn is_block_of(facts: &Facts, update: &Update, outer: LoopId, inner: LoopId) -> 
     })
 }
 
-/// The block loops of an update, each with the loop inside the block.
+/// The block loops of an update, each paired with the loop inside the block.
 fn blocks(facts: &Facts, update: &Update) -> Vec<(LoopId, LoopId)> {
     let mut found = Vec::new();
     for (at, outer) in update.stack.iter().enumerate() {
@@ -239,7 +239,7 @@ fn reorder(
     );
 }
 
-/// Loops of `update` that run over the terms of a sum, tiles left out.
+/// Loops of `update` over the terms of a sum, except tiles.
 fn reductions(
     facts: &Facts,
     update: &Update,
@@ -266,7 +266,7 @@ fn packing(
             continue;
         }
         for fill in facts.fills.iter().filter(|f| f.array == *id) {
-            // A few operands that are loaded in each round of the sum are registers, not a panel.
+            // A few operands that are loaded in each iteration of the sum are registers, not a packed panel.
             let registers = array.elements().is_some_and(|e| e <= 64)
                 && innermost.is_some_and(|k| fill.stack.contains(&k));
             if !registers {
@@ -285,7 +285,7 @@ fn packing(
 }
 
 fn register_blocking(facts: &Facts, products: &[&Update], found: &mut Detected) {
-    // Accumulators that stay over a sum, and the places in the output that each ends in.
+    // Accumulators that persist over a sum, with the output places at which each ends.
     let mut ends: BTreeMap<Place, BTreeSet<(usize, Vec<Poly>)>> = BTreeMap::new();
     for update in products {
         let parts = parts(facts, update);
@@ -343,7 +343,7 @@ fn register_blocking(facts: &Facts, products: &[&Update], found: &mut Detected) 
             }
         }
     }
-    // Several accumulators of one element are a split sum; of several elements, a tile.
+    // Several accumulators of one element are a split sum; accumulators of several elements are a tile.
     let places: BTreeSet<_> = ends.values().flatten().collect();
     if ends.len() >= 2
         && places.len() >= 2
@@ -373,7 +373,7 @@ fn note_registers(found: &mut Detected, line: u32, name: &str) {
     );
 }
 
-/// Unrolling by hand: copies of a statement in a loop whose step is above one.
+/// Detects manual unrolling: copies of a statement in a loop whose step is above one.
 fn unroll(facts: &Facts, products: &[&Update], found: &mut Detected) {
     let is_product = |s: &Statement| {
         products
@@ -382,7 +382,7 @@ fn unroll(facts: &Facts, products: &[&Update], found: &mut Detected) {
     };
     let mut copies: BTreeMap<(Option<LoopId>, &str), u32> = BTreeMap::new();
     for statement in &facts.statements {
-        // Filling accumulators is part of register blocking.
+        // A statement that only initialises accumulators belongs to register blocking.
         if !is_product(statement)
             && !facts.is_output(&statement.target)
             && facts.accumulates(&statement.target)
@@ -397,7 +397,7 @@ fn unroll(facts: &Facts, products: &[&Update], found: &mut Detected) {
             .copied();
         let Some(innermost) = innermost else { continue };
         let wide = |id: LoopId| facts.loops[id].step.is_some_and(|s| s.unsigned_abs() > 1);
-        // Copies for several rows at once stand in a loop over rows further out.
+        // Copies for several rows (unroll and jam) belong to an outer loop over rows.
         let jammed = facts.is_output(&statement.target)
             && is_product(statement)
             && statement.stack.iter().any(|id| {

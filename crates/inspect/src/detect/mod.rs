@@ -1,10 +1,9 @@
-//! Which techniques a source uses.
+//! Detects the techniques of a source.
 //!
-//! Words and pragmas tell of vectors, threads, prefetching and unrolling; a walk
-//! through the syntax tree tells of the loop nest. The latter is a heuristic
-//! over arbitrary programs: it follows what people and models write, not what
-//! could be written to deceive it, and a wrong answer costs a program its cell
-//! in the archive, never anybody's safety.
+//! Words and pragmas show vectors, threads, prefetching and unrolling. A walk through the syntax tree shows the loop
+//! nest. The walk is a heuristic over arbitrary programs: it covers the code that people and models write, and does not
+//! resist code that is written to deceive it. A wrong result puts a program into the wrong cell of the archive and has
+//! no effect on safety.
 
 mod call;
 mod cxx;
@@ -28,25 +27,25 @@ use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique
 use crate::scan::token::{Kind, Token, tokens};
 use crate::scan::{Pragma, UserText};
 
-/// A technique, where it was seen and what was seen.
+/// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// The technique.
     pub technique: Technique,
-    /// Line of the source; 0 if it was not seen in the source.
+    /// Line of the source; 0 if the source does not show the technique.
     pub line: u32,
-    /// What was seen there, in words.
+    /// A description of the text that shows the technique.
     pub what: String,
 }
 
-/// Everything that was seen, each technique once.
+/// All findings in a source; each technique occurs once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detected {
     /// The techniques, in the order in which they were seen.
     pub seen: Vec<Seen>,
-    /// What was not understood of the program, so that techniques may be missing.
+    /// A warning that the walk did not understand part of the program, so techniques may be missing.
     pub unsure: Option<&'static str>,
-    /// A loop that was not followed, by its line: it may use any technique of loops.
+    /// A loop that the walk did not follow, with its line. The loop may use any technique of loops.
     pub hidden: Option<(u32, String)>,
 }
 
@@ -68,7 +67,7 @@ impl Detected {
     }
 }
 
-/// Looks at a preprocessed source whose pragmas were taken out.
+/// Detects techniques in a preprocessed source without its pragmas, and in the `pragmas`.
 pub fn detect(
     user: &UserText,
     pragmas: &[Pragma],
@@ -122,7 +121,7 @@ pub fn detect(
             "this program says what C cannot say, and loops are looked at as C: techniques of the loop nest may be missing",
         );
     }
-    // What C's grammar makes of another language may nest deeper than the program does.
+    // The C grammar may parse another language into a deeper nesting than the program has.
     if facts.too_deep && !is_cxx {
         return Err(Failure::candidate(
             CandidateFault::ForbiddenConstruct,
@@ -133,8 +132,8 @@ pub fn detect(
     Ok(found)
 }
 
-/// Techniques that directives of a program in Fortran tell of. Its loops are not looked at; what OpenMP and vectors come to
-/// in the end the object shows.
+/// Detects the techniques that directives of a Fortran program show. Its loops are not analysed; the object audit
+/// detects OpenMP and vectors in the compiled code.
 pub fn in_fortran(directives: &[Pragma], jump: Option<(u32, String)>) -> Detected {
     let mut found = Detected {
         hidden: jump,
@@ -180,7 +179,7 @@ fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
         let text = || format!("`#pragma {}`", pragma.words.join(" "));
         let has = |word: &str| pragma.words.iter().any(|w| w == word);
         if pragma.starts_with(&["omp"]) {
-            // What an option's parentheses hold is no directive.
+            // Words inside an option's parentheses are not directives.
             let directive: Vec<&str> = pragma.words[1..]
                 .iter()
                 .map(String::as_str)
@@ -200,7 +199,7 @@ fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
                 .skip(at)
                 .find_map(|w| w.parse::<u64>().ok())
         };
-        // Directives that have the compiler change the loop nest.
+        // Directives that make the compiler change the loop nest.
         let changes = [
             ("tile", Technique::CacheBlocking),
             ("interchange", Technique::LoopReorder),
@@ -229,7 +228,7 @@ fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
     }
 }
 
-/// Sizes in bytes of the vector types a program defines.
+/// The vector types that a program defines, with their sizes in bytes.
 fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
     let mut sizes = BTreeMap::new();
     let mut rest = all;
@@ -270,7 +269,7 @@ fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
     sizes
 }
 
-/// The text with attributes and GNU spellings blanked, which the grammar does not know everywhere.
+/// The text with attributes and GNU keywords blanked, because the grammar does not know all of them.
 fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut blank = |from: usize, to: usize| {
@@ -297,7 +296,7 @@ fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
                         break;
                     }
                 }
-                // A type stands in the place of `typeof`; it is unknown, not absent.
+                // `typeof` stands for a type. It is kept as an unknown type, because the grammar needs one here.
                 if token.text != "__typeof__" {
                     let last = &all[end - 1];
                     blank(token.at, last.at + last.text.len());
@@ -313,7 +312,7 @@ fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
         }
         at += 1;
     }
-    // Whole tokens were blanked, so no character was cut.
+    // Only whole tokens were blanked, so no character was cut.
     String::from_utf8(bytes).unwrap_or_default()
 }
 
@@ -373,7 +372,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a half-trained model writes: programs with pieces missing, doubled and out of place.
+        /// Programs as a half-trained model writes them, with missing, repeated and misplaced pieces.
         #[test]
         fn broken_programs_are_looked_at_without_panic(
             seed: u64,

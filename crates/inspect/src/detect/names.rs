@@ -1,8 +1,8 @@
-//! Techniques that single words tell of: intrinsics, built-ins and types of vectors, by whatever name headers give them.
+//! Techniques that single words show: intrinsics, built-ins and vector types, including the internal names in headers.
 
 use flopsmith_protocol::Technique;
 
-/// Intrinsics whose names begin like those of vectors, and which work on none: memory, fences, single numbers.
+/// Intrinsics with the prefix of vector intrinsics that do not use vectors: memory, fences, single numbers.
 const SCALAR: &[&str] = &[
     "_mm_malloc",
     "_mm_free",
@@ -26,7 +26,7 @@ const SCALAR: &[&str] = &[
     "__builtin_ia32_mfence",
 ];
 
-/// Beginnings of built-ins that work on single numbers: bits, carries, checksums.
+/// Prefixes of built-ins that work on single numbers: bits, carries, checksums.
 const SCALAR_BUILTINS: &[&str] = &[
     "__builtin_ia32_crc32",
     "__builtin_ia32_bzhi",
@@ -42,7 +42,7 @@ const SCALAR_BUILTINS: &[&str] = &[
     "__builtin_ia32_movnti",
 ];
 
-/// Words that make or change vectors themselves.
+/// Words that define or change vector types.
 const VECTORS: &[&str] = &[
     "vector_size",
     "__vector_size__",
@@ -55,7 +55,7 @@ const VECTORS: &[&str] = &[
     "__builtin_assemble_vector",
 ];
 
-/// The technique that a word of the program tells of.
+/// The technique that a word of the program shows.
 pub(super) fn technique_of(word: &str) -> Option<Technique> {
     if is_prefetch(word) {
         Some(Technique::Prefetch)
@@ -68,8 +68,8 @@ pub(super) fn technique_of(word: &str) -> Option<Technique> {
     }
 }
 
-/// `__builtin_prefetch`, and what expands to it or to another instruction that only fetches: `_mm_prefetch`, `_m_prefetchw`,
-/// `_mm512_prefetch_i32gather_pd`, `__builtin_ia32_gatherpfdps`.
+/// True for `__builtin_prefetch` and for names that expand to it or to another instruction that only prefetches:
+/// `_mm_prefetch`, `_m_prefetchw`, `_mm512_prefetch_i32gather_pd`, `__builtin_ia32_gatherpfdps`.
 fn is_prefetch(word: &str) -> bool {
     let begins = |starts: &[&str]| starts.iter().any(|start| word.starts_with(start));
     let names = ["prefetch", "gatherpf", "scatterpf"];
@@ -89,7 +89,7 @@ fn is_of_vectors(word: &str) -> bool {
         || begins(&["_mm", "_m_", "_tile_", "__tile", "__builtin_ia32_"])
 }
 
-/// `__m256d`, `__mmask8`, and the names that headers use inside: `__v4df`, `__v16sf`, `__v32qu`.
+/// True for `__m256d`, `__mmask8`, and the internal names of headers: `__v4df`, `__v16sf`, `__v32qu`.
 fn is_vector_type(word: &str) -> bool {
     if ["__m64", "__m128", "__m256", "__m512", "__mmask"]
         .iter()
@@ -105,7 +105,7 @@ fn is_vector_type(word: &str) -> bool {
     kind.len() < rest.len() && kind.len() == 2 && kind.bytes().all(|c| c.is_ascii_lowercase())
 }
 
-/// Functions of the masks of AVX-512: `_kand_mask8`, `_cvtu32_mask16`, `_load_mask64`.
+/// True for functions on AVX-512 masks: `_kand_mask8`, `_cvtu32_mask16`, `_load_mask64`.
 fn is_mask_function(word: &str) -> bool {
     word.starts_with('_') && !word.starts_with("__") && word.contains("mask") && {
         ["_k", "_cvt", "_load_mask", "_store_mask"]

@@ -1,9 +1,10 @@
-//! The text of a statement less what unrolling changes: constant offsets and numbers in names.
+//! The normal text of a statement: the text without the parts that unrolling changes, which are constant offsets and
+//! numbers in names.
 
 use crate::scan::token::{Kind, Token, tokens};
 
-/// Statements of an unrolled loop have the same normal text. `sizes` are the names of integer parameters:
-/// `+ n` steps to the next row as `+ 1` steps to the next column.
+/// All copies of a statement in an unrolled loop have the same normal text. `sizes` are the names of integer
+/// parameters: `+ n` steps to the next row as `+ 1` steps to the next column.
 pub(super) fn text(source: &str, sizes: &[String]) -> String {
     let all: Vec<Token<'_>> = tokens(source);
     let mut kept: Vec<String> = Vec::with_capacity(all.len());
@@ -13,7 +14,7 @@ pub(super) fn text(source: &str, sizes: &[String]) -> String {
         let next = all.get(at + 1).map(|t| t.text);
         match token.kind {
             Kind::Number => {
-                // `2*n` reads as `n`, `i+2` as `i`, `i*2` as `i`.
+                // `2*n` becomes `n`, `i+2` becomes `i`, `i*2` becomes `i`.
                 if next == Some("*") {
                     at += 2;
                     continue;
@@ -37,7 +38,7 @@ pub(super) fn text(source: &str, sizes: &[String]) -> String {
         }
         at += 1;
     }
-    // An offset of nothing is no offset: `A[0]` and `A[n]` are alike.
+    // An offset of zero is removed: `A[0]` and `A[n]` have the same normal text.
     let mut joined = kept.join(" ");
     for (from, to) in [("[ ]", "[]"), ("[ +", "["), ("[ n ]", "[]")] {
         joined = joined.replace(from, to);

@@ -1,11 +1,11 @@
-//! Integer expressions as polynomials: what subscripts and loop bounds are made of.
+//! Integer expressions in subscripts and loop bounds, as polynomials.
 
 use std::collections::BTreeMap;
 
-/// A name in a polynomial: a loop's variable, a parameter, or something that is not understood further.
+/// A variable of a polynomial: a loop's variable, a parameter, or an unknown value.
 pub(super) type Symbol = u32;
 
-/// Largest number of terms that is followed; a longer expression is not a subscript worth understanding.
+/// Largest number of terms; the walk does not analyse longer expressions.
 const MOST_TERMS: usize = 24;
 
 /// A sum of products of symbols with integer coefficients.
@@ -25,7 +25,7 @@ impl Poly {
         Poly([(vec![symbol], 1)].into())
     }
 
-    /// The value, if no symbol is in it.
+    /// The value, if the polynomial contains no symbol.
     pub fn as_constant(&self) -> Option<i64> {
         match self.0.len() {
             0 => Some(0),
@@ -73,7 +73,7 @@ impl Poly {
         Self::truncated(product)
     }
 
-    /// How many terms the sum has.
+    /// Number of terms in the sum.
     pub fn terms(&self) -> usize {
         self.0.len()
     }
@@ -86,7 +86,7 @@ impl Poly {
         self.0.keys().flatten().copied()
     }
 
-    /// The other factors of the terms in which `symbol` stands.
+    /// For each term that contains `symbol`, the product of the other factors.
     pub fn cofactors(&self, symbol: Symbol) -> impl Iterator<Item = Vec<Symbol>> {
         self.0.keys().filter_map(move |factors| {
             let at = factors.iter().position(|f| *f == symbol)?;
@@ -96,7 +96,7 @@ impl Poly {
         })
     }
 
-    /// The coefficient of the term that is `symbol` times `cofactor`.
+    /// The coefficient of the term `symbol` · `cofactor`.
     pub fn coefficient(&self, symbol: Symbol, cofactor: &[Symbol]) -> i64 {
         let mut factors = cofactor.to_vec();
         factors.push(symbol);
@@ -104,7 +104,7 @@ impl Poly {
         self.0.get(&factors).copied().unwrap_or(0)
     }
 
-    /// A map of coefficients cannot overflow memory when hostile products are cut.
+    /// Drops terms beyond the limit, so that products in a hostile source cannot exhaust memory.
     fn truncated(mut sum: BTreeMap<Vec<Symbol>, i64>) -> Poly {
         while sum.len() > MOST_TERMS {
             sum.pop_last();

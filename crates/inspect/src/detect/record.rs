@@ -1,4 +1,4 @@
-//! What a write of a value means.
+//! Records the meaning of a write of a value.
 
 use tree_sitter::Node;
 
@@ -6,14 +6,14 @@ use super::eval::Seen;
 use super::facts::{Fill, Flow, Origin, Place, Statement, Update};
 use super::walk::Walker;
 
-/// Elements that are remembered of what went into a variable.
+/// Largest number of elements that are recorded for the value of a variable.
 const MOST_ELEMENTS: usize = 32;
 
-/// Facts of one kind that are kept: judging compares them with each other.
+/// Largest number of recorded facts of one kind, because the judgement compares the facts pairwise.
 const MOST_FACTS: usize = 1000;
 
 impl<'t> Walker<'t> {
-    /// Writes a value and notes what that means.
+    /// Writes a value to a place and records the facts that follow from the write.
     pub fn write(&mut self, target: Place, adds: bool, value: &Seen, node: Node<'t>) {
         let full = [
             self.facts.updates.len(),
@@ -56,7 +56,7 @@ impl<'t> Walker<'t> {
                 let local = array.origin == Origin::Local;
                 if local {
                     array.sources.extend(&value.sources);
-                    // On their way to the output, sums may rest in an array.
+                    // An array may hold sums before they are stored to the output.
                     array.accumulates |= updates || !accs.is_empty();
                     if !updates && accs.is_empty() && !value.sources.is_empty() {
                         self.facts.fills.push(Fill {
@@ -101,7 +101,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// The summands on the right of an assignment, as normal texts.
+    /// The summands on the right side of an assignment, as normal texts.
     fn terms(&self, node: Node<'t>) -> Vec<String> {
         let mut found = Vec::new();
         let mut open: Vec<Node<'t>> = node.child_by_field_name("right").into_iter().collect();

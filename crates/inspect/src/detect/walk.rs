@@ -1,8 +1,8 @@
-//! Walks through the entry function as it would run, calls included, with every loop taken once.
+//! Walks through the entry function in the order of execution, including calls, with one iteration of each loop.
 //!
-//! Integers are followed as polynomials of loop variables and parameters, pointers as an array and an
-//! offset, numbers only as "which inputs went in" and "which accumulators went in". It is a heuristic:
-//! what is not understood is left out.
+//! The walk tracks integers as polynomials of loop variables and parameters, pointers as an array and an offset, and
+//! numbers only as the sets of inputs and accumulators that entered them. It is a heuristic: it skips code that it does
+//! not understand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use super::declare::Declared;
 use super::facts::{Array, Facts, Loop, LoopId, Meaning, Origin, Scalar};
 use super::poly::Poly;
 
-/// Deeper syntax is refused: no person writes it, and every level costs stack.
+/// Deeper syntax is refused: programmers do not write it, and every level uses stack.
 const DEEPEST: u32 = 200;
 
-/// Nodes that are visited at most; calls are followed, so a small source can be a large walk.
+/// Largest number of visited nodes. The walk follows calls, so a small source can cause a long walk.
 const BUDGET: u32 = 400_000;
 
-/// Loops that are followed into each other.
+/// Largest depth of nested loops that the walk follows.
 const MOST_LOOPS: usize = 24;
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Int(Poly),
@@ -31,13 +31,13 @@ pub(super) enum Value {
     Unknown,
 }
 
-/// A place in an array, or a part of its subscripts.
+/// A place in an array, or the leading part of its subscripts.
 #[derive(Debug, Clone)]
 pub(super) struct Pointer {
     pub array: usize,
-    /// One polynomial for each subscript so far.
+    /// One polynomial for each subscript that has been applied.
     pub index: Vec<Poly>,
-    /// Elements that further subscripts step over, outermost first; none for a plain pointer.
+    /// Numbers of elements that the further subscripts step over, outermost first; empty for a plain pointer.
     pub strides: Vec<Poly>,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct Walker<'t> {
     pub source: &'t str,
     pub lines: &'t dyn Fn(usize) -> u32,
     pub functions: BTreeMap<&'t str, Node<'t>>,
-    /// Functions within functions, which see the variables around them.
+    /// Nested functions, which see the variables of the enclosing function.
     pub nested: BTreeSet<&'t str>,
-    /// Functions that are named without being called there: calls through pointers may lead to them.
+    /// Functions whose names occur without a call. A call through a pointer may reach them.
     pub taken: BTreeSet<&'t str>,
     pub scopes: Vec<BTreeMap<String, Value>>,
     pub facts: Facts,
     pub stack: Vec<LoopId>,
-    /// Loop variables that stand for their symbol until the loop ends, whatever clamps them.
+    /// Loop variables. Each stands for its symbol until its loop ends, even if a statement clamps it.
     pub active: Vec<String>,
     pub conditional: u32,
     pub calls: Vec<&'t str>,
@@ -65,7 +65,7 @@ pub(super) struct Walker<'t> {
     budget: u32,
 }
 
-/// Walks the whole program from its entry function.
+/// Walks through the whole program from its entry function.
 pub(super) fn facts<'t>(
     root: Node<'t>,
     source: &'t str,
@@ -107,7 +107,7 @@ impl<'t> Walker<'t> {
         (self.lines)(node.start_position().row)
     }
 
-    /// One level deeper, if the depth and the budget allow.
+    /// Enters a node if the depth and the budget allow.
     pub fn enter(&mut self) -> bool {
         if self.depth >= DEEPEST {
             self.facts.too_deep = true;
@@ -121,7 +121,7 @@ impl<'t> Walker<'t> {
         true
     }
 
-    /// Counts work beyond a node's own, so that no source makes the walk long.
+    /// Charges work beyond that of a single node to the budget, so that no source makes the walk long.
     pub fn charge(&mut self, work: usize) {
         self.budget = self
             .budget
@@ -144,7 +144,7 @@ impl<'t> Walker<'t> {
                         self.functions.insert(name.name, node);
                     }
                 }
-                // Recovered parts of a text that the grammar does not know in full.
+                // Parts of a text that the grammar recovered after an error.
                 "ERROR" | "linkage_specification" | "declaration_list" => {
                     if self.enter() {
                         self.top_level(node);
@@ -198,7 +198,7 @@ impl<'t> Walker<'t> {
             };
             self.bind(name, value);
         }
-        // `const double A[n][n]`: later subscripts step over rows.
+        // `const double A[n][n]`: the subscripts before the last step over rows.
         for parameter in declared.parameters.iter().flatten() {
             self.parameter_strides(parameter);
         }
@@ -208,7 +208,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// A pointer parameter that is declared with extents.
+    /// Sets the strides of a pointer parameter that is declared with extents.
     pub fn parameter_strides(&mut self, parameter: &Declared<'t>) {
         if parameter.dims.len() < 2 && !parameter.points_to_array {
             return;
@@ -232,7 +232,7 @@ impl<'t> Walker<'t> {
         self.facts.arrays.len() - 1
     }
 
-    /// Memory of the program's own behind a pointer.
+    /// Makes an array for memory of the program, and a pointer to it.
     pub fn new_memory(&mut self, name: &str) -> Value {
         let array = self.new_array(name, Origin::Local, vec![None]);
         Value::Pointer(Pointer {
@@ -272,7 +272,7 @@ impl<'t> Walker<'t> {
             .find_map(|scope| scope.get_mut(name))
     }
 
-    /// Takes a statement or a declaration.
+    /// Walks through a statement or a declaration.
     pub fn statement(&mut self, node: Node<'t>) {
         if !self.enter() {
             return;
@@ -350,7 +350,7 @@ impl<'t> Walker<'t> {
         }
         let (condition, body) = (field("condition"), field("body"));
         let mut steps = Vec::new();
-        // A step may stand in the condition: `while (++i < n)`.
+        // A step may stand in the condition, as in `while (++i < n)`.
         for part in [field("update"), condition].into_iter().flatten() {
             self.steps(part, false, &mut steps);
         }
@@ -363,7 +363,7 @@ impl<'t> Walker<'t> {
             self.note_wraps(body, &all);
         }
         let named = |name: &str| condition.is_some_and(|c| self.mentions(c, name));
-        // A `while` steps its variable in its body.
+        // The body of a `while` loop steps the loop's variable.
         let variable = steps
             .iter()
             .find(|s| named(s.name))
@@ -402,7 +402,7 @@ impl<'t> Walker<'t> {
         let id = self.facts.loops.len();
         self.facts.loops.push(round);
 
-        // What else moves with the loop moves as its variable does.
+        // Other variables that the loop steps become linear functions of the loop's symbol.
         let name = variable.as_ref().map(|v| v.name);
         let mut saved = Vec::new();
         for step in steps.iter().chain(&inside) {
@@ -439,7 +439,7 @@ impl<'t> Walker<'t> {
         if let Some(body) = body {
             self.statement(body);
         }
-        // Work may stand there as well.
+        // The update expression may compute as well.
         if let Some(update) = field("update") {
             self.eval(update);
         }
@@ -452,7 +452,7 @@ impl<'t> Walker<'t> {
             }
         }
         self.scopes.pop();
-        // A variable that was declared outside goes on from where the loop stopped.
+        // After the loop, a variable that was declared outside has the value of the loop's limit.
         if let Some(name) = name
             && matches!(self.lookup(name), Some(Value::Int(_)))
         {
@@ -465,7 +465,7 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// The functions among the words of `source` that no parenthesis follows. Only that and their own definition's head is no call.
+/// The functions that `source` names without a parenthesis after the name. Such an occurrence is not a call.
 fn taken(source: &str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let all = crate::scan::token::tokens(source);
     let calls = |at: usize| all.get(at + 1).is_some_and(|next| next.text == "(");
@@ -475,7 +475,7 @@ fn taken(source: &str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&str> {
 }
 
 impl Pointer {
-    /// This pointer moved by `distance` elements.
+    /// The pointer moved by `distance` elements.
     pub fn plus(&self, distance: &Poly) -> Pointer {
         let mut moved = self.clone();
         let distance = match self.strides.first() {

@@ -1,22 +1,22 @@
-//! Loops that are several in one: a counter that goes back to its start where another one moves on, as in an odometer.
+//! Loops that combine several loops: one counter is reset while another one advances, as in an odometer.
 
 use tree_sitter::Node;
 
 use super::declare::Step;
 use super::walk::{Value, Walker};
 
-/// What a branch does to the variables of the loop around it.
+/// The changes of a branch to the variables of the surrounding loop.
 #[derive(Default)]
 struct Branch<'t> {
-    /// Variables that get a value which does not rest on their own.
+    /// Variables that get a value which does not depend on their own previous value.
     set: Vec<&'t str>,
-    /// Variables that move from where they are.
+    /// Variables that change relative to their previous value.
     moved: Vec<&'t str>,
 }
 
 impl<'t> Walker<'t> {
-    /// Notes it if the body of a loop that takes these `steps` holds a branch which sets one of the stepped variables back and
-    /// changes another variable of outside.
+    /// Records a wrap if the loop's body contains a branch that resets one of the variables that `steps` advance and
+    /// changes another variable from outside the loop.
     pub fn note_wraps(&mut self, body: Node<'t>, steps: &[Step<'t>]) {
         if self.facts.wraps.is_some() {
             return;
@@ -33,7 +33,7 @@ impl<'t> Walker<'t> {
                 )
             };
             let stepped = |name: &str| {
-                // Steps in this very branch are no steps of each round.
+                // Steps within this branch do not happen in every iteration.
                 let all = steps.iter().filter(|s| !s.nested && s.name == name).count();
                 let here = found.moved.iter().filter(|moved| **moved == name).count();
                 all > here
@@ -50,7 +50,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// What runs under a condition in `node`, loops within left out.
+    /// The parts of `node` that run only under a condition, except those in inner loops.
     fn branches(&mut self, node: Node<'t>, found: &mut Vec<Node<'t>>) {
         if is_loop(node) || !self.enter() {
             return;

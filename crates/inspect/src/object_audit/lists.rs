@@ -1,4 +1,4 @@
-//! Exact lists of what a kernel may call, contain and link to.
+//! Exact lists of the functions, sections and libraries that a kernel may use.
 
 /// Functions of the C and mathematics libraries that a kernel may call.
 pub(super) const PERMITTED: &[&str] = &[
@@ -15,7 +15,7 @@ pub(super) const PERMITTED: &[&str] = &[
     "memalign",
     "abort",
     "__stack_chk_fail",
-    // What compilers write for thread-local data.
+    // Compilers call this function to access thread-local data.
     "__tls_get_addr",
     "__memcpy_chk",
     "__memset_chk",
@@ -122,7 +122,8 @@ pub(super) const PERMITTED: &[&str] = &[
     "lrintf",
 ];
 
-/// Functions of the mathematics library that have a vector form, each with its arguments as they stand in that form's name.
+/// Functions of the mathematics library that have a vector version, each with the argument codes in that version's
+/// name.
 const WITH_VECTOR_FORM: &[(&str, &str)] = &[
     ("acos", "v"),
     ("acosh", "v"),
@@ -152,17 +153,18 @@ const WITH_VECTOR_FORM: &[(&str, &str)] = &[
     ("tanh", "v"),
 ];
 
-/// The kinds of vector registers in such names, each with the number of doubles in one: SSE, AVX, AVX2, AVX-512 and NEON.
+/// The codes of vector registers in such names, each with the number of doubles in one register: SSE, AVX, AVX2,
+/// AVX-512 and NEON.
 const VECTORS: [(char, u32); 5] = [('b', 2), ('c', 4), ('d', 4), ('e', 8), ('n', 2)];
 
-/// Is it the exact name of a vector form in the C library's `libmvec`? `_ZGVdN4vv_pow` takes two vectors of four doubles
-/// without a mask (x86-64 "Vector Function ABI").
+/// True if the name is exactly that of a vector version in the C library's `libmvec`. `_ZGVdN4vv_pow` takes two vectors
+/// of four doubles without a mask (x86-64 "Vector Function ABI").
 pub(super) fn is_vector_form(name: &str) -> bool {
     let Some((form, function)) = name.strip_prefix("_ZGV").and_then(|n| n.split_once('_')) else {
         return false;
     };
     let known = |function: &str| WITH_VECTOR_FORM.iter().find(|(name, _)| *name == function);
-    // Names of functions of floats end in `f`, as `erf` does.
+    // Names of float functions end in `f`, and so does `erf`.
     let found = known(function).map(|known| (known, 1u32)).or_else(|| {
         let single = known(function.strip_suffix('f')?)?;
         Some((single, 2u32))
@@ -174,8 +176,8 @@ pub(super) fn is_vector_form(name: &str) -> bool {
     })
 }
 
-/// What compilers emit for OpenMP's directives, and the questions a program may ask. Starting a team
-/// without joining it (`GOMP_parallel_start`) is not among them.
+/// Functions that compilers call for OpenMP directives, and OpenMP queries that a program may make. The list does not
+/// contain functions that start a team without joining it (`GOMP_parallel_start`).
 pub(super) const OPENMP: &[&str] = &[
     "GOMP_parallel",
     "GOMP_parallel_reductions",
@@ -265,7 +267,7 @@ pub(super) const OPENMP: &[&str] = &[
     "GOMP_taskloop_ull",
     "GOMP_taskgroup_start",
     "GOMP_taskgroup_end",
-    // The same of clang.
+    // The corresponding functions of clang.
     "__kmpc_global_thread_num",
     "__kmpc_fork_call",
     "__kmpc_push_num_threads",
@@ -343,7 +345,7 @@ pub(super) const OPENMP: &[&str] = &[
     "omp_destroy_nest_lock",
 ];
 
-/// Sections that plain programs have.
+/// Sections of ordinary programs.
 pub(super) const SECTIONS: &[&str] = &[
     "",
     ".text",

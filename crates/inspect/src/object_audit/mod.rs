@@ -1,9 +1,8 @@
-//! What a candidate's shared object may contain.
+//! The audit of a candidate's shared object.
 //!
-//! The source scan refuses what it can see; this refuses what arrived all the
-//! same. The object is linked without start files, so a plain kernel has no
-//! code that runs at load time, and everything here is an exact list: symbols,
-//! sections, libraries and, instruction by instruction, machine code.
+//! The source scan refuses constructs that the source shows; this audit refuses what reached the object nevertheless.
+//! The object is linked without start files, so a plain kernel has no code that runs at load time. The audit uses exact
+//! lists of symbols, sections and libraries, and examines every machine instruction.
 
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "other.rs"]
@@ -23,26 +22,26 @@ use object::{
 
 use lists::{LIBRARIES, OPENMP, PERMITTED, SECTIONS, is_vector_form};
 
-/// What the audit found out about a permitted object.
+/// The findings of the audit about a permitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
-    /// The object calls the OpenMP library.
+    /// True if the object calls the OpenMP library.
     pub openmp: bool,
-    /// What its machine code holds.
+    /// Properties of the object's machine code.
     pub code: Code,
 }
 
-/// What the instructions of an object say; nothing where this machine's code cannot be read.
+/// Properties of an object's instructions; all zero where no decoder for this machine exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Code {
-    /// Width of the widest vector register that is used, in bits.
+    /// Width of the widest vector register in use, in bits.
     pub vector_bits: u32,
-    /// There are instructions that only fetch.
+    /// True if the object has instructions that only prefetch.
     pub prefetches: bool,
 }
 
-/// Judges `object`, built from a source in `language`, in which `entry` shall be the one function to call, and of the libraries'
-/// functions that others may call none of the `forbidden` ones may be.
+/// Audits `object`, which was built from a source in `language`. It may export only the function `entry`, and may call
+/// only permitted library functions, none of them in `forbidden`.
 pub fn audit(
     object: &[u8],
     entry: &str,
@@ -61,7 +60,7 @@ pub fn audit(
     })
 }
 
-/// Most bytes of thread-local data.
+/// Largest size of thread-local data, in bytes.
 const LARGEST_OF_A_THREAD: u64 = 16 << 20;
 
 type File<'a> = ElfFile64<'a, Endianness>;
@@ -70,7 +69,7 @@ fn refuse<T>(fault: CandidateFault, what: impl Into<String>) -> Result<T, Failur
     Err(Failure::candidate(fault, what))
 }
 
-/// The linker made it, so only a source can have made the linker make it.
+/// The linker made the object, so an unreadable object is the source's fault.
 fn unreadable(error: &object::Error) -> Failure {
     Failure::candidate(
         CandidateFault::ForbiddenConstruct,
@@ -124,12 +123,12 @@ fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failu
     refuse(CandidateFault::MissingEntry, what)
 }
 
-/// Is a symbol's name what compilers of this language make of the entry's?
+/// True if `name` is the mangled form of the entry's name in this language.
 fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
     let lower = entry.to_ascii_lowercase();
     match language {
         Language::C => false,
-        // A length stands before each part of a name; no digit before that makes it another.
+        // In C++ a length precedes each part of a name. A digit before that length makes it another number.
         Language::Cxx => name.strip_prefix("_Z").is_some_and(|rest| {
             rest.match_indices(&format!("{}{entry}", entry.len()))
                 .any(|(at, _)| !rest[..at].ends_with(|c: char| c.is_ascii_digit()))
@@ -140,7 +139,7 @@ fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
     }
 }
 
-/// How a function gets the entry's name.
+/// Advice how to give a function the entry's name.
 fn remedy(entry: &str, language: Language) -> String {
     if language.is_fortran() {
         format!("write `bind(C, name=\"{entry}\")` behind its arguments")
@@ -149,7 +148,7 @@ fn remedy(entry: &str, language: Language) -> String {
     }
 }
 
-/// Checks what the object wants from others, and tells if OpenMP is among it.
+/// Checks the symbols that the object imports. Returns true if it imports OpenMP functions.
 fn imports(file: &File<'_>, forbidden: &[String]) -> Result<bool, Failure> {
     let mut openmp = false;
     for symbol in file.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
@@ -173,7 +172,8 @@ fn imports(file: &File<'_>, forbidden: &[String]) -> Result<bool, Failure> {
     Ok(openmp)
 }
 
-/// What stands behind a name of the run-time libraries, which programs in C++ and Fortran cannot have.
+/// The reason why a name of a run-time library is refused; programs in C++ and Fortran are linked without these
+/// libraries.
 fn library(name: &str) -> Option<&'static str> {
     const KERNELS: [&str; 3] = ["matmul", "pack", "reshape"];
     if let Some(rest) = name.strip_prefix("_gfortran_") {
@@ -205,7 +205,7 @@ fn library(name: &str) -> Option<&'static str> {
 fn sections(file: &File<'_>) -> Result<(), Failure> {
     for section in file.sections() {
         let name = section.name().map_err(|e| unreadable(&e))?;
-        // gcc makes one constant section per size and alignment.
+        // gcc makes a separate constant section for each size and alignment.
         let plain = SECTIONS.contains(&name)
             || [".rodata.", ".note.", ".debug_"]
                 .iter()
@@ -296,7 +296,7 @@ fn libraries(file: &File<'_>) -> Result<(), Failure> {
                     );
                 }
             }
-            // Its data would lie within those of the loader and the threads themselves.
+            // Static thread-local data would lie in the same block as those of the loader and the thread library.
             elf::DT_FLAGS
                 if entry
                     .val32(endian)

@@ -1,4 +1,4 @@
-//! No decoder for this machine: the jail's filter and the supervisor's checks remain.
+//! The audit has no decoder for this machine. The jail's filter and the supervisor's checks still apply.
 
 use super::{Code, Failure, File};
 

@@ -1,4 +1,4 @@
-//! Looks at every instruction.
+//! Examines every instruction.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic as M, OpKind, Register};
 
@@ -6,7 +6,7 @@ use super::{
     CandidateFault, Code, Failure, File, Object, ObjectSection, SectionKind, refuse, unreadable,
 };
 
-/// The widest vector register and whether anything is prefetched, or why the code is refused.
+/// The width of the widest vector register and whether the code prefetches, or the reason why the code is refused.
 pub fn check(file: &File<'_>) -> Result<Code, Failure> {
     let mut widest = 0;
     let mut prefetches = false;
@@ -39,7 +39,8 @@ pub fn check(file: &File<'_>) -> Result<Code, Failure> {
     })
 }
 
-/// Width of a vector register; 0 for others. The decoder numbers each kind in one run.
+/// Width of a vector register in bits; 0 for other registers. The decoder numbers the registers of each kind
+/// consecutively.
 fn vector_bits(register: Register) -> u32 {
     let within =
         |first: Register, last: Register| (first as u32..=last as u32).contains(&(register as u32));
@@ -54,7 +55,8 @@ fn vector_bits(register: Register) -> u32 {
     }
 }
 
-/// Compilers write none of these by themselves for any processor that has vectors of 256 bits.
+/// True for prefetch instructions. Compilers do not generate these by themselves for any processor with 256-bit
+/// vectors.
 fn prefetching(mnemonic: M) -> bool {
     matches!(
         mnemonic,

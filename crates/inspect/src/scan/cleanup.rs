@@ -1,11 +1,11 @@
 //! Functions that run when a variable's scope ends (`__attribute__((cleanup(f)))`).
 //!
-//! Nobody calls them, so what they do shows in no call. One that only releases
-//! what the variable holds may stay.
+//! The program does not call these functions explicitly, so a check of calls does not find their work. A function that
+//! only releases the variable's resource is permitted.
 
 use super::token::{Kind, Token};
 
-/// What such a function may call.
+/// Functions that a cleanup function may call.
 const RELEASES: &[&str] = &[
     "free",
     "_mm_free",
@@ -16,7 +16,7 @@ const RELEASES: &[&str] = &[
     "omp_destroy_nest_lock",
 ];
 
-/// Checks the function that a variable is cleaned up by; gives why it is refused.
+/// Checks the cleanup function of a variable. The error is the reason for the refusal.
 pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
     let why = |what: &str| {
         Err(format!(
@@ -35,7 +35,7 @@ pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
                 "for" | "while" | "do" | "goto" => return why("holds a loop"),
                 "(" if matches!(before, ")" | "]") => return why("calls through a pointer"),
                 "if" | "sizeof" | "return" => {}
-                // A function of one of these names that is defined here may do anything.
+                // If the source defines a function with one of these names, that function may do anything.
                 name if token.kind == Kind::Word
                     && next == "("
                     && (!RELEASES.contains(&name) || self::bodies(all, name).next().is_some()) =>
@@ -49,7 +49,7 @@ pub(super) fn check(all: &[Token<'_>], function: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The tokens between the braces of each definition of a name.
+/// The tokens between the braces of each definition of `name`.
 fn bodies<'a, 't>(all: &'a [Token<'t>], name: &'a str) -> impl Iterator<Item = &'a [Token<'t>]> {
     let heads = all.windows(2).enumerate();
     let heads = heads.filter(move |(_, w)| w[0].text == name && w[1].text == "(");
@@ -61,7 +61,7 @@ fn bodies<'a, 't>(all: &'a [Token<'t>], name: &'a str) -> impl Iterator<Item = &
     })
 }
 
-/// Where what opens at a token is closed; none if nothing opens there.
+/// The index of the sign that closes the one at `from`; none if no opening sign stands there.
 fn closing(all: &[Token<'_>], from: usize, open: &str, close: &str) -> Option<usize> {
     if all.get(from)?.text != open {
         return None;

@@ -1,4 +1,4 @@
-//! The look at the preprocessed text, token by token.
+//! The check of the preprocessed text, token by token.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,9 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use super::token::{Kind, Token, tokens};
 use super::{UserText, cleanup, cxx, refused};
 
-/// Attributes that change only layout, inlining or what the optimiser may assume of the candidate's own code. None of those that
-/// take a sanitizer's checks out of a function (`no_sanitize` and its kin) may come in: they would leave nothing to find.
+/// Attributes that change only layout, inlining or the optimiser's assumptions about the candidate's own code.
+/// Attributes that disable a sanitizer's checks in a function (`no_sanitize` and similar ones) must not be added: with
+/// them, the sanitizers would find nothing.
 pub(super) const ATTRIBUTES: &[&str] = &[
     "aligned",
     "vector_size",
@@ -44,11 +45,11 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     "transparent_union",
     "noipa",
     "access",
-    // Only the entry is exported, whatever this says.
+    // The linker exports only the entry, whatever visibility the attribute requests.
     "visibility",
 ];
 
-/// Words that stand for machine code, for the machine's state, or for the inside of the process.
+/// Words for machine code, for the machine's state, or for the process's internals.
 const CONSTRUCTS: &[(&str, &str)] = &[
     ("asm", "inline assembly"),
     ("__asm", "inline assembly"),
@@ -107,7 +108,7 @@ const CONSTRUCTS: &[(&str, &str)] = &[
     ("__writeeflags", "changing the processor's flags"),
 ];
 
-/// Beginnings of compiler built-ins with the same effects.
+/// Prefixes of compiler built-ins with the same effects.
 const CONSTRUCT_PREFIXES: &[(&str, &str)] = &[
     ("__builtin_ia32_rdtsc", "reading a clock"),
     ("__builtin_ia32_rdpmc", "reading a clock"),
@@ -146,7 +147,8 @@ const CONSTRUCT_PREFIXES: &[(&str, &str)] = &[
     ("_writegsbase", "changing the thread's own data"),
 ];
 
-/// Functions that no kernel needs; the object audit knows all that are permitted, this only names a line early.
+/// Functions that no kernel needs. The object audit has the complete list of permitted functions; this list only yields
+/// an early refusal with a line number.
 const SYMBOLS: &[&str] = &[
     "dlopen",
     "dlsym",
@@ -210,7 +212,7 @@ const SYMBOL_PREFIXES: &[&str] = &[
     "acc_",
 ];
 
-/// Refuses what is not permitted; `entry` is the candidate's own function.
+/// Refuses constructs that are not permitted; `entry` is the candidate's own function.
 pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Failure> {
     let tokens = tokens(&user.text);
     let is_cxx = language == Language::Cxx;
@@ -265,7 +267,7 @@ pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Fai
                     "attributes in `[[ ]]` are not permitted; write __attribute__".into(),
                 );
             }
-            // Digraph spelling of the same, and of directives that came too late to be ones.
+            // Also covers the digraph `%:`, and a directive that only a macro's expansion produced.
             Kind::Sign if token.text == "#" || (token.text == "%" && follows(&tokens, at, ":")) => {
                 return construct("a `#` that begins no directive".into());
             }
@@ -282,8 +284,8 @@ pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Fai
     Ok(())
 }
 
-/// Names of the static functions that the source defines itself: whatever they are called, they are its own, and nobody
-/// else can be made to call them.
+/// Names of the static functions that the source defines. These functions belong to the source, whatever their names,
+/// and no other code can be made to call them.
 fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = Vec::new();
@@ -312,14 +314,14 @@ fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     found
 }
 
-/// Does `sign` follow without a blank?
+/// True if `sign` follows without a blank.
 pub(super) fn follows(tokens: &[Token<'_>], at: usize, sign: &str) -> bool {
     tokens
         .get(at + 1)
         .is_some_and(|next| next.text == sign && next.at == tokens[at].at + tokens[at].text.len())
 }
 
-/// Fortran's names: `dgemm_`, `sgemv_` and so on.
+/// True for BLAS names in Fortran's form: `dgemm_`, `sgemv_` and so on.
 fn is_blas(word: &str) -> bool {
     const NAMES: [&str; 8] = [
         "gemm", "gemv", "axpy", "symm", "syrk", "trsm", "trmm", "ger",
@@ -329,7 +331,7 @@ fn is_blas(word: &str) -> bool {
         .is_some_and(|w| NAMES.contains(&w))
 }
 
-/// Checks one `__attribute__((…))`, whose first word is the one at `start`.
+/// Checks one `__attribute__((…))`, whose first word stands at `start`.
 fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Failure> {
     let tokens = &all[start..];
     let refuse = |at: usize, what: String| {
@@ -368,7 +370,7 @@ fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Fa
                 }
                 expected = false;
             }
-            // A second word would be an attribute that the grammar does not have.
+            // A second word would be an attribute that the grammar of attributes does not allow.
             word if depth == 2 => {
                 return refuse(token.at, format!("`{word}` in an attribute list"));
             }

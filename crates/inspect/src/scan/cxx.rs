@@ -1,8 +1,7 @@
-//! What C++ has beside C, in the look at the preprocessed text.
+//! The check of C++ constructs that C lacks, in the preprocessed text.
 //!
-//! All that is refused in C is refused in C++ too; this adds what only C++ can
-//! say. Run-time support is not linked, so whatever needs it does not build:
-//! what is refused here gets its reason early and with its line.
+//! C++ sources are also subject to all checks for C. Run-time support is not linked, so a program that needs it does
+//! not build. The check here refuses such a program earlier, with a reason and a line number.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ use super::constructs::{ATTRIBUTES, follows};
 use super::token::{Kind, Token};
 use super::{UserText, refused};
 
-/// Standard attributes, which say only what the optimiser may assume and what is worth a warning.
+/// Standard attributes, which affect only the optimiser's assumptions and the compiler's warnings.
 const STANDARD: &[&str] = &[
     "nodiscard",
     "maybe_unused",
@@ -25,7 +24,7 @@ const STANDARD: &[&str] = &[
     "assume",
 ];
 
-/// Words of C++ for what no kernel needs.
+/// C++ words for features that no kernel needs.
 const WORDS: &[(&str, &str)] = &[
     (
         "catch",
@@ -45,7 +44,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Beginnings of the names of the run-time library.
+/// Prefixes of names in the run-time library.
 const LIBRARY: &[&str] = &[
     "__cxa_",
     "__cxxabiv",
@@ -55,7 +54,7 @@ const LIBRARY: &[&str] = &[
     "__gnu_parallel",
 ];
 
-/// Refuses what only C++ can say.
+/// Refuses constructs that only C++ has.
 pub(super) fn check(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
     for (at, token) in tokens.iter().enumerate() {
         let next = |n: usize| tokens.get(at + n).map_or("", |t| t.text);
@@ -75,14 +74,16 @@ pub(super) fn check(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure
                         "the inside of the run-time library ({name}) is not permitted (`{word}`)"
                     ));
                 }
-                // An old way to promise that there is none: `throw()`.
+                // The old exception specification `throw()` promises that the function throws nothing, and is
+                // permitted.
                 if token.text == "throw" && !(next(1) == "(" && next(2) == ")") {
                     return construct(
                         "exceptions are switched off: `throw` is not permitted".into(),
                     );
                 }
                 let begins = at == 0 || matches!(tokens[at - 1].text, ";" | "}" | "{");
-                // What is named begins with a word, `<` or a quote; anything else goes on with an expression.
+                // The name of a module or header begins with a word, `<` or a quote. Any other token continues an
+                // expression.
                 let names = next(1)
                     .starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '<' | '"' | ':'));
                 if matches!(token.text, "import" | "module") && begins && names {
@@ -114,7 +115,7 @@ fn follows_text(tokens: &[Token<'_>], at: usize) -> bool {
     next.is_some_and(|n| n.text.starts_with('"') && follows(tokens, at, n.text))
 }
 
-/// Is what begins with `operator new` a definition? What follows a call goes on with an expression.
+/// True if the text that begins with `operator new` is a definition. After a call, an expression continues.
 fn defines(tokens: &[Token<'_>]) -> bool {
     let Some(open) = tokens.iter().position(|t| t.text == "(") else {
         return false;
@@ -138,7 +139,7 @@ fn defines(tokens: &[Token<'_>]) -> bool {
     false
 }
 
-/// Checks one `[[…]]`; `tokens` begins with its first sign.
+/// Checks one `[[…]]`; `tokens` begins with the first bracket.
 fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
     let refuse = |at: usize, what: String| {
         let line = user.line_at(at);
@@ -180,8 +181,8 @@ fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
     refuse(tokens[0].at, "an attribute without its end".into())
 }
 
-/// Is the `<` at this place followed by `::` and not by the other spelling of `[`? The standard reads `<::` so, unless `:` or
-/// `>` comes behind.
+/// True if the `<` at this place is followed by `::`, and `<:` is not the digraph for `[`. The standard reads `<::` as
+/// `<` and `::`, unless `:` or `>` follows.
 pub(super) fn is_scope(tokens: &[Token<'_>], at: usize) -> bool {
     let sign = |n: usize| {
         let token = tokens.get(at + n)?;
@@ -191,7 +192,8 @@ pub(super) fn is_scope(tokens: &[Token<'_>], at: usize) -> bool {
     sign(2) == Some(":") && !matches!(sign(3), Some(":" | ">" | ">>" | ">=" | ">>="))
 }
 
-/// Is the name at this place one of an object or of a scope of the program's own? What is in the global scope or in `std` is not.
+/// True if the name at this place belongs to an object or to a scope of the program. Names in the global scope or in
+/// `std` do not.
 pub(super) fn is_of_its_own(tokens: &[Token<'_>], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).and_then(|i| tokens.get(i));
     let text = |n: usize| before(n).map_or("", |t| t.text);
@@ -202,7 +204,7 @@ pub(super) fn is_of_its_own(tokens: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// Names of the functions and members that the source defines: whatever they are called, they are its own.
+/// Names of the functions and members that the source defines. They belong to the source, whatever their names.
 pub(super) fn defined_functions<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open: Vec<usize> = Vec::new();

@@ -1,8 +1,7 @@
-//! Refuses what a library does in place of the program, where the problem asks for that very work.
+//! Refuses library functions that do the problem's own work.
 //!
-//! A function of the C library shows in the object. Templates of C++ and what
-//! Fortran's compiler writes in the place of a call do not, so they are found in
-//! the text.
+//! A C library function is visible in the object. C++ templates, and the code that a Fortran compiler generates instead
+//! of a call, are not, so this module finds them in the text.
 
 use flopsmith_problem::{LibraryWork, Problem};
 use flopsmith_protocol::{CandidateFault, Failure};
@@ -10,7 +9,7 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use super::token::{Kind, Token, tokens};
 use super::{UserText, cxx, refused};
 
-/// Why a name is refused.
+/// The failure for a forbidden name.
 fn forbidden(line: u32, name: &str, work: &LibraryWork) -> Failure {
     refused(
         CandidateFault::ForbiddenSymbol,
@@ -22,7 +21,7 @@ fn forbidden(line: u32, name: &str, work: &LibraryWork) -> Failure {
     )
 }
 
-/// Refuses templates of C++ that do what is asked for.
+/// Refuses C++ templates that do the problem's own work.
 pub fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
     let works: Vec<&LibraryWork> = problem.forbidden_works().collect();
     if works.is_empty() {
@@ -33,7 +32,8 @@ pub fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
     let whole_library = all.windows(3).any(|w| {
         w[0].text == "using" && w[1].text == "namespace" && !is_own_scope(&all, w[2].text)
     });
-    // A call without a qualifier finds functions where its arguments' types come from, before those of this name here.
+    // An unqualified call also finds functions in the namespaces of its arguments' types, which may be preferred to the
+    // program's own function of that name.
     let by_arguments = all.iter().any(|token| {
         token.text.contains("iterator")
             || matches!(
@@ -70,12 +70,12 @@ pub fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What stands before a name.
+/// The qualifier before a name.
 enum Qualifier<'t> {
     None,
     /// `x.` or `x->`.
     Member,
-    /// `::` alone.
+    /// `::` without a name.
     Global,
     /// `name::`.
     Name(&'t str),
@@ -94,7 +94,8 @@ fn qualifier<'t>(all: &[Token<'t>], at: usize) -> Qualifier<'t> {
     }
 }
 
-/// Is it a namespace or a class that the program opens itself, and no other name of another one? `namespace std {` opens none of its own.
+/// True if the program itself opens a namespace or class of this name. `namespace std {` does not make `std` the
+/// program's own.
 fn is_own_scope(all: &[Token<'_>], name: &str) -> bool {
     let opens = |w: &[Token<'_>]| {
         matches!(w[0].text, "namespace" | "struct" | "class" | "union")
@@ -104,7 +105,7 @@ fn is_own_scope(all: &[Token<'_>], name: &str) -> bool {
     name != "std" && name != "ranges" && all.windows(3).any(opens)
 }
 
-/// Refuses a procedure of Fortran that does what is asked for; `words` are those of one statement.
+/// Refuses a Fortran procedure that does the problem's own work; `words` are those of one statement.
 pub(super) fn check_fortran<'w>(
     line: u32,
     words: impl Iterator<Item = &'w str>,

@@ -1,5 +1,5 @@
-//! Everything that is looked at in a source in C or C++ before a compiler sees it, in one call and without a process: for
-//! fuzzing.
+//! All checks of a C or C++ source before compilation, in one call and without starting a process. The fuzzer uses this
+//! function.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,14 @@ use super::UserText;
 use super::text::{self, Line};
 use crate::detect;
 
-/// Scans `source` and detects its techniques. Where the real preprocessor would be asked, the text is taken as it stands.
+/// Scans `source` and detects its techniques. Where the compile stage would run the real preprocessor, this function
+/// uses the text unchanged.
 ///
-/// A preprocessor can make nearly any text of a source, so the later looks are taken whatever the earlier ones say.
+/// A preprocessor can produce nearly any text from a source, so all later checks run even if an earlier one refuses the
+/// source.
 ///
 /// # Errors
-/// What the first look refuses it for.
+/// The first failure in the order of the checks.
 pub fn look(source: &str, problem: &Problem, language: Language) -> Result<TechniqueSet, Failure> {
     let source = &*super::plain(source);
     let raw = super::check_raw(source, problem, language);
@@ -42,7 +44,7 @@ pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Techn
     Ok(found?.techniques())
 }
 
-/// The lines without directives other than pragmas.
+/// The lines without directives, except pragmas.
 fn as_it_stands(lines: &[Line]) -> UserText {
     let mut user = UserText::default();
     for line in lines {
@@ -77,7 +79,8 @@ mod tests {
         Problem::load(&problems.join("dgemm")).unwrap()
     });
 
-    /// Every program of the tests, with its language: attacks, honest ones, and those that are refused for one thing each.
+    /// All programs of the tests, each with its language: attacks, honest programs, and programs that are refused for a
+    /// single reason.
     static SOURCES: LazyLock<Vec<(Language, String)>> = LazyLock::new(|| {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut files: Vec<PathBuf> = Vec::new();
@@ -99,7 +102,7 @@ mod tests {
             .collect()
     });
 
-    /// Those in one language.
+    /// The programs in one language.
     fn in_language(language: Language) -> Vec<&'static str> {
         SOURCES
             .iter()
@@ -108,12 +111,12 @@ mod tests {
             .collect()
     }
 
-    /// One of any language: most are in C.
+    /// A program in any language; most are in C.
     fn any_source(index: &Index) -> &'static str {
         &index.get::<(Language, String)>(&SOURCES).1
     }
 
-    /// One of a language, and that language: each as often as the others.
+    /// A program and its language. All languages are equally likely.
     fn source() -> impl Strategy<Value = (Language, &'static str)> {
         (0..Language::ALL.len(), any::<Index>()).prop_map(|(number, index)| {
             let language = Language::ALL[number];
@@ -174,7 +177,7 @@ mod tests {
             let (language, source) = one;
             let words = mutated(&lexemes(source), &lexemes(any_source(&other)), &edits);
             fuzz_in(language, words.concat().as_bytes(), &PROBLEM);
-            // What is read as one form of Fortran may be read as the other, and the same holds for C and C++.
+            // A text in one form of Fortran may also be read as the other form; the same holds for C and C++.
             let sibling = match language {
                 Language::C => Language::Cxx,
                 Language::Cxx => Language::C,

@@ -1,11 +1,10 @@
-//! Reads a candidate's source for what no plain kernel needs, before any compiler sees it.
+//! Checks a candidate's source for constructs that no plain kernel needs, before any compiler reads it.
 //!
-//! Two looks: at the raw lines, for directives that reach other files or bend
-//! line numbers; and at the user's own text after preprocessing, token by token
-//! and not by grammar, since what does not parse may still compile. What is
-//! refused here could not be told from an honest program in the object. What
-//! can (libraries, constructors, machine code) is the object audit's business.
-//! That is for C and C++; Fortran has a look of its own (`fortran`).
+//! C and C++ sources are checked twice. The first check reads the raw lines, for directives that reach other files or
+//! change line numbers. The second check reads the user's own text after preprocessing, by tokens and not by a grammar,
+//! because text that a grammar cannot parse may still compile. The scan refuses constructs that the object would not
+//! show. The object audit refuses those that it shows (libraries, constructors, machine code). Fortran has its own
+//! check (`fortran`).
 
 mod cleanup;
 mod constructs;
@@ -33,7 +32,8 @@ pub use preprocessed::{Preprocessed, split as split_preprocessed};
 pub use raw::{Raw, check as check_raw, check_included};
 pub use simple::preprocess as preprocess_simple;
 
-/// The candidate's own text after preprocessing: no comments, no directives but pragmas, no text of headers.
+/// The candidate's own text after preprocessing: without comments, without directives except pragmas, and without text
+/// from headers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserText {
     /// The text.
@@ -49,7 +49,7 @@ impl UserText {
         self.lines.push(line);
     }
 
-    /// The text without the marks between digits, which would look like the beginnings of literals.
+    /// The text without digit separators, which would look like the beginnings of literals.
     pub fn without_separators(&self) -> UserText {
         let mut plain = UserText::default();
         for (row, line) in self.text.lines().enumerate() {
@@ -59,15 +59,15 @@ impl UserText {
         plain
     }
 
-    /// The text with braces and brackets where it has their other spelling (`<%`, `%>`, `<:` and `:>`), every token at its place:
-    /// what asks for one must not miss it.
+    /// The text with the digraphs `<%`, `%>`, `<:` and `:>` replaced by braces and brackets. Every token keeps its
+    /// place. The later checks search for braces and must not miss a digraph.
     pub fn with_braces(&self, language: Language) -> UserText {
         let mut plain = self.clone();
         let is_cxx = language == Language::Cxx;
         let all = token::tokens(&self.text);
         let mut done = 0;
         for (at, first) in all.iter().enumerate() {
-            // The compiler takes `%>` off a longer sign here, such as the `>=` of `%>=`.
+            // The compiler reads `%>` here even where a longer sign would match, such as the `>=` of `%>=`.
             let begins_with =
                 |sign: &str| plain.text[first.at + first.text.len()..].starts_with(sign);
             let sign = match first.text {
@@ -75,7 +75,7 @@ impl UserText {
                 "<" if begins_with("%") => "{ ",
                 "%" if begins_with(">") => " }",
                 "<" if begins_with(":") && !(is_cxx && cxx::is_scope(&all, at)) => "[ ",
-                // In C++ two of them are one sign.
+                // In C++, `::` is one sign.
                 ":" if is_cxx && begins_with(":") => {
                     done = first.at + 2;
                     continue;
@@ -132,7 +132,7 @@ mod tests {
             ("f() <% g(\"<%\"); %>", "f() {  g(\"<%\");  }"),
             ("<%<%%>%>", "{ {  } }"),
             ("<%>", "{ >"),
-            // The compiler takes the longest sign at each place: `%>` and then what is left.
+            // The compiler reads the longest sign at each place: first `%>`, then the rest.
             ("(int)<%1%>=5", "(int){ 1 }=5"),
             ("X<T<%1%>>", "X<T{ 1 }>"),
             ("T<%%>>>1", "T{  }>>1"),

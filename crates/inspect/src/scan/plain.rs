@@ -1,12 +1,12 @@
-//! A source without what says nothing about the program.
+//! Removes the parts of a source that do not affect the program.
 //!
-//! The rest of the stage, compilers included, works on this text. `#line` gives
-//! lines other numbers and files other names, by which the preprocessor's output
-//! could be mistaken for a header's, so it goes before anybody reads it.
+//! The rest of the stage, including the compilers, works on this text. `#line` changes line numbers and file names, and
+//! could make the preprocessor's output of a candidate look like that of a header. It is therefore removed before any
+//! other check.
 
 use std::borrow::Cow;
 
-/// The source without a byte order mark and with each `#line` made an empty line.
+/// The source without a byte order mark; each `#line` directive becomes an empty line.
 pub fn plain(source: &str) -> Cow<'_, str> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     if !source.contains("line") {
@@ -27,7 +27,7 @@ pub fn plain(source: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// `#line 12` or `#line 12 "name"`, in one line and without anything else.
+/// True for `#line 12` or `#line 12 "name"`, on one line and with nothing else.
 fn is_line_directive(line: &str) -> bool {
     let blank = |c: char| matches!(c, ' ' | '\t');
     let line = line.trim_matches(blank);

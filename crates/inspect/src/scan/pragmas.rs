@@ -8,14 +8,14 @@ use super::{UserText, refused};
 /// A pragma.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pragma {
-    /// Its line in the source.
+    /// The pragma's line in the source.
     pub line: u32,
-    /// Its words and signs, without `#pragma`.
+    /// The pragma's words and signs, without `#pragma`.
     pub words: Vec<String>,
 }
 
 impl Pragma {
-    /// Does it begin with these words?
+    /// True if the pragma begins with these words.
     pub fn starts_with(&self, words: &[&str]) -> bool {
         self.words.len() >= words.len() && self.words.iter().zip(words).all(|(a, b)| a == b)
     }
@@ -23,7 +23,7 @@ impl Pragma {
 
 /// Takes the pragmas out of the text (their lines become blank) and refuses those that are not known to be harmless.
 ///
-/// Which of the harmless ones are *permitted* depends on the techniques of the task and is judged there.
+/// The techniques of the task decide which harmless pragmas are *permitted*; a later stage checks that.
 pub fn split(user: &UserText) -> Result<(UserText, Vec<Pragma>), Failure> {
     let mut rest = UserText {
         text: String::with_capacity(user.text.len()),
@@ -54,7 +54,7 @@ pub fn split(user: &UserText) -> Result<(UserText, Vec<Pragma>), Failure> {
     Ok((rest, pragmas))
 }
 
-/// First words of pragmas that a compiler may understand. Nobody heeds any other, so it says nothing.
+/// First words of pragmas that a compiler may act on. Compilers ignore all others, so those are harmless.
 const UNDERSTOOD: &[&str] = &[
     "STDC",
     "acc",
@@ -101,24 +101,24 @@ const UNDERSTOOD: &[&str] = &[
     "nounroll_and_jam",
 ];
 
-/// May this pragma stand in a program?
+/// True if this pragma may stand in a program.
 fn is_known(pragma: &Pragma) -> bool {
     let word = |at: usize| pragma.words.get(at).map_or("", String::as_str);
     match word(0) {
         "GCC" => match word(1) {
             "unroll" | "ivdep" | "diagnostic" | "novector" | "warning" | "error" => true,
-            // Only the entry is exported. Whoever asks for more hopes for it.
+            // The linker exports only the entry, so a pragma that requests more visibility is refused.
             "visibility" => {
                 word(2) == "pop" || (word(2) == "push" && matches!(word(4), "hidden" | "internal"))
             }
             _ => false,
         },
-        // Offloading belongs to no CPU kernel.
+        // Offloading is not part of a CPU kernel.
         "omp" => !pragma
             .words
             .iter()
             .any(|w| matches!(w.as_str(), "target" | "requires" | "allocate" | "interop")),
-        // What gives all functions an attribute, or a section, says more than a hint.
+        // A pragma that gives all functions an attribute, or a section, is more than a hint.
         "clang" => !matches!(word(1), "attribute" | "section"),
         first => !UNDERSTOOD.contains(&first),
     }

@@ -1,21 +1,23 @@
-//! Takes the candidate's own text out of the preprocessor's output.
+//! Extracts the candidate's own text from the preprocessor's output.
 
 use super::UserText;
 
-/// The preprocessor's output, taken apart by its line markers.
+/// The preprocessor's output, split by its line markers.
 #[derive(Debug, Default)]
 pub struct Preprocessed {
     /// The candidate's own text.
     pub user: UserText,
-    /// What came from headers, without blanks and markers: the preprocessor breaks lines of system headers differently.
+    /// The text of headers, without blanks and markers, because the preprocessor breaks lines of system headers
+    /// differently.
     pub headers: String,
-    /// The headers that the candidate itself includes, in order, as paths.
+    /// The paths of the headers that the candidate itself includes, in order.
     pub included: Vec<String>,
 }
 
-/// Splits `output`; `file` is the candidate's name on the command line, `prelude` the header that we put before it.
+/// Splits `output`. `file` is the candidate's name on the command line, `prelude` the header that the compile stage
+/// includes first.
 ///
-/// Line markers are the compiler's: the raw check refuses those of a candidate, and the preprocessor
+/// All line markers come from the compiler: the raw check refuses markers in a candidate's source, and the preprocessor
 /// writes a blank before a `#` that a macro puts at the start of a line.
 pub fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
     let mut found = Preprocessed::default();
@@ -24,7 +26,7 @@ pub fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
     for line in output.lines() {
         if let Some((next, name, flags)) = marker(line) {
             let enters = flags.split(' ').any(|f| f == "1");
-            // clang enters what it defines itself from the program's file.
+            // clang switches from the program's file to its built-in definitions, whose names begin with `<`.
             if enters && here == file && name != file && !name.starts_with('<') {
                 found.included.push(name.to_owned());
             }
@@ -42,7 +44,7 @@ pub fn split(output: &str, file: &str, prelude: &str) -> Preprocessed {
     found
 }
 
-/// `# 12 "name" 1 3`: the number of the next line, the file, the flags.
+/// Parses `# 12 "name" 1 3`: the number of the next line, the file, the flags.
 fn marker(line: &str) -> Option<(u32, &str, &str)> {
     let rest = line.strip_prefix("# ")?;
     let (number, rest) = rest.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! The look at the raw source.
+//! The check of the raw source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use super::token::tokens;
 
 /// A source whose directives are harmless.
 pub struct Raw {
-    /// Its lines as the preprocessor sees them.
+    /// The source's lines as the preprocessor sees them.
     pub lines: Vec<Line>,
-    /// A macro is defined before a header is included, so it could change what the header says.
+    /// True if a macro is defined before a header is included, so the macro could change the header's text.
     pub defines_before_include: bool,
 }
 
@@ -31,7 +31,8 @@ pub fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
         ));
     }
     let not_text = |detail: String| Err(Failure::candidate(CandidateFault::NotText, detail));
-    // What reads files marks so what is no text in UTF-8: with a NUL behind what could not be read.
+    // The reader of source files marks a file that is not valid UTF-8 by a NUL at its end, in addition to the
+    // replacement characters.
     if source.ends_with('\0') && source.contains(char::REPLACEMENT_CHARACTER) {
         return not_text("the source is no text in UTF-8; save it as UTF-8".into());
     }
@@ -42,7 +43,7 @@ pub fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
             c as u32
         ));
     }
-    // A lone carriage return is a line end for some tools and a blank for others.
+    // Some tools read a lone carriage return as a line end, others as a blank.
     if source.replace("\r\n", "").contains('\r') {
         return not_text("the source holds a carriage return without a line feed".into());
     }
@@ -52,7 +53,7 @@ pub fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
 /// Checks size, characters and directives of a source in C or C++.
 pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw, Failure> {
     check_text(source, problem)?;
-    // Trigraphs become other characters before anything else is read, where a flag turns them on.
+    // If a compiler flag enables trigraphs, they are replaced before any other processing.
     if let Some(at) = ["??=", "??/", "??(", "??'"]
         .iter()
         .find_map(|t| source.find(t))
@@ -66,7 +67,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
     }
 
     let lines = text::lines(source);
-    // Those that are braces end no comment and no line, so in a comment they may stand.
+    // The trigraphs for braces end no comment and no line, so comments may contain them.
     let brace = |l: &&text::Line| l.text.contains("??<") || l.text.contains("??>");
     if let Some(line) = lines.iter().find(brace) {
         return Err(refused(
@@ -82,7 +83,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
             "raw strings are not permitted",
         ));
     }
-    // Where a literal begins must not depend on the standard that is asked for.
+    // The beginning of a literal must not depend on the language standard of the compiler.
     let quote = |line: &&Line| match line.quote {
         None => false,
         Some(Quote::Separator) => language == Language::C,
@@ -116,7 +117,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
             "elif" | "elifdef" | "elifndef" | "else" | "pragma" | "error" | "warning" => {}
             "define" | "undef" => defined |= !is_feature_macro(rest),
             "include" => {
-                // What stands under a condition may never be read; what is read the preprocessor tells.
+                // The preprocessor may skip an `#include` under a condition; its output shows the headers that it read.
                 if depth == 0 || !is_plain_header(rest) {
                     include(line.number, rest, problem, language)?;
                 }
@@ -126,7 +127,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
                 let what = format!("`#{name}` is not permitted");
                 return Err(refused(CandidateFault::ForbiddenInclude, line.number, what));
             }
-            // `#line`, `# 1 "file"` and what else could make the candidate's text pass for a header's.
+            // `#line`, `# 1 "file"` and other directives that could make the candidate's text look like a header's.
             _ => {
                 let what = format!(
                     "the directive `#{}` is not permitted",
@@ -154,7 +155,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
     })
 }
 
-/// `<name>` or `"name"`, with no way to a place outside of the folders for headers.
+/// True for `<name>` or `"name"` without a path that leaves the header folders.
 fn is_plain_header(argument: &str) -> bool {
     let inside = |open, close| {
         let name = argument.strip_prefix(open)?.strip_suffix(close)?;
@@ -164,7 +165,7 @@ fn is_plain_header(argument: &str) -> bool {
     inside('<', '>').or(inside('"', '"')).unwrap_or(false)
 }
 
-/// Refuses the headers that a preprocessed source includes itself and that are not permitted.
+/// Refuses headers that a preprocessed source itself includes and that are not permitted.
 pub fn check_included(
     found: &Preprocessed,
     problem: &Problem,
@@ -189,8 +190,8 @@ fn is_permitted(name: &str, problem: &Problem, language: Language) -> bool {
         || (language == Language::Cxx && CXX_HEADERS.contains(&name))
 }
 
-/// Is this a folder that is searched for headers, and none beneath one? C++ has other headers of the same names in
-/// `parallel/`, `debug/` and `experimental/`.
+/// True if the compiler searches this folder itself for headers, not only its parent. C++ has other headers with the
+/// same names in `parallel/`, `debug/` and `experimental/`.
 fn holds_plain_headers(folder: &str) -> bool {
     let last = folder.rsplit('/').next().unwrap_or(folder);
     let is_version = last.starts_with(|c: char| c.is_ascii_digit())
@@ -198,10 +199,11 @@ fn holds_plain_headers(folder: &str) -> bool {
     is_version || matches!(last, "include" | "v1")
 }
 
-/// Refuses conditions that could be made of parts: a pasted `__has_include` looks for files and shows in no text.
+/// Refuses conditions that token pasting could produce: a pasted `__has_include` searches for files and leaves no trace
+/// in any text.
 fn conditions(lines: &[Line]) -> Result<(), Failure> {
-    // A macro that uses one that pastes pastes as well, in whatever order they are defined. Who uses whom is noted once: a source
-    // of nothing but macros must not take minutes.
+    // A macro that uses a pasting macro also pastes, in any order of definition. Each use is recorded once, so that a
+    // source of many macros does not take minutes.
     let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut found: Vec<&str> = Vec::new();
     for definition in lines
@@ -245,7 +247,7 @@ fn conditions(lines: &[Line]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses pragmas that leave no trace in preprocessed text, as directives and as operators.
+/// Refuses pragmas that leave no trace in preprocessed text, both as directives and as operators.
 fn pragmas(lines: &[Line]) -> Result<(), Failure> {
     const TRACELESS: [&str; 7] = [
         "dependency",
@@ -266,7 +268,7 @@ fn pragmas(lines: &[Line]) -> Result<(), Failure> {
             None if operators => &line.text,
             None => continue,
         };
-        // A string is one token, and a pragma in an operator stands in one.
+        // A string is one token, and the pragma of a `_Pragma` operator stands in a string.
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         let mut found = words.filter(|w| TRACELESS.contains(w));
         if let Some(word) = found.next() {
@@ -288,7 +290,7 @@ fn name_or(name: &str, directive: &str) -> String {
     }
 }
 
-/// Macros whose purpose is to change headers.
+/// True for feature-test macros, whose purpose is to change headers.
 fn is_feature_macro(definition: &str) -> bool {
     const NAMES: [&str; 7] = [
         "_GNU_SOURCE",

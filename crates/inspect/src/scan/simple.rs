@@ -1,9 +1,8 @@
-//! Preprocesses a simple source without a process.
+//! Preprocesses a simple source without starting a process.
 //!
-//! Many kernels include nothing and define at most a few constants. For those
-//! preprocessing is substitution of words, which needs no compiler; it saves a
-//! tenth of a second's worth of processes for every ten candidates. Whatever is
-//! not obviously that simple is left to the real preprocessor.
+//! Many kernels include no header and define at most a few constants. Their preprocessing is a substitution of words,
+//! which needs no compiler; for every ten candidates, that saves a tenth of a second of process time. Every source that
+//! is not obviously simple is left to the real preprocessor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +10,12 @@ use super::UserText;
 use super::text::Line;
 use super::token::{Kind, tokens};
 
-/// The preprocessed text, or none if that needs the real preprocessor. `macros` are the compiler's own.
+/// The preprocessed text; none if the source needs the real preprocessor. `macros` are the compiler's predefined
+/// macros.
 pub fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText> {
     let mut defined: BTreeMap<&str, &str> = BTreeMap::new();
     let mut user = UserText::default();
-    // A letter and its code (`\u00e9`) are one name to the compiler.
+    // To the compiler, a letter and its code (`\u00e9`) are the same name.
     let plain = |line: &Line| {
         line.text.is_ascii() && !line.text.contains("\\u") && !line.text.contains("\\U")
     };
@@ -41,7 +41,7 @@ pub fn preprocess(lines: &[Line], macros: &BTreeSet<String>) -> Option<UserText>
                 return None;
             }
             defined.insert(name, value);
-            // A replacement must not become a macro's name later on.
+            // A replacement must not contain the name of a macro that is defined later.
             if defined
                 .values()
                 .any(|v| tokens(v).iter().any(|t| t.text == name))
@@ -72,11 +72,11 @@ fn definition(rest: &str) -> Option<(&str, &str)> {
     let rest = rest.trim();
     let name = tokens(rest).first().filter(|t| t.kind == Kind::Word)?.text;
     let value = &rest[name.len()..];
-    // Anything but a blank here is a parameter list or not standard C.
+    // Any other character than a blank begins a parameter list or is not standard C.
     (value.is_empty() || value.starts_with([' ', '\t'])).then(|| (name, value.trim()))
 }
 
-/// Is a literal closed? An open one changes how the rest of the line reads.
+/// True if a literal is closed. An open literal changes the reading of the rest of the line.
 fn whole(kind: Kind, text: &str) -> bool {
     kind != Kind::Text
         || (text.len() > 1
@@ -99,7 +99,7 @@ fn substitute(
         last = token.at + token.text.len();
         match (token.kind, defined.get(token.text)) {
             (Kind::Word, Some(value)) => {
-                // Blanks keep the value from growing together with its neighbours.
+                // Blanks keep the value apart from the tokens beside it.
                 out.push(' ');
                 out.push_str(value);
                 out.push(' ');

@@ -1,39 +1,40 @@
-//! The first phases of translation: joined lines, comments gone, directives apart.
+//! The first phases of translation: joins lines, removes comments, separates directives.
 
-/// A line as the preprocessor sees it: continuation lines joined, each comment a space.
+/// A line as the preprocessor sees it: continuation lines are joined, and each comment is a space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Where it begins in the file, from 1.
+    /// The line of the file on which this line begins, from 1.
     pub number: u32,
-    /// Its text.
+    /// The line's text.
     pub text: String,
-    /// A raw string (`R"(`, which GNU C knows) begins here: where it ends no rule of plain strings tells.
+    /// True if a raw string (`R"(`, a GNU C extension) begins here. Its end does not follow the rules of plain strings.
     pub raw_string: bool,
-    /// What stands around a quotation mark that follows a number.
+    /// The kind of a quotation mark that follows a number.
     pub quote: Option<Quote>,
 }
 
-/// A `'` right behind a number. To some standards it separates digits, to others it begins a literal, which then hides what follows.
+/// A `'` directly after a number. Some standards read it as a digit separator, others as the beginning of a literal,
+/// which then hides the text after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quote {
-    /// `1'000`, which C++ and later standards of C read as 1000; the mark is not in the line's text.
+    /// `1'000`, which C++ and later standards of C read as 1000. The mark is not in the line's text.
     Separator,
-    /// Anything that is not read alike by all compilers.
+    /// A mark that compilers read differently.
     Unclear,
 }
 
-/// What the last characters outside of literals are part of.
+/// The token to which the last characters outside of literals belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Nothing,
     Dot,
     Word,
-    /// A number in the sense of the preprocessor: `1.5e-3f`, `0x1p+4`, `1..x`.
+    /// A preprocessing number: `1.5e-3f`, `0x1p+4`, `1..x`.
     Number,
 }
 
 impl Within {
-    /// The same one character further; `last` is the one before it.
+    /// The state after one more character `c`; `last` is the character before it.
     fn after(self, c: char, last: Option<char>) -> Self {
         let letter = c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '\\') || !c.is_ascii();
         let exponent = matches!(last, Some('e' | 'E' | 'p' | 'P'));
@@ -51,7 +52,7 @@ impl Within {
 }
 
 impl Line {
-    /// The text after `#` (or its other spelling `%:`) if this line is a directive.
+    /// The text after `#` (or its digraph `%:`) if this line is a directive.
     pub fn directive(&self) -> Option<&str> {
         let text = self.text.trim_start();
         text.strip_prefix('#')
@@ -92,7 +93,8 @@ pub fn lines(source: &str) -> Vec<Line> {
         }
         let last = line.text.chars().next_back();
         let next = within.after(c, last);
-        // Which letters of other alphabets, and of those written by their codes, go on with a number depends on the compiler.
+        // Compilers differ in the letters of other alphabets, and in the letters written as codes, that continue a
+        // number.
         let odd = matches!(c, '$' | '\\') || !c.is_ascii();
         if next == Within::Number && odd {
             line.quote = Some(Quote::Unclear);
@@ -146,7 +148,7 @@ pub fn lines(source: &str) -> Vec<Line> {
     lines
 }
 
-/// Does a quotation mark behind this text begin a raw string?
+/// True if a quotation mark after this text begins a raw string.
 fn ends_with_raw_prefix(text: &str) -> bool {
     let word = text
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'))
@@ -156,14 +158,14 @@ fn ends_with_raw_prefix(text: &str) -> bool {
     matches!(word, "R" | "LR" | "uR" | "UR" | "u8R")
 }
 
-/// Characters with continuation lines joined.
+/// The characters of a source, with continuation lines joined.
 struct Splicer<'a, 'n> {
     text: &'a str,
     number: &'n mut u32,
 }
 
 impl Splicer<'_, '_> {
-    /// Skips a backslash, blanks and a line end: compilers join even with blanks between.
+    /// Skips a backslash, blanks and a line end: compilers join lines even with blanks between.
     fn splice(&mut self) {
         while let Some(after) = self.text.strip_prefix('\\') {
             let end = after.trim_start_matches([' ', '\t', '\r', '\x0b', '\x0c']);

@@ -1,6 +1,6 @@
 //! C tokens.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A name or keyword.
@@ -13,18 +13,18 @@ pub enum Kind {
     Sign,
 }
 
-/// A token and where it stands.
+/// A token and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// The token's kind.
     pub kind: Kind,
-    /// Its text.
+    /// The token's text.
     pub text: &'a str,
-    /// Offset of its first byte.
+    /// Offset of the token's first byte.
     pub at: usize,
 }
 
-/// The tokens of `text`, in which no comments and continuation lines are left.
+/// The tokens of `text`, which must contain no comments and no continuation lines.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let bytes = text.as_bytes();
     let mut found = Vec::with_capacity(text.len() / 3);
@@ -54,7 +54,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Letters, `_`, `$`, anything beyond ASCII, and the backslash of `\u`: all of an identifier stays together.
+/// Letters, `_`, `$`, anything beyond ASCII, and the backslash of `\u`, so that an identifier stays one token.
 fn is_word_start(c: u8) -> bool {
     c.is_ascii_alphabetic() || matches!(c, b'_' | b'$' | b'\\') || c >= 0x80
 }
@@ -70,7 +70,7 @@ fn run(bytes: &[u8], from: usize, belongs: fn(u8) -> bool) -> usize {
         .map_or(bytes.len(), |n| from + n)
 }
 
-/// A preprocessing number: letters, digits, points, and a sign after an exponent's letter.
+/// The end of a preprocessing number: letters, digits, points, and a sign after an exponent's letter.
 fn number(bytes: &[u8], from: usize) -> usize {
     let mut at = from + 1;
     while let Some(c) = bytes.get(at) {
@@ -95,11 +95,12 @@ fn literal(bytes: &[u8], from: usize) -> usize {
             _ => at += 1,
         }
     }
-    // A backslash may stand before the end of the text or within a character of several bytes.
+    // A backslash may stand before the end of the text or before a character of several bytes.
     bytes.len()
 }
 
-/// Signs of several characters matter only where they would be mistaken for others.
+/// The end of a sign. Signs of several characters are kept whole only where their parts would be mistaken for other
+/// signs.
 fn sign(bytes: &[u8], at: usize) -> usize {
     const LONG: [&[u8]; 22] = [
         b"<<=", b">>=", b"...", b"->", b"++", b"--", b"<<", b">>", b"<=", b">=", b"==", b"!=",

@@ -1,5 +1,6 @@
-//! Additions and minima of bytes, as many as the units take: what whole numbers cost at least. Programs for problems of whole
-//! numbers may pack them as narrowly as their values permit, and vectors hold more bytes than anything else.
+//! The rate of additions and minima of bytes: an upper bound for whole-number arithmetic. A program for a whole-number
+//! problem may pack its values as narrowly as their range permits, and a vector holds more bytes than elements of any
+//! other type.
 #![expect(
     unsafe_code,
     reason = "calls functions compiled for processor features that were checked"
@@ -12,17 +13,17 @@ pub enum ByteKernel {
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Whatever the compiler makes of it for any processor of this kind.
+    /// The code that the compiler generates for any processor of this architecture.
     Plain,
 }
 
 /// Additions and minima on each accumulator in one block; a block lasts some 50 to 200 microseconds.
 const STEPS: usize = 20_000;
-/// Up to four units, and chains of an addition and a minimum one after the other.
+/// Enough independent chains for up to four units, where each step is an addition followed by a minimum.
 const CHAINS: usize = 12;
 
 impl ByteKernel {
-    /// The one with the widest vectors that this processor can run.
+    /// The kernel with the widest vectors that this processor can run.
     pub fn widest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -36,7 +37,7 @@ impl ByteKernel {
         Self::Plain
     }
 
-    /// Bits of its vectors.
+    /// Width of the kernel's vectors, in bits.
     pub fn vector_bits(self) -> u32 {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -47,7 +48,7 @@ impl ByteKernel {
         }
     }
 
-    /// Runs one block; the operations it did.
+    /// Runs one block and returns its number of operations.
     pub fn block(self) -> f64 {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Multiply-adds of double precision with vectors of one width, as many as the units take.
+//! The peak rate of double-precision multiply-adds with vectors of one width.
 #![expect(
     unsafe_code,
     reason = "calls functions compiled for processor features that were checked"
@@ -15,7 +15,7 @@ pub enum FlopKernel {
     Fma128,
     #[cfg(target_arch = "x86_64")]
     Scalar,
-    /// Whatever the compiler makes of separate multiplications and additions.
+    /// The code that the compiler generates from separate multiplications and additions.
     Plain,
 }
 
@@ -23,7 +23,7 @@ pub enum FlopKernel {
 const STEPS: usize = 20_000;
 
 impl FlopKernel {
-    /// Those that this processor can run, the narrowest first and at least one.
+    /// The kernels that this processor can run, the narrowest first; at least one.
     pub fn all() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -40,12 +40,12 @@ impl FlopKernel {
         vec![Self::Plain]
     }
 
-    /// The one with the widest vectors.
+    /// The kernel with the widest vectors.
     pub fn widest() -> Self {
         Self::all().pop().unwrap_or(Self::Plain)
     }
 
-    /// Bits of its vectors.
+    /// Width of the kernel's vectors, in bits.
     pub fn vector_bits(self) -> u32 {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -60,7 +60,7 @@ impl FlopKernel {
         }
     }
 
-    /// Runs one block; the operations it did.
+    /// Runs one block and returns its number of operations.
     pub fn block(self) -> f64 {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -111,7 +111,7 @@ mod x86 {
         let mut x = [b; CHAINS];
         for _ in 0..STEPS {
             for v in &mut x {
-                // Written as an instruction: of twelve equal chains the compiler would make vectors.
+                // Written as an instruction, because the compiler would combine twelve equal chains into vectors.
                 // SAFETY: it works on these three registers only, and the caller saw the feature.
                 unsafe {
                     asm!(

@@ -1,4 +1,4 @@
-//! Reading from memory and from the caches before it, as fast as it goes.
+//! The peak rate of reading from memory and from the caches.
 #![expect(
     unsafe_code,
     reason = "calls a function compiled for processor features that were checked, and reads bytes as words"
@@ -11,31 +11,32 @@ use memmap2::MmapMut;
 use super::rate::Crew;
 use crate::roofline::MEMORY;
 
-/// The buffer is so many times as large as the last cache: what is left there from the last pass is a small part of it.
+/// The buffer is this many times as large as the last cache, so the part of the buffer that stays in the cache between
+/// passes is small.
 const BEYOND: u64 = 4;
 /// Least size of the buffer, where caches are small or unknown.
 const LEAST: u64 = 64 << 20;
-/// Largest part of a thread: to touch more for the first time would take longer than all the rest of a start. Caches
-/// beyond half of it (see [`crate::roofline::Roofs::beyond_caches`]) keep some of the buffer.
+/// Largest part of a thread, in bytes: the first access to more memory would take longer than the rest of the start. A
+/// cache larger than half of the buffer (see [`crate::roofline::Roofs::beyond_caches`]) keeps some of the buffer.
 const MOST: u64 = 256 << 20;
-/// So many threads get parts of that size at most.
+/// At most this many threads get parts of that size.
 const MOST_PARTS: u64 = 4;
-/// A block reads so many bytes at least; from a fast cache that takes some 50 microseconds.
+/// Least number of bytes that a block reads; from a fast cache, that takes some 50 microseconds.
 const BLOCK: usize = 8 << 20;
 
-/// What one measurement reads.
+/// The level of the memory hierarchy that one measurement reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
     /// `L2`, `L3` or [`MEMORY`].
     pub name: String,
-    /// Bytes that one such cache holds; none for memory.
+    /// Bytes that one cache of this level holds; none for memory.
     pub holds_bytes: Option<u64>,
-    /// Bytes that each thread reads again and again.
+    /// Bytes that each thread reads repeatedly.
     pub bytes_each: u64,
 }
 
 impl Level {
-    /// Memory, beyond these data caches (level → bytes), for so many threads together.
+    /// The level of memory behind these data caches (level → bytes), for all `threads` together.
     pub fn memory(caches: &BTreeMap<String, u64>, threads: u32) -> Self {
         let last = caches.values().copied().max().unwrap_or(0);
         let threads = u64::from(threads.max(1));
@@ -47,8 +48,9 @@ impl Level {
         }
     }
 
-    /// The caches beyond the first. Data of half the size of a cache stay in it; the last one is shared by all threads
-    /// and, on virtual machines, with strangers, so no more of it is used than is certainly too much for the one before.
+    /// The levels of the caches beyond the first. Data of half the size of a cache stay in it. The last cache is shared
+    /// by all threads and, on virtual machines, with other guests; a measurement therefore uses at most four times the
+    /// size of the cache before, which certainly does not fit there.
     pub fn caches(caches: &BTreeMap<String, u64>, threads: u32) -> Vec<Self> {
         let levels: Vec<(&String, u64)> = caches.iter().map(|(name, held)| (name, *held)).collect();
         let last = levels.len().saturating_sub(1);
@@ -62,7 +64,7 @@ impl Level {
                 } else {
                     held / 2
                 };
-                // Else most of it would come from the cache before.
+                // With less data, most of it would come from the cache before.
                 (bytes_each >= below.saturating_mul(2)).then(|| Self {
                     name: name.clone(),
                     holds_bytes: Some(held),
@@ -72,7 +74,7 @@ impl Level {
             .collect()
     }
 
-    /// Bytes a second that all threads read together; 0 where there is no room for the buffers.
+    /// Bytes a second that all threads read together; 0 where the buffers cannot be allocated.
     pub fn rate(&self, crew: &Crew) -> f64 {
         let bytes = usize::try_from(self.bytes_each).unwrap_or(usize::MAX);
         let passes = (BLOCK / bytes.max(1)).max(1);
@@ -92,17 +94,18 @@ impl Level {
     }
 }
 
-/// Memory of one thread, in huge pages where the kernel gives them: looking up small ones costs as much as reading.
+/// Memory of one thread, in huge pages where the kernel grants them: address translation of small pages costs as much
+/// as reading.
 struct Buffer(Option<MmapMut>);
 
 impl Buffer {
     fn new(bytes: usize) -> Self {
         let mut memory = MmapMut::map_anon(bytes.max(1)).ok();
         if let Some(memory) = &mut memory {
-            // Small pages are read too, a little more slowly.
+            // If the kernel refuses huge pages, the measurement uses small pages and is a little slower.
             #[cfg(target_os = "linux")]
             let _ = memory.advise(memmap2::Advice::HugePage);
-            // Pages that were never written are all one page of zeros.
+            // The kernel maps all pages that were never written to a single page of zeros.
             memory.fill(1);
         }
         Self(memory)
@@ -116,7 +119,7 @@ impl Buffer {
     }
 }
 
-/// How words are added up.
+/// The implementation that adds up words.
 #[derive(Debug, Clone, Copy)]
 enum Sum {
     #[cfg(target_arch = "x86_64")]
@@ -145,7 +148,8 @@ impl Sum {
     }
 }
 
-/// The sum of all words in full groups of `LANES`, which are added side by side: enough of them that no addition waits.
+/// The sum of all words in full groups of `LANES`. The lanes are independent sums; there are enough of them that no
+/// addition waits for another.
 #[inline(always)]
 fn add_up<const LANES: usize>(words: &[u64]) -> u64 {
     let mut sums = [0u64; LANES];
@@ -186,7 +190,7 @@ mod tests {
             .map(|l| (l.name.as_str(), l.bytes_each))
             .collect();
         assert_eq!(sizes, [("L2", MIB), ("L3", 8 * MIB)]);
-        // Four threads share the last cache, eight have too little of it.
+        // Four threads can share the last cache; eight get parts that are too small.
         assert_eq!(Level::caches(&three(), 4)[1].bytes_each, 4 * MIB);
         assert_eq!(Level::caches(&three(), 8).len(), 1);
         assert!(Level::caches(&BTreeMap::new(), 1).is_empty());

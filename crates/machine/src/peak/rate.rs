@@ -1,4 +1,4 @@
-//! The best rate of threads that start together.
+//! The best rate of several threads that start together.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use crate::pinning;
 
-/// Who works, where, and for how long.
+/// The threads of a measurement, their cores and their time budget.
 #[derive(Debug, Clone, Copy)]
 pub struct Crew<'a> {
     /// A core for each thread; threads beyond these stay unpinned.
     pub cores: &'a [usize],
     /// Threads.
     pub threads: u32,
-    /// About how long, making ready included.
+    /// Approximate duration of the measurement, including its preparation.
     pub budget: Duration,
-    /// So many blocks are done at least.
+    /// Least number of blocks.
     pub rounds: usize,
 }
 
 impl Crew<'_> {
-    /// The best sum of all threads' rates over blocks that start together: units of what `block` returns, a second.
-    /// Each thread works on a state of its own, which it makes itself, so that its memory lies near its core.
+    /// The best sum of all threads' rates over blocks that start together, in units of `block`'s result per second.
+    /// Each thread makes and uses a separate state, so its memory lies near its core.
     pub fn best_rate<S>(
         &self,
         state: impl Fn() -> S + Sync,
@@ -39,7 +39,7 @@ impl Crew<'_> {
                     let enough = self.rounds;
                     scope.spawn(move || {
                         if let Some(core) = core {
-                            // Unpinned is still a measurement, only a noisier one.
+                            // A failure is acceptable: an unpinned thread only adds noise.
                             let _ = pinning::pin_this_thread(&[core]);
                         }
                         let mut own = state();
@@ -52,7 +52,7 @@ impl Crew<'_> {
                             if Instant::now() >= deadline && rates.len() >= enough {
                                 stop.store(true, Ordering::Relaxed);
                             }
-                            // Behind this barrier every thread sees the same answer.
+                            // After this barrier, every thread reads the same value of `stop`.
                             barrier.wait();
                             if stop.load(Ordering::Relaxed) {
                                 return rates;

@@ -1,21 +1,23 @@
-//! Which programs can be told apart: each gets letters, and those that share one cannot.
+//! Letters that say which programs can be told apart: two programs that share a letter cannot.
 //!
-//! Every pair is tested, and the more pairs there are, the more of them differ by chance; Holm's procedure keeps the chance
-//! that any pair is wrongly told apart at 5 % (S. Holm, A Simple Sequentially Rejective Multiple Test Procedure,
-//! Scandinavian Journal of Statistics 6, 1979). Who measures until pairs can be told apart looks several times, and each look
-//! is another chance to be wrong: they share the 5 % equally (Bonferroni), whatever it was that made them go on. The letters
-//! come from the insert-and-absorb algorithm (H.-P. Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
-//! Comparisons, Journal of Computational and Graphical Statistics 13, 2004).
+//! Every pair is tested, and the more pairs there are, the more of them differ by chance. Holm's procedure keeps the
+//! chance that any pair is wrongly told apart at 5 % (S. Holm, A Simple Sequentially Rejective Multiple Test Procedure,
+//! Scandinavian Journal of Statistics 6, 1979). A caller that measures until pairs can be told apart looks several
+//! times, and each look is another chance to be wrong: the looks share the 5 % equally (Bonferroni), whatever the
+//! reason for another look was. The letters come from the insert-and-absorb algorithm (H.-P. Piepho, An Algorithm for a
+//! Letter-Based Representation of All-Pairwise Comparisons, Journal of Computational and Graphical Statistics 13,
+//! 2004).
 
 use super::LogRatio;
 
 /// The chance that any pair of equal programs is told apart at any look.
 const LEVEL: f64 = 0.05;
 
-/// The letters of each program, `a` for the fastest and those that cannot be told from it. Two programs share a letter if
-/// and only if they do not differ significantly.
+/// The letters of each program: `a` for the fastest and for those that cannot be told from it. Two programs share a
+/// letter if and only if they do not differ significantly.
 ///
-/// `looks` is how often they may be looked at in all, with more measurements each time; it is settled before the first look.
+/// `looks` is the total number of times that the caller may compare the programs, with more measurements each time. The
+/// caller settles it before the first look.
 pub fn letters(ratios: &[LogRatio], looks: usize) -> Vec<String> {
     let mut order: Vec<usize> = (0..ratios.len()).collect();
     order.sort_by(|&a, &b| ratios[b].value.total_cmp(&ratios[a].value));
@@ -33,13 +35,13 @@ pub fn letters(ratios: &[LogRatio], looks: usize) -> Vec<String> {
     letters
 }
 
-/// Do two programs with these letters have one in common, so that they cannot be told apart?
+/// True if two programs with these letters have a letter in common, so that they cannot be told apart.
 pub fn share(one: &str, other: &str) -> bool {
     let other = single(other);
     single(one).iter().any(|letter| other.contains(letter))
 }
 
-/// The letters of a text, each with its number.
+/// The single letters of a text, each with its number.
 fn single(letters: &str) -> Vec<&str> {
     let begins = letters
         .char_indices()
@@ -81,8 +83,8 @@ fn chance(one: LogRatio, other: LogRatio) -> f64 {
     }
 }
 
-/// The chance that a standard normal variable lies further than `z` from 0, to at least twelve digits (M. Abramowitz and I. A.
-/// Stegun, Handbook of Mathematical Functions, 7.1.6 and 7.1.14).
+/// The chance that a standard normal variable lies further than `z` from 0, to at least twelve digits (M. Abramowitz
+/// and I. A. Stegun, Handbook of Mathematical Functions, 7.1.6 and 7.1.14).
 fn two_sided(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let root_of_pi = std::f64::consts::PI.sqrt();
@@ -99,8 +101,8 @@ fn two_sided(z: f64) -> f64 {
     }
 }
 
-/// The sets of programs that get a letter each: none holds a pair of `different`, and each pair that is not in it is held
-/// by one.
+/// The sets of programs that get one letter each: no set holds a pair of `different`, and every other pair is in at
+/// least one set.
 fn columns(programs: usize, different: &[(usize, usize)]) -> Vec<Vec<bool>> {
     let mut columns = vec![vec![true; programs]];
     for &(a, b) in different {
@@ -117,7 +119,7 @@ fn columns(programs: usize, different: &[(usize, usize)]) -> Vec<Vec<bool>> {
     columns
 }
 
-/// Adds a column, unless another one says all that it says already; and takes away those of which it does.
+/// Adds a column unless another column contains it, and removes the columns that it contains.
 fn absorb(columns: &mut Vec<Vec<bool>>, column: Vec<bool>) {
     let within = |inner: &[bool], outer: &[bool]| inner.iter().zip(outer).all(|(i, o)| *o || !*i);
     if !columns.iter().any(|other| within(&column, other)) {
@@ -126,7 +128,7 @@ fn absorb(columns: &mut Vec<Vec<bool>>, column: Vec<bool>) {
     }
 }
 
-/// The name of a column: a letter, with a number behind it once all letters are taken.
+/// The name of a column: a letter, followed by a number once all letters are taken.
 fn letter(number: usize) -> String {
     let alphabet: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
     let letter = alphabet[number % alphabet.len()];
@@ -171,7 +173,7 @@ mod tests {
         let pair = |difference: f64| letters(&[at(0.0, 0.006), at(difference, 0.008)], 1);
         assert_eq!(pair(0.0195), ["a", "a"]);
         assert_eq!(pair(0.0197), ["b", "a"]);
-        // Of three pairs the first needs a third of the chance.
+        // Of three pairs the first gets a third of the 5 %.
         let third = |difference: f64| {
             let all = [at(difference, 0.01), at(0.0, 0.0), at(0.0, 0.0)];
             letters(&all, 1)
@@ -237,7 +239,7 @@ mod tests {
                     prop_assert_eq!(together, !pairs.contains(&(a, b)));
                 }
             }
-            // No column says only what another one says.
+            // No column is contained in another one.
             for (n, column) in columns.iter().enumerate() {
                 let others = columns.iter().enumerate().filter(|(other, _)| *other != n);
                 for (_, other) in others {

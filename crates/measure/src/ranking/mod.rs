@@ -1,25 +1,25 @@
 //! The order of programs that one timer measured, and which of them can be told apart.
 //!
-//! A place in the order is a claim, so it goes by what is known: the lower end of a program's interval. The largest of many
-//! estimates is mostly one that noise made large. A program whose measurement did not converge gets no place: its number may be
-//! off by any factor. Everything here is pure.
+//! A place in the order is a claim, so it goes by the lower end of a program's interval, which the measurement
+//! supports. The largest of many estimates is mostly one that noise made large. A program whose measurement did not
+//! converge gets no place: its number may be off by any factor. Everything here is pure.
 
 pub mod letters;
 mod ratio;
 
 pub use ratio::{Compared, LogRatio};
 
-/// What is known of a program.
+/// The measured speed of a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
-    /// Its speed beside the baseline.
+    /// Its speed relative to the baseline.
     pub own: LogRatio,
-    /// Is that as sure as was aimed at?
+    /// True if the measurement is as precise as the target asked for.
     pub converged: bool,
 }
 
 impl Entry {
-    /// Can it have a place?
+    /// True if the program can have a place.
     fn is_known(self) -> bool {
         self.converged && self.own.value.is_finite() && self.own.se.is_finite()
     }
@@ -28,26 +28,28 @@ impl Entry {
 /// The place of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// From 1.
+    /// The rank, from 1.
     pub rank: u32,
-    /// The letters it shares with those it cannot be told from ([`letters::letters`]).
+    /// The letters the program shares with those it cannot be told from ([`letters::letters`]).
     pub group: String,
 }
 
 /// Programs in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranking {
-    /// Their numbers, the first place first; those without a place follow, also by the lower end of their intervals.
+    /// Numbers of the programs, the first place first; programs without a place follow, also by the lower end of their
+    /// intervals.
     pub order: Vec<usize>,
     /// The place of each program, by its number.
     pub places: Vec<Option<Place>>,
 }
 
-/// Ranks programs. `looks` is how often that may be done in all with more measurements each time, see [`letters::letters`].
+/// Ranks programs. `looks` is the total number of times that the caller may rank them with more measurements each time,
+/// see [`letters::letters`].
 ///
-/// Of two programs with places and intervals that are apart the faster one stands first, and programs that are told apart
-/// stand in the order of their speeds: an interval that ends lower in spite of a larger estimate is wider by more than the
-/// difference.
+/// If two programs have places and their intervals do not overlap, the faster program stands first. Programs that are
+/// told apart stand in the order of their speeds: an interval that ends lower in spite of a larger estimate is wider by
+/// more than the difference.
 pub fn rank(entries: &[Entry], looks: usize) -> Ranking {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&a, &b| {

@@ -1,4 +1,4 @@
-//! How fast programs are beside each other, without the errors they have in common.
+//! Ratios between programs that one timer measured, without the errors the programs have in common.
 
 use flopsmith_protocol::{Interval, Measurement};
 
@@ -7,23 +7,24 @@ use crate::time::Chain;
 
 /// Half of a 95 % interval, in standard errors.
 const HALF: f64 = 1.96;
-/// An interval of ln(ratio) that reaches no further than this to either side is narrow enough to say that there is no difference.
+/// If an interval of ln(ratio) reaches no further than this to either side, it is narrow enough to say that there is no
+/// difference.
 const NARROW: f64 = 0.05;
 
 /// ln(seconds of the baseline / seconds of a program).
 ///
-/// Ratios to the plain reference have an error in common: the way from there to the baseline is measured once, for all
-/// programs of a timer. It moves them all together and says nothing about which of them is faster.
+/// Ratios to the plain reference have an error in common: the timer measures the ratio of baseline and reference once,
+/// for all programs. That error moves all programs together and says nothing about which of them is faster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRatio {
-    /// The estimate.
+    /// The estimate of ln(ratio).
     pub value: f64,
     /// Its standard error.
     pub se: f64,
 }
 
 impl LogRatio {
-    /// What a measurement says without the `chain` of its timer.
+    /// The result of a measurement without the `chain` of its timer.
     pub fn of(measurement: &Measurement, chain: &Chain) -> Self {
         Self {
             value: measurement.ratio.ln() - chain.log_ratio,
@@ -31,7 +32,7 @@ impl LogRatio {
         }
     }
 
-    /// Lower end of the 95 % interval: what the program reaches at least.
+    /// Lower end of the 95 % interval.
     pub fn low(self) -> f64 {
         self.value - HALF * self.se
     }
@@ -41,14 +42,15 @@ impl LogRatio {
         self.value + HALF * self.se
     }
 
-    /// Are the 95 % intervals of two programs apart?
+    /// True if the 95 % intervals of two programs do not overlap.
     pub fn is_apart_from(self, other: Self) -> bool {
         self.low() > other.high() || other.low() > self.high()
     }
 
-    /// Several measurements of one program as one: their mean, weighted by what each is sure of. Where they differ by more than
-    /// that, as processes do whose memory happens to lie elsewhere, the error grows with it, by the scale factor with which
-    /// the Particle Data Group averages (Review of Particle Physics, section 5.2). None of nothing.
+    /// The mean of several measurements of one program, each weighted by the inverse square of its standard error. If
+    /// the measurements differ by more than these errors explain, as processes do whose memory lies at different
+    /// addresses, the error of the mean grows by the scale factor with which the Particle Data Group averages (Review
+    /// of Particle Physics, section 5.2). None if there is no measurement.
     pub fn mean(all: &[LogRatio]) -> Option<Self> {
         let weight = |one: &LogRatio| one.se.max(SYSTEMATIC_LOG_SE).powi(-2);
         let weights: f64 = all.iter().map(weight).sum();
@@ -64,7 +66,7 @@ impl LogRatio {
         let scale = (squares / degrees).sqrt().max(1.0);
         Some(Self {
             value,
-            // What is the same in all of them is no smaller for their number.
+            // The error that all measurements have in common does not shrink with their number.
             se: (scale / weights.sqrt()).max(SYSTEMATIC_LOG_SE),
         })
     }
@@ -84,29 +86,31 @@ impl LogRatio {
     }
 }
 
-/// A program beside another one.
+/// The comparison of two programs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
-    /// The other one's seconds divided by this one's: above 1 this one is faster.
+    /// Seconds of the other program divided by the seconds of this one: above 1 this one is faster.
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,
 }
 
 impl Compared {
-    /// Is one of the two known to be faster?
+    /// True if one of the two is known to be faster.
     pub fn is_a_difference(&self) -> bool {
         let Interval { low, high, .. } = self.interval;
         low > 1.0 || high < 1.0
     }
 
-    /// Is it known which of them is faster, or that they hardly differ? Otherwise only more measurements can tell.
+    /// True if it is known which of the two is faster, or that they hardly differ. Otherwise only more measurements can
+    /// tell.
     pub fn is_told(&self) -> bool {
         let half = (self.interval.high / self.interval.low).ln() / 2.0;
         self.is_a_difference() || half <= NARROW
     }
 
-    /// The difference in percent; where there is none, how large it could be; where nothing can be told, that.
+    /// The difference in percent; if there is none, how large it could be at most; if the interval is too wide for
+    /// either, the estimate and the interval.
     pub fn words(&self) -> String {
         let Interval { low, high, .. } = self.interval;
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
@@ -156,7 +160,7 @@ mod tests {
         let own = LogRatio::of(&measured.measurement(), &chain);
         assert!((own.value - 0.5).abs() < 1e-12);
         assert!((own.se - 0.05).abs() < 1e-12);
-        // No measurement is surer than this.
+        // No measurement is more precise than this.
         let sure = LogRatio::of(&measured.se(0.0).measurement(), &chain);
         assert!((sure.se - SYSTEMATIC_LOG_SE).abs() < 1e-12);
     }
@@ -165,7 +169,7 @@ mod tests {
     fn more_measurements_are_surer_unless_they_disagree() {
         let four = LogRatio::mean(&[at(0.1, 0.004); 4]).expect("four");
         assert!((four.value - 0.1).abs() < 1e-12 && (four.se - 0.002).abs() < 1e-12);
-        // The surer one weighs more.
+        // The more precise measurement weighs more.
         let two = LogRatio::mean(&[at(0.1, 0.001), at(0.106, 0.01)]).expect("two");
         assert!((two.value - 0.1).abs() < 1e-4, "{two:?}");
         let apart = LogRatio::mean(&[at(0.0, 0.001), at(0.04, 0.001)]).expect("two");
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_large_difference_that_is_not_sure_is_not_called_none() {
-        // From 41.6 to 122.5 GFLOPS, each known to a factor of two.
+        // From 41.6 to 122.5 GFLOPS, each known within a factor of two.
         let unsure = at(122.5f64.ln(), 0.4).over(at(41.6f64.ln(), 0.4));
         assert!(!unsure.is_told() && !unsure.is_a_difference());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The program around a sanitized candidate, and the file of what it is called with.
+//! The program around a sanitized candidate, and the file with the arguments of its calls.
 
 use flopsmith_problem::{ArgKind, Distribution, Entry, Params, Problem};
 use flopsmith_protocol::Failure;
@@ -12,25 +12,26 @@ use crate::verify::sizes::{PARTS, Sizes};
 const DRIVER: &str = include_str!("driver.c");
 const REPORTERS: &str = include_str!("fortran.c");
 
-/// What a sanitizer's runtime ends a program with once it has reported something.
+/// Exit code with which a sanitizer's runtime ends a program after a report.
 pub(super) const REPORTED: i32 = 97;
-/// Stack of the thread that calls the program. Larger than a candidate's own, since the checks make frames larger.
+/// Stack of the thread that calls the program, in bytes. It is larger than a candidate's own, since the checks make
+/// frames larger.
 pub(super) const STACK_BYTES: u64 = 64 << 20;
 
-/// Leaks are none: a program may keep its workspace, and to look for them the runtime would have to trace it. Core dumps are
-/// forbidden by a limit already, and the runtime's way of forbidding them is a call that the jail does not know. Locals that are
-/// used after their function has returned are not looked for: the runtime would keep locals on a heap of its own, which is not
-/// aligned as vectors of 64 bytes need it, and honest programs would die.
+/// Leaks are not reported: a program may keep its workspace, and to find leaks the runtime would have to trace the
+/// program. A limit already forbids core dumps; the runtime's way of forbidding them is a call that the jail does not
+/// know. The runtime does not look for locals that are used after their function has returned: it would keep locals on
+/// a heap of its own, which is not aligned as vectors of 64 bytes need it, and honest programs would die.
 const COMMON: &str = "halt_on_error=1:exitcode=97:symbolize=0:disable_coredump=0";
 const ADDRESS: &str = "detect_leaks=0:detect_stack_use_after_return=0:max_allocation_size_mb=1024:allocator_may_return_null=1:\
                        quarantine_size_mb=16:detect_odr_violation=0:allow_user_segv_handler=0:handle_abort=1:print_legend=0:\
                        malloc_context_size=2";
 const UNDEFINED: &str = "print_stacktrace=1";
-/// Threads of a pool go on after the last call; that they may is the verifier's matter.
+/// Threads of a pool go on after the last call; whether they may do so is judged by the verifier.
 const THREAD: &str =
     "atexit_sleep_ms=0:report_thread_leaks=0:report_mutex_bugs=0:report_signal_unsafe=0";
 
-/// Most operations of a case: what is checked is up to some hundred times as slow as what is timed.
+/// Most operations of a case: a program with checks is up to some hundred times as slow as a timed one.
 const MOST_WORK: f64 = 2e7;
 
 /// The driver of a problem's programs, in C.
@@ -45,12 +46,13 @@ pub(super) fn source(problem: &Problem) -> String {
         .replace("@CASE@", &calls(&problem.entry))
 }
 
-/// What programs in Fortran call where something is wrong with them, in C.
+/// The functions that programs in Fortran call when a check fails, in C.
 pub(super) fn reporters() -> String {
     REPORTERS.replace("@REPORTED@", &REPORTED.to_string())
 }
 
-/// Two calls with the same arguments: reads them, calls, reads them again into the same places, calls.
+/// The C code of two calls with the same arguments: read the arguments, call, read them again into the same places,
+/// call.
 fn calls(entry: &Entry) -> String {
     let (mut first, mut again, mut last) = (Vec::new(), Vec::new(), Vec::new());
     for (n, argument) in entry.args.iter().enumerate() {
@@ -60,7 +62,7 @@ fn calls(entry: &Entry) -> String {
                 again.push(format!("  fs_{n} = fs_number();"));
             }
             ArgKind::Array { align, .. } => {
-                // What allocates takes no smaller alignment than a pointer's.
+                // The allocator takes no smaller alignment than a pointer's.
                 let align = (*align).max(8);
                 first.push(format!("  void *fs_{n} = fs_array({align});"));
                 again.push(format!("  fs_again(fs_{n});"));
@@ -79,7 +81,7 @@ fn calls(entry: &Entry) -> String {
     first.join("\n")
 }
 
-/// What a program is called with.
+/// The arguments with which a program is called.
 pub(super) struct Cases {
     /// The parameters of each case.
     pub params: Vec<Params>,
@@ -88,8 +90,8 @@ pub(super) struct Cases {
 }
 
 impl Cases {
-    /// The smallest size of all, one of the smallest, and one that parallel loops may find worth their while. Inputs are drawn
-    /// as those of verification are.
+    /// Three cases: the smallest size of all, one of the smallest sizes, and one size for which parallel loops may
+    /// start threads. Inputs are drawn as those of verification are.
     pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Result<Self, Failure> {
         let sizes = Sizes { problem };
         let (smallest, small) = (sizes.smallest(), sizes.edge(rng));
@@ -196,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Reads a file as the driver does.
+    /// Reads a file of cases as the driver does.
     fn read(problem: &Problem, mut file: &[u8]) -> Vec<Vec<i64>> {
         let mut number = |skip: bool| {
             let (bytes, rest) = file.split_first_chunk::<8>().unwrap();

@@ -1,32 +1,26 @@
-//! A last look at programs that are about to count: built once more with sanitizers and called in their jail.
+//! A last check of programs that are about to count: each is built once more with sanitizers and called in its jail.
 //!
-//! Verification finds what shows in results. What a program reads behind its
-//! arrays and throws away, an overflow that happens to wrap, a race that happens
-//! to end well: none of that shows, and all of it may break elsewhere. So before a
-//! program becomes an elite, or its number is certified, it is compiled with
-//! AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and
-//! threads are timed with ThreadSanitizer, and called with a few small secret cases.
+//! Verification finds the faults that show in results. If a program reads beyond its arrays and throws the value away,
+//! if an overflow happens to wrap, or if a race happens to end well, no result shows it, and any of these may break on
+//! another machine. Before a program becomes an elite, or its number is certified, it is therefore compiled with
+//! AddressSanitizer and UndefinedBehaviorSanitizer, and with ThreadSanitizer if it uses OpenMP and is timed with
+//! several threads. The sanitized program is called with a few small secret cases.
 //!
-//! This finds mistakes, not malice: the program runs beside the runtime that
-//! watches it and could silence it. What it cannot do is tell the two builds apart
-//! by macros, or exempt itself by attributes, which the scan refuses. It does not
-//! see memory that was never written to (MemorySanitizer is not in gcc; the poison
-//! in outputs and verification stand for it), nor what masked vector loads and
-//! gathers read.
+//! Sanitizers find mistakes, not malice: the program runs in one process with the runtime that watches it and could
+//! silence that runtime. The program cannot tell the two builds apart by macros or exempt itself by attributes, since
+//! the scan refuses both. The sanitizers do not see reads of memory that was never written to (MemorySanitizer is not
+//! in gcc; the poison in outputs and verification stand in for it), nor the reads of masked vector loads and gathers.
 //!
-//! Programs in C++ and Fortran are looked at as those in C are. In C++ what `new`
-//! gave must go back by the `delete` that belongs to it; in Fortran subscripts are
-//! held against the bounds that arrays are declared with, and what the compiler
-//! then calls in its library, which is not linked, is a reporter of ours
-//! (`fortran.c`).
+//! Programs in C++ and Fortran are checked as those in C are. In C++, memory from `new` must go back by the `delete`
+//! that belongs to it. In Fortran, subscripts are compared with the bounds that arrays are declared with. The library
+//! function that the compiler then calls is not linked; a reporter of ours (`fortran.c`) takes its place.
 //!
-//! Nobody is blamed for less than a report of a runtime. But what does not build
-//! so, does not start, asks for more memory at once than the runtime gives, or is
-//! too slow or too large with checks in it, was not looked at, and so it does not
-//! count either ([`UnknownCause::Unchecked`]): else whoever has something to hide
-//! would only have to be too large. A sanitizer is used only once the problem's
-//! own reference has run under it without a finding; one that is not usable on
-//! this machine is left out for all programs, and that is said.
+//! A program is blamed only for a report of a runtime. But if a program does not build with checks, does not start,
+//! asks for more memory at once than the runtime gives, or is too slow or too large with checks in it, it was not
+//! checked, and so it does not count either ([`UnknownCause::Unchecked`]): otherwise a program with something to hide
+//! would only have to be too large. A sanitizer is used only once the problem's own reference has run under it without
+//! a finding. A sanitizer that is not usable on this machine is left out for all programs, and [`Checked::left_out`]
+//! says so.
 
 mod driver;
 mod openmp;
@@ -56,32 +50,32 @@ use tool::Tool;
 
 pub use tool::{missing_runtimes, no_room};
 
-/// What a sanitized program may have in memory.
+/// Most memory of a sanitized program, in bytes.
 const MEMORY_BYTES: u64 = 1 << 30;
 const CPU: Duration = Duration::from_secs(20);
 const WALL: Duration = Duration::from_secs(60);
 /// Threads of the runtimes themselves, and the main one.
 const MORE_THREADS: u64 = 8;
-/// Most bytes of what a runtime said that are told where it is no report.
+/// Most bytes quoted from a runtime's output that is no report.
 const EXCERPT_BYTES: usize = 300;
-/// Verdicts that are kept: programs that become elites are few.
+/// Verdicts that are kept in memory: programs that become elites are few.
 const KEPT: usize = 4096;
-/// How often the reference is tried before a sanitizer is left out for all programs because it did not run to its end: a busy
-/// machine may have kept it from that.
+/// How often the reference is tried before a sanitizer is left out for all programs because the reference did not run
+/// to its end: a busy machine may have kept the reference from that.
 const REFERENCE_TRIES: u32 = 3;
 
-/// What a program without findings was looked at with.
+/// The sanitizers that ran on a program without findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// The sanitizers, in words.
     pub by: Vec<String>,
-    /// Those that are not usable on this machine, with the reason.
+    /// Sanitizers that are not usable on this machine, with the reason.
     pub left_out: Vec<String>,
     /// Seconds it took.
     pub seconds: f64,
 }
 
-/// What a sanitized program with so many threads may use.
+/// The limits of a sanitized program with so many threads.
 pub(crate) fn limits(threads: u32) -> Limits {
     Limits {
         wall: WALL,
@@ -103,34 +97,35 @@ fn is_clang(toolchain: &Toolchain) -> bool {
 enum Ended {
     Clean,
     Finding(String),
-    /// Nothing of the program's had run yet.
+    /// No code of the program had run yet.
     NotStarted(String),
-    /// It began and came to no end that says anything.
+    /// The program began, but its end decides nothing.
     Undecided(String),
 }
 
-/// What was said of programs, by language and text.
+/// Verdicts of programs, by language and digest of the text.
 type Known = HashMap<(Language, Digest), Result<Checked, Failure>>;
 
-/// What is linked to programs, by sanitizer and whether they are in Fortran.
+/// Companion objects, by sanitizer and whether the program is in Fortran.
 type Own = BTreeMap<(Tool, bool), Arc<[Companion]>>;
 
-/// Looks at programs of one problem with sanitizers. One can be shared among threads.
+/// Checks programs of one problem with sanitizers. Threads can share one instance.
 pub struct Sanitizers {
     sandbox: Arc<Sandbox>,
     compiler: Compiler,
     problem: Arc<Problem>,
     threads: u32,
-    /// Whether a sanitizer can be used here; why not.
+    /// Per sanitizer: it is usable here, or the reason why it is not.
     usable: Mutex<BTreeMap<Tool, Result<(), String>>>,
     known: Mutex<Known>,
-    /// What is linked to every program, and whether those are in Fortran.
+    /// Companion objects linked to every program, by sanitizer and whether the program is in Fortran.
     own: Mutex<Own>,
 }
 
 impl Sanitizers {
-    /// Sanitizers for programs that are timed with `threads` threads. What is missing shows with the first program. Programs that
-    /// clang builds are looked at as gcc builds them, whose runtimes are linked into the one file that is called.
+    /// Sanitizers for programs that are timed with `threads` threads. Missing tools show with the first program.
+    /// Programs that clang builds are checked as gcc builds them: the runtimes of gcc are linked into the one file that
+    /// is called.
     pub fn new(
         sandbox: Arc<Sandbox>,
         problem: Arc<Problem>,
@@ -140,7 +135,7 @@ impl Sanitizers {
         let gcc = is_clang(toolchain).then(|| Toolchain::detect(Some("gcc"), &problem));
         let toolchain = match gcc {
             Some(Ok(gcc)) => gcc,
-            // That gcc is missing is said when there is something to look at.
+            // A missing gcc is reported when there is a program to check.
             Some(Err(_)) | None => toolchain.clone(),
         };
         Self {
@@ -154,12 +149,12 @@ impl Sanitizers {
         }
     }
 
-    /// Looks at `source`, in the language of the problem's candidates, which has passed the compile stage and verification;
-    /// `openmp` says whether it uses OpenMP. The same source has the same answer.
+    /// Checks `source`, in the language of the problem's candidates. It has passed the compile stage and verification;
+    /// `openmp` says whether it uses OpenMP. The same source gets the same answer.
     ///
     /// # Errors
-    /// [`CandidateFault::UndefinedBehaviour`] with what was found; [`UnknownCause::Unchecked`] where a sanitizer under which the
-    /// reference runs could not look at it; or an infrastructure failure.
+    /// [`CandidateFault::UndefinedBehaviour`] with the finding; [`UnknownCause::Unchecked`] if a sanitizer under which
+    /// the reference runs could not check the program; or an infrastructure failure.
     pub fn check(&self, source: &str, openmp: bool) -> Result<Checked, Failure> {
         self.check_as(self.problem.language, source, openmp)
     }
@@ -221,7 +216,8 @@ impl Sanitizers {
         })
     }
 
-    /// Can a sanitizer be used here? It is held against the problem's own reference first. Only what will stay so is kept.
+    /// Whether a sanitizer can be used here, or why not. The problem's own reference is tried with it first. The answer
+    /// is kept for all later programs; an infrastructure failure is not.
     fn usable(&self, tool: Tool) -> Result<Result<(), String>, Failure> {
         let mut known = locked(&self.usable);
         if let Some(answer) = known.get(&tool) {
@@ -261,7 +257,7 @@ impl Sanitizers {
         }
     }
 
-    /// What can be seen to be missing without trying.
+    /// An obstacle that shows without running the sanitizer.
     fn obstacle(&self, tool: Tool) -> Option<String> {
         let toolchain = self.compiler.toolchain();
         if is_clang(toolchain) {
@@ -280,7 +276,7 @@ impl Sanitizers {
         if toolchain::find("objcopy").is_none() {
             return Some("`objcopy` was not found; install binutils".to_owned());
         }
-        // What else is wrong with the jail is met by the program itself.
+        // Other faults of the jail show when the program runs.
         if let Err(error @ flopsmith_sandbox::Error::Limit { .. }) =
             crate::needs::sanitizers(&self.sandbox, self.threads)
         {
@@ -345,13 +341,13 @@ impl Sanitizers {
     fn run(&self, tool: Tool, made: &Instrumented, cases: &Cases) -> Result<Finished, Failure> {
         let program = self.file("sanitized-", &made.program, 0o555)?;
         let file = self.file("cases-", &cases.file, 0o444)?;
-        // As in verification, and two at least where threads are what it is about.
+        // As in verification; with ThreadSanitizer at least two, since it looks for races.
         let verified = self.problem.threads.iter().copied().max().unwrap_or(1);
         let threads = match tool {
             Tool::Address => verified,
             Tool::Thread => self.threads.max(2),
         };
-        // The driver calls from a thread of its own.
+        // The driver calls the program from a thread of its own.
         let mut job = Job::new(
             Kind::Run {
                 threads: threads + 1,
@@ -376,7 +372,7 @@ impl Sanitizers {
             .map_err(|e| Failure::ours(InfrastructureCause::Jail, &e))
     }
 
-    /// A file for the jail, closed: nobody can start a program that is still open for writing.
+    /// A file for the jail, closed: the kernel starts no program whose file is still open for writing.
     fn file(&self, prefix: &str, content: &[u8], mode: u32) -> Result<tempfile::TempPath, Failure> {
         let made = || -> std::io::Result<tempfile::TempPath> {
             let path = tempfile::Builder::new()
@@ -443,7 +439,8 @@ impl Sanitizers {
     }
 }
 
-/// A sanitizer that looks at the problem's reference could not look at a program, which so does not count.
+/// The failure of a program that a sanitizer could not check although it checks the problem's reference. The program
+/// does not count.
 fn unchecked(tool: Tool, why: &str) -> Failure {
     Failure::unknown(
         UnknownCause::Unchecked,
@@ -454,7 +451,7 @@ fn unchecked(tool: Tool, why: &str) -> Failure {
     )
 }
 
-/// What the problem's own program does wrong is no candidate's fault.
+/// A fault of the problem's own program is no candidate's fault.
 fn own(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
@@ -469,10 +466,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the driver said.
+/// The output of the driver.
 #[derive(Debug, PartialEq, Eq)]
 struct Progress {
-    /// Cases that were begun.
+    /// Cases that the program began.
     cases: usize,
     done: bool,
 }

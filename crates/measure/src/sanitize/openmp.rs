@@ -1,9 +1,9 @@
-//! What ThreadSanitizer is told of OpenMP, and which programs it cannot be told enough of.
+//! The OpenMP functions that ThreadSanitizer knows through wrappers, and the programs that call others.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol};
 
-/// Stands between a program and libgomp.
+/// C source of the wrappers between a program and libgomp.
 pub(super) const WRAPPERS: &str = include_str!("openmp.c");
 
 /// The functions that `openmp.c` wraps.
@@ -42,7 +42,7 @@ const WRAPPED: [&str; 32] = [
     "omp_unset_nest_lock",
 ];
 
-/// Those that order nobody, beside handing out the iterations of loops.
+/// The functions of libgomp that establish no order between threads, except those that hand out iterations of loops.
 const ORDER_NOTHING: [&str; 7] = [
     "GOMP_loop_end_nowait",
     "GOMP_single_start",
@@ -53,13 +53,13 @@ const ORDER_NOTHING: [&str; 7] = [
     "GOMP_taskgroup_start",
 ];
 
-/// Flags of the linker that put the wrappers in their place.
+/// Flags with which the linker calls the wrappers instead of the functions.
 pub(super) fn link_flags() -> impl Iterator<Item = String> {
     WRAPPED.iter().map(|name| format!("-Wl,--wrap={name}"))
 }
 
-/// A function of libgomp that a compiled program calls and whose promises are not told to ThreadSanitizer: it would take
-/// what the function orders for a race.
+/// A function of libgomp that a compiled program calls and whose ordering ThreadSanitizer does not know:
+/// ThreadSanitizer would take accesses that the function orders for a race.
 pub(super) fn unknown(object: &[u8]) -> Option<String> {
     let Ok(file) = ElfFile64::<Endianness>::parse(object) else {
         return Some("an object that cannot be read".to_owned());
@@ -74,8 +74,8 @@ fn is_known(name: &str) -> bool {
     WRAPPED.contains(&name) || ORDER_NOTHING.contains(&name) || hands_out(name)
 }
 
-/// `GOMP_loop_ull_dynamic_next` and its like. Loops that wait for other iterations of theirs, and those that share memory
-/// of the library's, are others.
+/// True for `GOMP_loop_ull_dynamic_next` and its like. Loops that wait for other iterations of their own, and loops
+/// that share memory of the library's, have other functions.
 fn hands_out(name: &str) -> bool {
     let Some(kind) = name.strip_prefix("GOMP_loop_") else {
         return false;

@@ -1,25 +1,25 @@
-//! What the sanitizers' runtimes say, and what of it is told.
+//! The output of the sanitizers' runtimes, and the part of it that is reported.
 //!
-//! Pure: text in, a report out. The text comes out of the jail, so nothing in it is
-//! believed beyond the finding itself, which harms only the program that makes it up.
+//! Pure: text in, a report out. The text comes out of the jail, so nothing in it is believed beyond the finding itself.
+//! A program that makes up a finding harms only itself.
 
-/// Frames of a stack that are looked up.
+/// Most frames of a stack that are looked up.
 const FRAMES: usize = 6;
 
-/// What a sanitizer found.
+/// A finding of a sanitizer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Report {
-    /// `heap-buffer-overflow`, `undefined`, `data race` and so on.
+    /// The kind: `heap-buffer-overflow`, `undefined`, `data race` and so on.
     pub kind: String,
-    /// What there is to say of it.
+    /// Details of the finding, in words.
     pub details: Vec<String>,
     /// The line of the program, where the runtime itself knows it.
     pub line: Option<u32>,
-    /// Addresses in the program, innermost first: of the access, and in a race of the other one.
+    /// Addresses in the program, innermost first: the stack of the access, and in a race also that of the other access.
     pub stacks: Vec<Vec<u64>>,
 }
 
-/// Memory that the runtime did not get is no finding.
+/// Reports that the runtime did not get memory. They are no finding.
 const NO_FINDING: [&str; 5] = [
     "out-of-memory",
     "allocation-size-too-big",
@@ -28,21 +28,22 @@ const NO_FINDING: [&str; 5] = [
     "failed to",
 ];
 
-/// Did the runtime refuse a program memory that it asked for, and let it go on? What it did then is not what it does without checks.
+/// True if the runtime refused the program memory and let it go on. The program then behaves differently than without
+/// checks.
 pub(super) fn was_denied_memory(said: &str) -> bool {
     let warning = |line: &&str| line.contains("WARNING: ") && line.contains("Sanitizer");
     let denied = |line: &str| NO_FINDING.iter().any(|words| line.contains(words));
     said.lines().filter(warning).any(denied)
 }
 
-/// The first report in what a sanitized program said on standard error; `file` is the program's own source.
+/// The first report on the standard error of a sanitized program; `file` is the program's own source.
 pub(super) fn find(said: &str, file: &str) -> Option<Report> {
     undefined(said, file)
         .or_else(|| address(said))
         .or_else(|| race(said))
 }
 
-/// `kernel.c:10:30: runtime error: shift exponent 33 is too large for 32-bit type 'int'`
+/// Finds a line like `kernel.c:10:30: runtime error: shift exponent 33 is too large for 32-bit type 'int'`.
 fn undefined(said: &str, file: &str) -> Option<Report> {
     let mut lines = said.lines();
     let (place, what) = lines.find_map(|line| line.split_once(": runtime error: "))?;
@@ -58,7 +59,7 @@ fn undefined(said: &str, file: &str) -> Option<Report> {
     })
 }
 
-/// `==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x62d000008400 at pc …`
+/// Finds a line like `==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x62d000008400 at pc …`.
 fn address(said: &str) -> Option<Report> {
     let mut lines = said.lines();
     let rest = lines.find_map(|line| Some(line.split_once("ERROR: AddressSanitizer: ")?.1))?;
@@ -75,7 +76,7 @@ fn address(said: &str) -> Option<Report> {
     details.extend(rest.iter().find_map(|line| {
         let (_, place) = line.split_once(" is located ")?;
         let place = place.split(" [").next()?;
-        // Of a stack the next detail says more.
+        // For a stack the next detail says more.
         (!place.starts_with("in stack")).then(|| without_addresses(place))
     }));
     let variable = rest.iter().find(|line| line.contains("<== Memory access"));
@@ -89,7 +90,7 @@ fn address(said: &str) -> Option<Report> {
     })
 }
 
-/// `WARNING: ThreadSanitizer: data race (pid=1)`
+/// Finds a line like `WARNING: ThreadSanitizer: data race (pid=1)`.
 fn race(said: &str) -> Option<Report> {
     let mut lines = said.lines();
     let kind = lines.find_map(|line| {
@@ -114,7 +115,7 @@ fn race(said: &str) -> Option<Report> {
     Some(report)
 }
 
-/// `READ of size 8` of `READ of size 8 at 0x62d000008400 thread T0`
+/// Takes `READ of size 8` from `READ of size 8 at 0x62d000008400 thread T0`.
 fn access(line: &str) -> Option<String> {
     let (what, _) = line.split_once(" at 0x")?;
     what.contains(" of size ").then(|| what.trim().to_owned())
@@ -133,14 +134,15 @@ fn frames<'s>(lines: impl Iterator<Item = &'s str>) -> Vec<u64> {
         .collect()
 }
 
-/// The runtimes cannot read the program's name in the jail: it is `/proc/self/exe` to them.
+/// The offset of a frame in the program. The runtimes cannot read the program's name in the jail and call it
+/// `/proc/self/exe`.
 fn offset(frame: &str) -> Option<u64> {
     let (_, rest) = frame.rsplit_once("exe+0x")?;
     let digits: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
     u64::from_str_radix(&digits, 16).ok()
 }
 
-/// Addresses tell nobody anything, and would make two reports of one mistake differ.
+/// The text without addresses, which say nothing to a reader and would make two reports of one mistake differ.
 fn without_addresses(text: &str) -> String {
     let words = text
         .split_whitespace()
@@ -149,7 +151,7 @@ fn without_addresses(text: &str) -> String {
 }
 
 impl Report {
-    /// The report in words; `lines` are those of its stacks, as far as they are known.
+    /// The report in words; `lines` are the known source lines of its stacks.
     pub fn words(&self, lines: &[u32]) -> String {
         let mut words = self.kind.clone();
         if !self.details.is_empty() {

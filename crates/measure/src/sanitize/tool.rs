@@ -10,41 +10,42 @@ use flopsmith_problem::Language;
 
 use super::openmp;
 
-/// Bits of a random place of memory that ThreadSanitizer's fixed layout has room for.
+/// Most random bits in a program's address for which ThreadSanitizer's fixed layout has room.
 const MOST_RANDOM_BITS: u32 = 28;
 
-/// What is undefined and checked. Left out is what C leaves undefined and gcc does not, or what an honest program may do without
-/// harm: `shift-base` (gcc defines what is shifted into the sign), `float-divide-by-zero` and `float-cast-overflow` (the
-/// machine's own results, often of lanes that are thrown away), `bounds` and `object-size` (a flat index into the rows of one
-/// array; what leaves the array AddressSanitizer finds), and `pointer-overflow` (negative strides in unsigned numbers).
+/// The undefined behaviour that is checked. Checks are left out if gcc defines the behaviour although C does not, or if
+/// an honest program may show it without harm: `shift-base` (gcc defines the bits shifted into the sign),
+/// `float-divide-by-zero` and `float-cast-overflow` (the machine's own results, often of lanes that are thrown away),
+/// `bounds` and `object-size` (a flat index into the rows of one array; AddressSanitizer finds accesses outside the
+/// array), and `pointer-overflow` (negative strides in unsigned numbers).
 const UNDEFINED: [&str; 11] = [
-    // The compiler assumes that these do not happen, and removes or moves code by it.
+    // The compiler assumes that these do not happen, and removes or moves code on that assumption.
     "signed-integer-overflow",
     "null",
     "unreachable",
     "nonnull-attribute",
     "returns-nonnull-attribute",
-    // Other machines give other results or die.
+    // On these, other machines give other results or end the program.
     "shift-exponent",
     "integer-divide-by-zero",
     "alignment",
     "builtin",
     "bool",
-    // The stack ends elsewhere than it says.
+    // A wrong length puts the end of the stack at the wrong place.
     "vla-bound",
 ];
 
-/// Undefined in C++ beside that: the compiler takes the end of a function that must return something for unreachable. What needs
-/// the library of C++ (`vptr`) is left out.
+/// Also undefined in C++: the compiler takes the end of a function that must return something for unreachable. Checks
+/// that need the library of C++ (`vptr`) are left out.
 const UNDEFINED_IN_CXX: &str = "return";
 
-/// In Fortran this alone is the program's doing; pointers and alignments are the compiler's.
+/// In Fortran only this check concerns the program's own code; the compiler is responsible for pointers and alignments.
 const UNDEFINED_IN_FORTRAN: &str = "signed-integer-overflow";
 
-/// Subscripts and shapes against what arrays are declared with, which the compiler relies on. A dummy argument with its size left
-/// open (`x(*)`) has no bounds: what leaves its memory AddressSanitizer finds. Two habits break the standard and are findings: a
-/// condition that guards a subscript in the same expression (`j >= 1 .and. x(j) > t`, both sides of which may be evaluated), and a
-/// dummy argument declared `x(1)` that stands for more.
+/// Compares subscripts and shapes with the declarations of the arrays, on which the compiler relies. A dummy argument
+/// whose size is left open (`x(*)`) has no bounds: AddressSanitizer finds accesses outside its memory. Two habits break
+/// the standard and are findings: a condition that guards a subscript in the same expression (`j >= 1 .and. x(j) > t`,
+/// both sides of which may be evaluated), and a dummy argument declared `x(1)` that stands for more.
 const BOUNDS: &str = "-fcheck=bounds";
 
 /// The runtimes that are linked in, by the names of their files.
@@ -69,7 +70,7 @@ impl fmt::Display for Tool {
 }
 
 impl Tool {
-    /// The runtimes it needs.
+    /// The runtimes that the sanitizer needs.
     pub fn runtimes(self) -> &'static [&'static str] {
         match self {
             Tool::Address => &RUNTIMES[..2],
@@ -77,7 +78,7 @@ impl Tool {
         }
     }
 
-    /// Flags of a language's compiler that turn it on.
+    /// Flags of a language's compiler that turn the sanitizer on.
     pub fn checks(self, language: Language) -> Vec<String> {
         if self == Tool::Thread {
             return vec!["-fsanitize=thread".to_owned()];
@@ -97,7 +98,7 @@ impl Tool {
         checks
     }
 
-    /// Flags of the C compiler that put its runtime into the program.
+    /// Flags of the C compiler that link the sanitizer's runtime into the program.
     pub fn link(self) -> Vec<String> {
         match self {
             Tool::Address => [
@@ -119,14 +120,15 @@ pub fn missing_runtimes(compiler: &Path) -> Vec<&'static str> {
     let there = |name: &str| {
         let mut question = Command::new(compiler);
         question.arg(format!("-print-file-name={name}"));
-        // It repeats the name of what it does not find.
+        // The compiler repeats the name of a file that it does not find.
         toolchain::answer(&mut question).is_ok_and(|a| Path::new(a.stdout.trim()).is_file())
     };
     RUNTIMES.into_iter().filter(|name| !there(name)).collect()
 }
 
-/// Why ThreadSanitizer's layout of memory does not fit this machine, which places programs at random: its shadow lies at fixed
-/// places, and in the jail it can neither look nor start once more without.
+/// The reason why ThreadSanitizer's memory layout does not fit this machine, which places programs at random addresses.
+/// ThreadSanitizer's shadow lies at fixed addresses, and in the jail ThreadSanitizer can neither look at the placement
+/// nor restart the program without randomization.
 pub fn no_room() -> Option<String> {
     let bits = fs::read_to_string("/proc/sys/vm/mmap_rnd_bits").ok()?;
     let bits: u32 = bits.trim().parse().ok()?;

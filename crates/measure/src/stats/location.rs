@@ -1,4 +1,4 @@
-//! Where a few comparisons lie, and how sure that is, when some of them are far off and neighbours share their luck.
+//! The location of a few comparisons and its uncertainty, when some values are far off and successive values correlate.
 //!
 //! Tukey's biweight gives every value a weight that falls from 1 in the middle to 0 at some distance, so that a round
 //! that met an interruption neither moves the result nor has to be recognised and thrown away (Mosteller and Tukey,
@@ -8,13 +8,13 @@
 /// Values this many median absolute deviations from the middle have no weight; some six standard deviations of a
 /// normal distribution. Six, the book's other choice, gives intervals that are too narrow for a dozen rounds.
 const REACH: f64 = 9.0;
-/// Steps of the iteration. It starts at the median and settles in three or four.
+/// Steps of the iteration, which starts at the median and settles in three or four.
 const STEPS: usize = 8;
 /// Fewer values than this say nothing about their own spread.
 const LEAST: usize = 3;
 /// Share of the usual degrees of freedom that is left when the spread, too, is estimated robustly.
 const FREEDOM: f64 = 0.7;
-/// Correlations of neighbours above this leave nothing to estimate from.
+/// Correlations of successive values above this leave nothing to estimate from.
 const CORRELATED: f64 = 0.8;
 
 /// 97.5 % quantile of the normal distribution.
@@ -55,28 +55,28 @@ pub fn student(freedom: f64) -> f64 {
     below.1 + (above.1 - below.1) * share
 }
 
-/// The middle of some values.
+/// The location of some values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Location {
     /// The biweight.
     pub value: f64,
     /// Its standard error.
     pub se: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of `se`.
     pub freedom: f64,
     /// Values too far off to have any weight.
     pub outlying: usize,
 }
 
 impl Location {
-    /// The location of `values`, which are in the order they were measured in. None of fewer than three.
+    /// The location of `values`, which are in the order of measurement. None for fewer than three values.
     ///
     /// # Formulas
     /// With u = (x - T) / (9 MAD), T = Σ x (1 - u²)² / Σ (1 - u²)² over |u| < 1, and
     /// se² = Σ (x - T)² (1 - u²)⁴ / (D max(1, D - 1)), D = Σ (1 - u²)(1 - 5 u²) (Mosteller and Tukey).
-    /// Neighbours that correlate by r > 0 make it (1 + r) / (1 - r) times as large and the degrees of freedom as many
-    /// times fewer: the variance of the mean of a first-order autoregressive series (Priestley, Spectral Analysis and
-    /// Time Series, 1981). A negative r is not believed, since so few values show one by chance.
+    /// If successive values correlate by r > 0, se² becomes (1 + r) / (1 - r) times as large and the degrees of freedom
+    /// become as many times fewer: the variance of the mean of a first-order autoregressive series (Priestley, Spectral
+    /// Analysis and Time Series, 1981). A negative r is not believed, since so few values show one by chance.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < LEAST {
@@ -96,7 +96,7 @@ impl Location {
                 outlying: 0,
             });
         }
-        // 1 - u², and 0 out of reach.
+        // 1 - u², and 0 for |u| ≥ 1.
         let nearness = |x: f64, middle: f64| (1.0 - ((x - middle) / scale).powi(2)).max(0.0);
         for _ in 0..STEPS {
             let (mut weights, mut sum) = (0.0, 0.0);
@@ -137,7 +137,7 @@ impl Location {
     }
 }
 
-/// How many times as large correlated neighbours make the variance of the location.
+/// The factor by which correlated successive values increase the variance of the location.
 fn inflation(pulls: &[f64], squares: f64) -> f64 {
     if squares <= 0.0 {
         return 1.0;

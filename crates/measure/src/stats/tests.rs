@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 fn bursts(rng: &mut ChaCha8Rng, true_seconds: f64, count: usize, load: f64) -> Vec<Burst> {
     (0..count)
         .map(|_| {
-            // Some bursts meet a busy neighbour; single calls are interrupted.
+            // Another process disturbs some bursts; single calls are interrupted.
             let slow = if rng.random::<f64>() < load {
                 1.0 + rng.random::<f64>()
             } else {
@@ -33,7 +33,7 @@ fn bursts(rng: &mut ChaCha8Rng, true_seconds: f64, count: usize, load: f64) -> V
 
 #[test]
 fn the_interval_covers_the_truth() {
-    // With more than half of the bursts of either side spoilt, a quiet round is rare and the floors have to tell.
+    // If more than half of the bursts of either side are spoilt, a quiet round is rare and the floors have to decide.
     for (load, rounds) in [(0.0, 20), (0.3, 20), (0.6, 24)] {
         let mut covered = 0;
         let mut close = 0;
@@ -59,7 +59,7 @@ fn the_interval_covers_the_truth() {
 
 #[test]
 fn a_machine_that_changes_its_speed_for_both_does_not_matter() {
-    // Few rounds, each at another speed of the whole machine: one side may have met the fast one only once.
+    // There are few rounds, each at another speed of the whole machine: one side may have met the fast one only once.
     let (mut close, runs) = (0, 200);
     for run in 0..runs {
         let mut rng = ChaCha8Rng::seed_from_u64(run);

@@ -1,4 +1,4 @@
-//! The buffers that supervisor and harness share, and the bands around them.
+//! The buffers that supervisor and harness share, and the guard bands around the arrays.
 
 use std::io::Error;
 use std::os::fd::RawFd;
@@ -13,29 +13,30 @@ const PAGE: usize = 4096;
 const LINE: usize = 64;
 /// Lines of a page.
 const LINES: usize = PAGE / LINE;
-/// Every byte of a slot that no array covers.
+/// The value of every byte of a slot that no array covers.
 const BAND: u8 = 0xa5;
 
-/// Where in their slots arrays shall lie.
+/// Where arrays lie in their slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
     /// At the start of a page, each array some lines further than the one before: the same every time.
     Fixed,
-    /// In the page of [`Placing::Fixed`], from other lines on; no two arrays at the same one. One of [`PLACES`] such placements.
+    /// In the page of [`Placing::Fixed`], but from other lines on, with no two arrays at the same line. One of
+    /// [`PLACES`] such placements.
     Elsewhere,
-    /// The one of these with this number, counted around.
+    /// The placement of [`Placing::Elsewhere`] with this number, modulo [`PLACES`].
     Numbered(u64),
     /// Between bands, at a random line.
     Between,
-    /// Flush with the slot's start: what lies before is inaccessible.
+    /// Flush with the slot's start: the page before the array is inaccessible.
     AtStart,
-    /// Flush with the slot's end: what lies behind is inaccessible.
+    /// Flush with the slot's end: the page behind the array is inaccessible.
     AtEnd,
 }
 
-/// Placements that certified measurements are made at: always the same ones, so that two programs are held against each other at equal
-/// places of their data, which matter more than those of their code. Verification draws from them, so they tell nobody what a
-/// call is for.
+/// Number of placements for certified measurements. They are always the same ones, so that two programs are compared at
+/// equal places of their data, which matter more than the places of their code. Verification draws from the same
+/// placements, so that a placement does not tell a program the purpose of a call.
 pub const PLACES: u64 = 5;
 
 /// Byte offsets of the arrays of one case, in the order of the arguments.
@@ -45,7 +46,7 @@ pub struct Placement {
     pub arrays: Vec<(usize, usize)>,
 }
 
-/// The line that the first array of a placement begins at, and how many further the next one does.
+/// The line at which the first array of a placement begins, and the step in lines from each array to the next.
 fn lines_of(number: u64) -> (usize, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(number);
     let first = rng.random_range(0..LINES);
@@ -67,7 +68,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Buffers for arrays of at most these sizes. A `guarded` arena has an inaccessible page on either side of each slot.
+    /// Buffers for arrays of at most these sizes in bytes. A `guarded` arena has an inaccessible page on either side of
+    /// each slot.
     pub fn new(largest: &[usize], guarded: bool) -> Result<Self, Error> {
         let mut slots = Vec::new();
         let mut forbidden = Vec::new();
@@ -102,13 +104,14 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Buffers of timed calls with these arrays. Whoever verifies has the same: nothing in them shall tell the two apart.
+    /// Buffers of timed calls with these arrays. The verifier uses the same ones, so that a program cannot tell the two
+    /// stages apart by them.
     pub fn timed(arrays: &[Array]) -> Result<Self, Error> {
         let sizes: Vec<usize> = arrays.iter().map(Array::bytes).collect();
         Self::new(&sizes, false)
     }
 
-    /// Makes bands of everything. Whoever used the buffers before must be gone.
+    /// Fills everything with bands. Processes that used the buffers before must be gone.
     pub fn reset(&self) {
         for slot in &self.slots {
             self.mapping()
@@ -117,8 +120,8 @@ impl Arena {
         self.sweep();
     }
 
-    /// Makes bands of what lies behind all slots, where huge pages are not full: a process could leave there what kind of
-    /// calls it got, for the next one to find.
+    /// Fills the rest of the last huge page, behind all slots, with bands: a process could leave a note there on the
+    /// kind of its calls, for the next process to find.
     pub fn sweep(&self) {
         let end = self.slots.last().map_or(0, |slot| slot.start + slot.bytes);
         let rest = self.mapping().len() - end;
@@ -126,12 +129,12 @@ impl Arena {
             .with_slice(end, rest, |x: &mut [u8]| x.fill(BAND));
     }
 
-    /// This process's view.
+    /// The mapping of the buffers in this process.
     pub fn mapping(&self) -> &Mapping {
         self.memory.mapping()
     }
 
-    /// The descriptor to hand to a harness.
+    /// The descriptor to pass to a harness.
     pub fn fd(&self) -> RawFd {
         self.memory.fd()
     }
@@ -141,7 +144,7 @@ impl Arena {
         &self.forbidden
     }
 
-    /// Chooses where the arrays lie. None when there are not as many slots or one is too small.
+    /// Chooses the places of the arrays. None if the number of slots differs or a slot is too small.
     pub fn place(
         &self,
         arrays: &[Array],
@@ -165,7 +168,7 @@ impl Arena {
                 let align = array.align.max(LINE);
                 let spare = slot.bytes.checked_sub(bytes)?;
                 let shift = match placing {
-                    // Not all at the same place in their pages: that would make loads wait for unrelated stores.
+                    // Arrays at the same place in their pages would make loads wait for unrelated stores.
                     Placing::Fixed => PAGE + (n * 21 * LINE) % PAGE,
                     Placing::Elsewhere | Placing::Numbered(_) => {
                         PAGE + (first + n * step) % LINES * LINE
@@ -184,7 +187,7 @@ impl Arena {
         Some(Placement { arrays })
     }
 
-    /// Makes bands of everything the arrays of `old` covered.
+    /// Fills everything that the arrays of `old` covered with bands.
     pub fn restore(&self, old: &Placement) {
         for &(offset, bytes) in &old.arrays {
             self.mapping()
@@ -287,7 +290,7 @@ mod tests {
                 prop_assert_eq!(offset % 64, 0);
             }
             if matches!(placing, Placing::Elsewhere | Placing::Numbered(_)) {
-                // Loads would wait for unrelated stores to the same place of another page.
+                // Arrays at equal places would make loads wait for unrelated stores to the same place of another page.
                 let lines: BTreeSet<usize> = placement.arrays.iter().map(|a| a.0 % PAGE).collect();
                 prop_assert_eq!(lines.len(), arrays.len());
             }

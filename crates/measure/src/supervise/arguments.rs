@@ -1,4 +1,4 @@
-//! The arguments of one call: what the problem says, and where it lies in the buffers.
+//! The arguments of one call: their description in the problem, and their places in the buffers.
 
 use flopsmith_harness::control::{Element, MAX_ARGUMENTS};
 use flopsmith_harness::inputs::{POISON_F32, POISON_F64, POISON_I32, Stream};
@@ -17,30 +17,30 @@ pub struct Array {
     pub name: String,
     /// Type of its elements.
     pub element: Element,
-    /// Written by the candidate.
+    /// True if the candidate writes it.
     pub output: bool,
-    /// Extents.
+    /// Extents, in elements.
     pub dims: Vec<usize>,
-    /// Alignment of its first byte.
+    /// Alignment of its first byte, in bytes.
     pub align: usize,
     /// Stream of the generator.
     pub stream: u64,
-    /// What an input is filled with.
+    /// Content of an input.
     pub content: Content,
 }
 
 impl Array {
-    /// Elements.
+    /// Number of elements.
     pub fn count(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.count() * self.element.bytes()
     }
 
-    /// Length of the last extent: an array is looked at as a matrix with such rows.
+    /// Length of the last extent: the array is treated as a matrix with such rows.
     pub fn columns(&self) -> usize {
         self.dims.last().copied().unwrap_or(1).max(1)
     }
@@ -68,7 +68,7 @@ impl Array {
         }
     }
 
-    /// Elements as doubles, which hold all values of the other types. Poison stays recognisable as that of a double.
+    /// Elements as doubles, which hold all values of the other types. Poison becomes the poison of a double.
     pub fn values(&self, bytes: &[u8]) -> Vec<f64> {
         fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
             bytes.as_chunks::<N>().0.iter().map(|x| value(*x)).collect()
@@ -105,7 +105,7 @@ fn in_memory<T, const N: usize>(values: &[T], bytes: impl Fn(&T) -> [u8; N]) -> 
     all
 }
 
-/// The bytes of an element that nothing has been written to.
+/// The bytes of an element that no program has written to.
 pub fn poison(element: Element) -> Vec<u8> {
     match element {
         Element::F64 => POISON_F64.to_ne_bytes().to_vec(),
@@ -141,7 +141,8 @@ pub struct Specification {
 }
 
 impl Specification {
-    /// An array in words, by its number among the arrays (from 0): as C counts them, and as the definition calls it.
+    /// An array in words, by its number among the arrays (from 0): its position counted from 1, and its name in the
+    /// definition.
     pub fn argument(&self, array: usize) -> String {
         let name = self.arrays.get(array).map_or("", |a| &a.name);
         format!("array argument {} (`{name}`)", array + 1)
@@ -149,7 +150,7 @@ impl Specification {
 }
 
 fn unsound(detail: String) -> Failure {
-    // A definition that cannot be called is the yardstick's fault, not a candidate's.
+    // A definition that cannot be called is the fault of the problem's own programs, not of a candidate.
     Failure::infrastructure(InfrastructureCause::Baseline, detail)
 }
 
@@ -182,7 +183,7 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                 shape,
                 align,
                 content,
-                // Of timed calls alone ([`Specification::grade`]).
+                // Applies to timed calls only ([`Specification::grade`]).
                 graded: _,
             } => {
                 let dims = shape
@@ -215,7 +216,7 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
     Ok(Specification { arrays, slots })
 }
 
-/// What a described content comes to with certain parameters.
+/// The content of an array whose description is evaluated with `params`.
 fn fill(
     described: &Described,
     dims: &[usize],
@@ -231,7 +232,7 @@ fn fill(
             columns: dims.last().copied().unwrap_or(0),
         },
         Described::Offsets { total } => Content::Offsets {
-            // The arrays it points into have that many elements, so it is a count.
+            // The arrays that the offsets point into have that many elements, so `total` is a count.
             total: total.value(params)?.max(0.0) as u64,
         },
         Described::Shifted { low, high, by } => Content::Shifted {
@@ -275,8 +276,9 @@ impl Specification {
             .collect()
     }
 
-    /// Gives grades ([`Content::Graded`]) to the rows of the inputs for which the definition says so, and of the first factor of
-    /// a matrix product. Nothing else in a product changes by them but the same rows of the result, by the same powers of two.
+    /// Gives grades ([`Content::Graded`]) to the rows of the inputs for which the definition asks for them, and to the
+    /// rows of the first factor of a matrix product. In a product the grades change nothing but the same rows of the
+    /// result, by the same powers of two.
     pub fn grade(&mut self, problem: &Problem, product: Option<&Product>) {
         let arguments = problem.entry.args.iter();
         let described = arguments.filter_map(|argument| match argument.kind {
@@ -297,7 +299,8 @@ impl Specification {
         }
     }
 
-    /// The shape of the matrix product, and which arrays are A, B and C, for a problem that is bounded as one; none for others.
+    /// The shape of the matrix product, and which arrays are A, B and C; none for a problem without the error bound of
+    /// a product.
     pub fn product(&self, bound: &ErrorBound) -> Result<Option<Product>, Failure> {
         let ErrorBound::Gemm { c: constant } = *bound else {
             return Ok(None);
@@ -345,8 +348,8 @@ pub struct Product {
     pub constant: f64,
 }
 
-/// Tells the harness where the arguments lie, and nothing of what the inputs are filled with: a program can read in its process what
-/// its harness was told.
+/// The plan that tells the harness where the arguments lie, but not the content of the inputs: a program can read in
+/// its process everything that its harness was told.
 pub fn plan(specification: &Specification, placement: &Placement) -> Plan {
     let mut plan = plan_to_fill(specification, placement);
     for argument in &mut plan.arguments {

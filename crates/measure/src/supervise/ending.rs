@@ -1,15 +1,16 @@
-//! Whose fault it is that a harness process is gone.
+//! Decides whose fault the end of a harness process is.
 
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, harmless};
 use flopsmith_sandbox::{Exit, Finished};
 
-/// No program in the jail can send it, and when the supervisor does, it says why.
+/// No program in the jail can send this signal, and when the supervisor sends it, the supervisor gives the reason.
 const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 
-/// Most of what a program said that is told.
+/// Most bytes quoted from a program's output.
 const EXCERPT_BYTES: usize = 400;
 
-/// Before a candidate's first instruction ran, nothing can be its fault.
+/// The failure of a process that ended before a candidate's first instruction ran, which cannot be the candidate's
+/// fault.
 pub fn before_first_call(finished: &Finished) -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Harness,
@@ -21,9 +22,9 @@ pub fn before_first_call(finished: &Finished) -> Failure {
     )
 }
 
-/// Why the loader did not take a candidate's object, in its own words.
+/// The failure of a candidate whose object the loader did not take, with the loader's own message.
 pub fn not_loaded(message: &str, memory_bytes: u64) -> Failure {
-    // Of glibc and of musl.
+    // Messages of glibc and of musl.
     const NO_ROOM: [&str; 4] = [
         "cannot map zero-fill pages",
         "failed to map segment",
@@ -48,9 +49,9 @@ pub fn not_loaded(message: &str, memory_bytes: u64) -> Failure {
     Failure::candidate(fault, format!("the object cannot be loaded: {message}"))
 }
 
-/// The end of a process whose candidate had been called.
+/// The failure of a process that ended after its candidate had been called.
 pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
-    // A program that touches memory it did not get dies like any other wild pointer.
+    // A program that touches memory it did not get dies like one with any other wild pointer.
     let starved = finished.max_rss_bytes > memory_bytes / 2;
     if finished.exit == Exit::Signal(SIGKILL) && !starved {
         return Failure::infrastructure(

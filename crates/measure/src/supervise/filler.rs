@@ -1,25 +1,21 @@
-//! Who makes the inputs of timed calls: a process of ours, on the core of the call.
+//! The filler: a process of ours that makes the inputs of timed calls, on the core of the call.
 //!
-//! Made by the candidate's own process, inputs would be there before the clock
-//! starts, and a candidate that had taken over its process could begin to work.
-//! Made by the supervisor on its core, they would lie in the wrong caches. So a
-//! harness with one of the problem's own programs in it makes them where the
-//! call will find them, while the process that is called sleeps.
+//! If the candidate's own process made the inputs, they would exist before the clock starts, and a candidate that had
+//! taken over its process could begin to work. If the supervisor made the inputs on its core, they would lie in the
+//! wrong caches. A harness that runs one of the problem's own programs therefore makes them where the call will find
+//! them, while the called process sleeps.
 //!
-//! From the first byte of the inputs on, every nanosecond that the called
-//! process executes counts ([`Called`]). The clock starts while the filler
-//! still holds the core: with one core the called process is not running then,
-//! so the kernel has booked all that it used before, and what it uses later is
-//! on the clock. Then it is woken up, and waits for its turn; then the filler is
-//! told to sleep. So the core passes from one to the other without an interrupt
-//! from another core and without a pause, which take longer than many a call.
-//! A process that need not be woken up waits for the core already, or has it:
-//! all the time in which its inputs were made counts then. Only where
-//! supervisor, filler and called process share the one core that they may use is
-//! processor time exact whatever the called process does, and honest processes
-//! may be taken off the core before they sleep, so there it alone counts.
-//! Orders to do nothing ([`Filler::empty_call`]) measure the least length of
-//! this, which is taken off again.
+//! From the first byte of the inputs on, every nanosecond that the called process executes counts ([`Called`]). The
+//! clock starts while the filler still holds the core. With one core the called process is not running then: the kernel
+//! has booked all the time that the process used before, and any time that it uses later is on the clock. The
+//! supervisor then wakes the called process, which waits for its turn, and tells the filler to sleep. The core thus
+//! passes from the filler to the called process without an interrupt from another core and without a pause, either of
+//! which takes longer than many a call. If the called process need not be woken up, it waits for the core already or
+//! has it: all the time in which its inputs were made then counts. There is one exception: if supervisor, filler and
+//! called process share the one core that they may use, processor time is exact for any behaviour of the called
+//! process, and honest processes may be taken off that core before they sleep. In that case, and only then, processor
+//! time alone counts. Orders to do nothing ([`Filler::empty_call`]) measure the least duration of this hand-over, which
+//! is subtracted from the times.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +25,7 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::process::{CallFailure, Passed, Process};
 
-/// A trusted process that does nothing has done so by then, on the busiest machine.
+/// A trusted process answers an order to do nothing within this time, even on the busiest machine.
 const EMPTY_LIMIT: Duration = Duration::from_secs(10);
 
 /// One call, from the order to make its inputs to its end.
@@ -37,36 +33,39 @@ const EMPTY_LIMIT: Duration = Duration::from_secs(10);
 pub struct Called {
     /// From the start of the clock to the end of the call.
     pub clocked: Duration,
-    /// Processor time that the called process used between the order to make the inputs and the start of the clock, or all of that time
-    /// where it did not sleep when the clock started and does not share its only core with the supervisor. An honest one sleeps.
+    /// Processor time that the called process used between the order to make the inputs and the start of the clock. It
+    /// is all of that period if the process did not sleep when the clock started and does not share its only core with
+    /// the supervisor. An honest process sleeps.
     pub ran: Duration,
-    /// Time in which it waited for the core between the order to make the inputs and the end of the call. An honest one does so
-    /// while the filler leaves, and where others use the core.
+    /// Time in which the called process waited for the core between the order to make the inputs and the end of the
+    /// call. An honest process waits while the filler leaves, and while other processes use the core.
     pub queued: Duration,
 }
 
-/// Is there one core for the supervisor and the called process? Whatever that one executed is booked then: the supervisor looks while it
-/// has the core itself.
+/// True if supervisor and called process have only one core, the same one. The kernel has then booked everything that
+/// the called process executed, since the supervisor holds the core itself while it reads the clock.
 fn share_their_only_core(called: &Process) -> bool {
     called.cores.len() == 1 && called.cores == allowed_cores()
 }
 
-/// What is known of the called process at the start of the clock.
+/// State of the called process at the start of the clock.
 #[derive(Debug, Clone, Copy)]
 struct BeforeClock {
-    /// Processor time that the kernel has booked for it since the order to make the inputs.
+    /// Processor time that the kernel has booked for the process since the order to make the inputs.
     booked: Duration,
-    /// One of its threads was awake. Threads on other cores have been booked by the last tick only.
+    /// True if one of its threads was awake. For threads on other cores the kernel has booked time only up to the last
+    /// tick.
     awake: bool,
-    /// It had to be woken up for its call.
+    /// True if the process had to be woken up for its call.
     slept: bool,
-    /// What it executed on the core of the supervisor is booked in any case.
+    /// True if the kernel has booked in any case the time that the process executed on the supervisor's core.
     share_their_only_core: bool,
 }
 
 impl BeforeClock {
-    /// How much of the time in which its inputs were `made` counts as its own. A process that is awake already has the core sooner
-    /// than one that sleeps, and without a supervisor on the filler's core it may have had it since the inputs were complete.
+    /// How much of `made`, the time in which its inputs were made, counts as the process's own time. A process that is
+    /// awake already gets the core sooner than one that sleeps, and without a supervisor on the filler's core it may
+    /// have had the core since the inputs were complete.
     fn charged(self, made: Duration) -> Duration {
         if self.awake || (!self.slept && !self.share_their_only_core) {
             return self.booked.max(made);
@@ -82,11 +81,11 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// `process` has a trusted program in it and is parked; `plan` says what it fills.
+    /// `process` runs a trusted program and is parked; `plan` says what it fills.
     pub fn new(mut process: Process, waiting: Waiting, plan: &Plan) -> Result<Self, Failure> {
         if waiting == Waiting::Spin {
             process.spin();
-            // The core of the first thread of the others.
+            // The core of the first thread of the called processes.
             if let Some(&core) = process.cores.first() {
                 pin_thread(process.pid(), core).map_err(|e| {
                     let what = format!("the process that makes the inputs cannot be pinned: {e}");
@@ -99,14 +98,14 @@ impl Filler {
         Ok(Self { process, waiting })
     }
 
-    /// Sends it to sleep, wherever it was interrupted.
+    /// Sends the filler to sleep, at whatever point it was interrupted.
     pub fn park(&mut self) -> Result<(), Failure> {
         self.process.park().map_err(own)
     }
 
-    /// Makes the inputs of `seed` and has `called`, which is at rest, called with them. `cold` leaves nothing of them in a
-    /// cache; `limit` is processor time. An error of the process that is called is its own; what fails here is the
-    /// infrastructure's.
+    /// Makes the inputs of `seed` and has `called`, which is at rest, called with them. `cold` removes the inputs from
+    /// all caches; `limit` is processor time. An error of the called process is its own; other errors are
+    /// infrastructure failures.
     pub fn call(
         &mut self,
         called: &mut Process,
@@ -114,8 +113,8 @@ impl Filler {
         cold: bool,
         limit: Duration,
     ) -> Result<Called, Failure> {
-        // The kernel has booked what a process used once another one has its core, and not before: so the first look
-        // is taken when this one has woken up, and before it knows the seed.
+        // The kernel books the time of a process once another process has its core, and not before. The first reading
+        // is therefore taken after the filler has woken up, and before the filler knows the seed.
         self.process.stand_by().map_err(own)?;
         let before = called.cpu_time()?;
         let queued_before = self.queued(called);
@@ -142,8 +141,8 @@ impl Filler {
         })
     }
 
-    /// The clock's reading for a call that does nothing, after inputs were made as for any other one. `called` has a trusted
-    /// program in it.
+    /// The clock's reading for a call that does nothing, after inputs were made as for any other call. `called` runs a
+    /// trusted program.
     pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
         self.process.stand_by().map_err(own)?;
         self.process.prepare(seed).map_err(own)?;
@@ -153,7 +152,8 @@ impl Filler {
         Ok(lead + self.hand_over(called, true, EMPTY_LIMIT)?.took)
     }
 
-    /// Leaves the core to a process that is called, or with `empty` told to do nothing. How long that takes.
+    /// Leaves the core to `called`, which calls its program or, with `empty`, does nothing. Returns how long that
+    /// takes.
     fn hand_over(
         &mut self,
         called: &mut Process,
@@ -167,18 +167,19 @@ impl Filler {
         })
     }
 
-    /// Is the wait of both sides for each other short enough to be taken off all times? Where both sleep it is not, and stays
-    /// part of every call.
+    /// True if the wait of both sides for each other is short enough to be subtracted from all times. If both sides
+    /// sleep it is not, and stays part of every call.
     pub fn spins(&self) -> bool {
         self.waiting == Waiting::Spin
     }
 
-    /// Processor time its process has used so far.
+    /// Processor time the filler's process has used so far.
     pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
         self.process.cpu_time().map_err(own)
     }
 
-    /// How long a process has waited for its core so far; none where that may be for other reasons than that it does not sleep.
+    /// How long a process has waited for its core so far; none if the wait may have other reasons than a process that
+    /// does not sleep.
     fn queued(&self, called: &Process) -> Option<Duration> {
         match self.waiting {
             Waiting::Spin => called.queued(),
@@ -187,7 +188,7 @@ impl Filler {
     }
 }
 
-/// What two readings of a clock are apart; nothing where one is missing.
+/// The time between two readings of a clock; zero if one is missing.
 fn since(before: Option<Duration>, now: Option<Duration>) -> Duration {
     match (before, now) {
         (Some(before), Some(now)) => now.saturating_sub(before),
@@ -195,7 +196,7 @@ fn since(before: Option<Duration>, now: Option<Duration>) -> Duration {
     }
 }
 
-/// There is nothing of the candidate in this process.
+/// An infrastructure failure: no code of the candidate runs in this process.
 fn own(failure: Failure) -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Baseline,
@@ -226,7 +227,7 @@ mod tests {
             };
             assert_eq!(before.charged(made), charged, "{before:?}");
         }
-        // Of several threads the sum is booked.
+        // With several threads the sum of their times is booked.
         let busy = BeforeClock {
             booked: made * 2,
             awake: true,

@@ -1,9 +1,8 @@
 //! The supervisor's side of the harness: the buffers, the process in the jail,
 //! and the hand-shake.
 //!
-//! Verifier and timer both stand on this. Nothing here believes the candidate's
-//! process: an answer only ends a wait, and what was really done is judged from
-//! the buffers.
+//! Verifier and timer both use this module. Nothing here believes the candidate's process: an answer only ends a wait,
+//! and the supervisor judges the work done from the buffers.
 
 mod arena;
 mod arguments;

@@ -17,25 +17,27 @@ use super::ending;
 use super::rest::{self, Threads};
 use super::setup::{Setup, job};
 
-/// A harness that is not ready by then never will be.
+/// A harness that is not ready within this time never will be.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// Once a candidate has been called, whatever does not call it is answered in microseconds, unless it is kept from that.
+/// Once a candidate has been called, the harness answers every order but a call within microseconds, unless the
+/// candidate keeps it from answering.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
-/// Bits of an order's number that count; on the half of the word that they are in the other side sleeps.
+/// Bits of an order's number that count. They lie in the half of the word on which the other side sleeps.
 const COUNT_BITS: u32 = 24;
-/// How often a waiting supervisor looks whether the other side is still alive.
+/// Interval at which a waiting supervisor checks whether the other side is still alive.
 const LIFE_CHECK: Duration = Duration::from_millis(2);
-/// A call may last this many times its limit when it does not get the processor.
+/// If a call does not get the processor, it may last this many times its limit.
 const WALL_FACTOR: u32 = 8;
-/// Looks in a row at which nobody in the process runs or wants to, after which a late answer will never come.
+/// Number of looks in a row at which no thread of the process runs or wants to, after which a late answer will never
+/// come.
 const ASLEEP_LOOKS: u32 = 50;
 
-/// An order that is on its way.
+/// An order that has no answer yet.
 struct Given {
     order: Order,
     word: u64,
     start: Instant,
-    /// Did the process sleep until then, where it should?
+    /// True if the process slept until then, where it should.
     slept: bool,
 }
 
@@ -43,7 +45,7 @@ struct Given {
 pub struct Passed {
     /// From the order to its answer.
     pub took: Duration,
-    /// Did the process sleep until it was woken up for the call?
+    /// True if the process slept until it was woken up for the call.
     pub slept: bool,
 }
 
@@ -51,7 +53,7 @@ pub struct Passed {
 pub enum CallFailure {
     /// The one that was called.
     Called(Failure),
-    /// The one that held the core before.
+    /// The one that held the core before the call.
     Holder(Failure),
 }
 
@@ -59,15 +61,15 @@ pub enum CallFailure {
 pub struct Process {
     child: Child,
     control: SharedMemory,
-    /// Keeps the object's file until the process is gone.
+    /// Keeps the object's file until the process has ended.
     _object: tempfile::NamedTempFile,
-    /// Given so far.
+    /// Number of orders given so far.
     orders: u32,
-    /// How often it had gone to sleep before its last call.
+    /// How often the first thread had gone to sleep before the last call.
     slept_before: Option<u64>,
     /// How this side waits for answers.
     waiting: Waiting,
-    /// Does the harness spin until its next order, once it has been woken up?
+    /// True if the harness spins until its next order, once it has been woken up.
     spins: bool,
     asleep: bool,
     permitted_threads: u32,
@@ -75,7 +77,7 @@ pub struct Process {
     called: bool,
     order_began_at: Option<Duration>,
     asleep_looks: u32,
-    /// Where it may run.
+    /// The cores that the process may run on.
     pub(super) cores: Vec<usize>,
     /// The threads that have a core each.
     pub(super) seated: Vec<i32>,
@@ -123,8 +125,9 @@ impl Process {
             seated: Vec::new(),
         };
         process.wait_until_ready()?;
-        // Whether it takes the core from the filler or waits until that has left is a matter of what both used before, and of
-        // several microseconds where a hypervisor carries the interrupt from core to core.
+        // The process waits until the filler has left the core. Otherwise the scheduler would let it take the core or
+        // wait, depending on the time that both used before. The difference is several microseconds where a hypervisor
+        // carries the interrupt from core to core.
         set_turn(process.pid(), Turn::Waits);
         Ok(process)
     }
@@ -166,41 +169,43 @@ impl Process {
         }
     }
 
-    /// Tells the harness the arguments of the calls to come.
+    /// Passes the arguments of the calls to come to the harness.
     pub fn plan(&mut self, plan: &Plan) -> Result<(), Failure> {
         self.control.mapping().control().set_plan(plan);
         self.order(Order::Plan, 0, self.answer_limit()).map(|_| ())
     }
 
-    /// Has the inputs filled from `seed` and the outputs poisoned. Only for processes without a candidate.
+    /// Fills the inputs from `seed` and poisons the outputs. Only for processes without a candidate.
     pub fn prepare(&mut self, seed: u64) -> Result<(), Failure> {
         self.order(Order::Prepare, seed, START_LIMIT).map(|_| ())
     }
 
-    /// Has all arrays taken out of all caches. Only for processes without a candidate.
+    /// Flushes all arrays from all caches. Only for processes without a candidate.
     pub fn chill(&mut self) -> Result<(), Failure> {
         self.order(Order::Chill, 0, START_LIMIT).map(|_| ())
     }
 
-    /// Has the harness spin between orders from now on, until it is told to park. Only for processes without a candidate.
+    /// Makes the harness spin between orders from now on, until it is told to park. Only for processes without a
+    /// candidate.
     pub fn spin(&mut self) {
         self.spins = true;
         set_turn(self.pid(), Turn::Takes);
     }
 
-    /// An order to do nothing: what it takes is what any order costs.
+    /// Gives an order to do nothing; the time it takes is the cost of any order.
     pub fn stand_by(&mut self) -> Result<Duration, Failure> {
         self.order(Order::StandBy, 0, self.answer_limit())
     }
 
-    /// Has the candidate called once, and takes the time. `limit` is processor time.
+    /// Calls the candidate once and times the call. `limit` is processor time.
     pub fn call(&mut self, limit: Duration) -> Result<Duration, Failure> {
         self.called = true;
         self.order(Order::Call, 0, limit)
     }
 
-    /// Has the candidate called, or with `empty` nothing done, as soon as `holder` has left the core, a process that spins there:
-    /// it is told to go to sleep once this one has been woken up, so that the core is never idle between them. How long that took.
+    /// Calls the candidate, or with `empty` does nothing, as soon as `holder`, a process that spins on the core, has
+    /// left it. `holder` is told to go to sleep once this process has been woken up, so that the core is never idle
+    /// between them. Returns how long that took.
     pub fn call_after(
         &mut self,
         holder: &mut Process,
@@ -220,7 +225,7 @@ impl Process {
         Ok(Passed { took, slept })
     }
 
-    /// Sends a harness that spins to sleep until its next order; any other one sleeps anyway.
+    /// Sends a harness that spins to sleep until its next order; any other harness sleeps anyway.
     pub fn park(&mut self) -> Result<(), Failure> {
         if self.asleep {
             return Ok(());
@@ -229,14 +234,14 @@ impl Process {
         Ok(())
     }
 
-    /// Counts how often its first thread has gone to sleep so far, for [`Process::has_left`] after the next call.
+    /// Counts how often the first thread has gone to sleep so far, for [`Process::has_left`] after the next call.
     pub fn before_last_call(&mut self) {
         self.slept_before = rest::times_asleep(self.pid());
     }
 
-    /// Has its first thread left its core since [`Process::before_last_call`]? A thread says that it sleeps shortly before it does,
-    /// and where the hypervisor takes the core away just then, what it used so far is booked milliseconds later. A process that
-    /// was not counted is believed.
+    /// True if the first thread has left its core since [`Process::before_last_call`]. A thread reports that it sleeps
+    /// shortly before it does. If the hypervisor takes the core away at that moment, the kernel books the thread's time
+    /// milliseconds later. A process that was not counted is believed.
     pub(super) fn has_left(&self) -> bool {
         rest::went_to_sleep(self.slept_before, || rest::times_asleep(self.pid()))
     }
@@ -246,8 +251,8 @@ impl Process {
         self.order(Order::Exit, 0, self.answer_limit()).map(|_| ())
     }
 
-    /// Processor time the process has used so far, all its threads together. What a thread has used since it last got
-    /// a processor is in it only once it has left that, or at the next tick.
+    /// Processor time the process has used so far, all its threads together. The time since a thread last got a
+    /// processor is included only once the thread has left that processor, or at the next tick.
     pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
         let pid = Pid::from_raw(self.child.pid());
         let spent = ClockId::pid_cpu_clock_id(pid).and_then(clock_gettime);
@@ -263,32 +268,32 @@ impl Process {
         }
     }
 
-    /// How long its first thread has waited for a core so far; none where the kernel does not say.
+    /// How long the first thread has waited for a core so far; none if the kernel does not say.
     pub(super) fn queued(&self) -> Option<Duration> {
         rest::queued(self.pid())
     }
 
-    /// Its threads now; none once it is gone.
+    /// The threads of the process now; none once the process is gone.
     pub(super) fn threads(&self) -> Option<Threads> {
         rest::threads(self.child.pid())
     }
 
-    /// Its number, outside of its jail.
+    /// The process id, outside of the jail.
     pub(super) fn pid(&self) -> i32 {
         self.child.pid()
     }
 
-    /// Has its program been called?
+    /// True if the candidate of this process has been called.
     pub(super) fn was_called(&self) -> bool {
         self.called
     }
 
-    /// May it have more threads than one?
+    /// True if the process may have more than one thread.
     pub(super) fn may_have_threads(&self) -> bool {
         self.permitted_threads > 1
     }
 
-    /// Does any of its threads run, or want to?
+    /// True if any thread of the process runs, or wants to.
     pub(super) fn is_awake(&self) -> bool {
         self.threads().is_some_and(|threads| threads.awake > 0)
     }
@@ -319,7 +324,7 @@ impl Process {
         }
     }
 
-    /// Waits until an order is answered; how long that took.
+    /// Waits until an order is answered and returns how long that took.
     fn answer(&mut self, given: Given, limit: Duration) -> Result<Duration, Failure> {
         let Given {
             order, word, start, ..
@@ -330,14 +335,15 @@ impl Process {
         }
     }
 
-    /// Half of it counts and half of it is drawn, so that nobody can answer an order that has not been given yet.
+    /// The next number of an order. Half of it counts and half of it is drawn at random, so that no process can answer
+    /// an order that has not been given yet.
     fn next_sequence(&mut self) -> u64 {
         self.orders = self.orders.wrapping_add(1);
         let drawn: u32 = rand::rng().random();
         (u64::from(drawn) << COUNT_BITS) | (u64::from(self.orders) & ((1 << COUNT_BITS) - 1))
     }
 
-    /// How long an order may take that is no call.
+    /// The time limit of an order other than a call.
     fn answer_limit(&self) -> Duration {
         if self.called {
             ANSWER_LIMIT
@@ -394,7 +400,7 @@ impl Process {
         }
     }
 
-    /// Looks after a process that has not answered yet. False when it has ended as it was told to.
+    /// Checks on a process that has not answered yet. False if the process has ended as it was told to.
     fn still_alive(
         &mut self,
         order: Order,
@@ -407,17 +413,17 @@ impl Process {
             }
             return Err(self.died(&finished));
         }
-        // A candidate that told the harness to wait otherwise than this side does would leave it asleep.
+        // A candidate that told the harness to wait in another way than this side does would leave the harness asleep.
         wake(self.control.mapping().control().order_word());
         if elapsed <= limit {
-            // From the first look on, the processor time of this order counts.
+            // The processor time of this order counts from the first check on.
             if self.order_began_at.is_none() {
                 self.order_began_at = self.child.cpu_time();
             }
             return Ok(true);
         }
-        // Waiting for a processor is nobody's slowness: on a busy machine a call may last longer, as
-        // long as it has not had that much processor time, and does want it.
+        // A process that waits for a processor is not slow: on a busy machine a call may last longer, as long as the
+        // process has not had that much processor time, and does want it.
         let spent = self
             .child
             .cpu_time()
@@ -446,7 +452,7 @@ impl Process {
         }
     }
 
-    /// Has it been at rest for so long, with an order to answer, that it will go on sleeping?
+    /// True if the process, with an order to answer, has been at rest for so long that it will go on sleeping.
     fn fell_asleep(&mut self) -> bool {
         if self.is_awake() {
             self.asleep_looks = 0;

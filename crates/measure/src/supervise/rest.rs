@@ -1,4 +1,4 @@
-//! Do all threads of a process rest while nothing is asked of it?
+//! Checks whether all threads of a process rest while no order is pending.
 
 use std::time::{Duration, Instant};
 
@@ -8,34 +8,34 @@ use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 
 use super::process::Process;
 
-/// Between two looks whether threads are at rest.
+/// Time between two looks at the threads.
 const LOOK: Duration = Duration::from_micros(100);
-/// Processor time between two looks that is still rest.
+/// Most processor time between two looks of a process at rest.
 const SLACK: Duration = Duration::from_micros(50);
-/// Processor time threads may use after a call before they sleep.
+/// Most processor time that threads may use after a call before they sleep.
 const SPIN_ALLOWANCE: Duration = Duration::from_millis(20);
-/// Longest wait for that on a busy machine.
+/// Longest wait for threads to use up that time on a busy machine.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What a process did when there was nothing to do.
+/// Behaviour of a process while no order was pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stillness {
     /// Threads of the process.
     pub threads: usize,
-    /// Those of them that were awake at the last look.
+    /// Threads that were awake at the last look.
     pub awake: usize,
-    /// Did all of them come to rest?
+    /// True if all threads came to rest.
     pub still: bool,
-    /// Processor time they used meanwhile.
+    /// Processor time that the threads used meanwhile.
     pub spent: Duration,
 }
 
-/// The threads of a process in one moment.
+/// The threads of a process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Threads {
     /// All of them.
     pub all: usize,
-    /// Those that run, want to, or wait for a disk.
+    /// Threads that run, want to, or wait for a disk.
     pub awake: usize,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Threads {
 pub(super) fn threads(pid: i32) -> Option<Threads> {
     let mut threads = Threads::default();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
-        // A thread that ends between listing and looking is no thread any more.
+        // Skips a thread that ended between listing and looking.
         let Ok(stat) = std::fs::read_to_string(task.ok()?.path().join("stat")) else {
             continue;
         };
@@ -65,7 +65,7 @@ pub(super) fn members(pid: i32) -> Vec<i32> {
     members
 }
 
-/// Which core each thread gets: one of its own, as long as there are such.
+/// Assigns a core to each thread: one of its own, as long as there are enough cores.
 fn seats(members: &[i32], cores: &[usize]) -> Vec<(i32, usize)> {
     members
         .iter()
@@ -87,8 +87,9 @@ pub(super) fn allowed(pid: i32) -> Vec<Vec<usize>> {
     members(pid).into_iter().filter_map(of).collect()
 }
 
-/// How often the first thread of a process has gone to sleep of its own accord; none where the kernel does not say. It is counted
-/// once the thread has left its core, and all that it used there is booked by then.
+/// How often the first thread of a process has gone to sleep of its own accord; none if the kernel does not say. The
+/// kernel counts a sleep once the thread has left its core, and has booked all the time that the thread used there by
+/// then.
 pub(super) fn times_asleep(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let count = status
@@ -97,27 +98,28 @@ pub(super) fn times_asleep(pid: i32) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// How long the first thread of a process has waited for a core so far; none where the kernel does not say. A wait is counted
-/// once it is over.
+/// How long the first thread of a process has waited for a core so far; none if the kernel does not say. The kernel
+/// counts a wait once it is over.
 pub(super) fn queued(pid: i32) -> Option<Duration> {
     let counts = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     let waited = counts.split_ascii_whitespace().nth(1)?;
     Some(Duration::from_nanos(waited.parse().ok()?))
 }
 
-/// Has a thread gone to sleep that had done so `before` times, and `now` more often? Where nobody counts, it is believed.
+/// True if a thread that had gone to sleep `before` times has gone to sleep more often `now`. If the kernel gives no
+/// count, the thread is believed.
 pub(super) fn went_to_sleep(before: Option<u64>, now: impl FnOnce() -> Option<u64>) -> bool {
     before.is_none_or(|before| now().is_none_or(|now| now > before))
 }
 
-/// The state is the first letter behind the name in parentheses, which may hold anything.
+/// The state in a `stat` file: the first letter after the name in parentheses, which may hold anything.
 fn state(stat: &str) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
 impl Process {
-    /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while
-    /// before they sleep get some processor time for that; on a busy machine using it up may take a while.
+    /// Sends the process to sleep and looks until all its threads are at rest. Threads that spin for a while before
+    /// they sleep may use some processor time for that; on a busy machine they may take a while to use it up.
     pub fn settle(&mut self) -> Result<Stillness, Failure> {
         self.park()?;
         let (start, before) = (Instant::now(), self.cpu_time()?);
@@ -141,14 +143,16 @@ impl Process {
                     spent,
                 })
             };
-            // The other threads of a team are not counted: what is booked late of theirs must fit the slack of the looks.
+            // The sleeps of a team's other threads are not counted: time that the kernel books late for them must fit
+            // the slack of the looks.
             let asleep = awake == 0 && self.has_left();
-            // One thread that sleeps does so until it is given an order.
+            // A single thread that sleeps does so until it is given an order.
             if all <= 1 && asleep {
                 self.seat(all)?;
                 return answer(true);
             }
-            // Several are at rest when nobody was running in two looks, and nobody ran much between them.
+            // Several threads are at rest if none was awake in two looks and they used little processor time in
+            // between.
             match quiet_since.filter(|_| asleep && all > 1) {
                 Some(then) if now.saturating_sub(then) < SLACK => {
                     self.seat(all)?;
@@ -163,10 +167,11 @@ impl Process {
         }
     }
 
-    /// Gives each thread a core of its own, once and again when there are others: within a set of cores the kernel may move
-    /// them, and two may meet on one while another lies idle. Only done at rest, so on nobody's clock.
+    /// Gives each thread a core of its own, and again whenever there are other threads: within a set of cores the
+    /// kernel may move threads, and two may meet on one core while another core lies idle. This is done only at rest,
+    /// so it is on no call's clock.
     fn seat(&mut self, threads: usize) -> Result<(), Failure> {
-        // A team is only made in the first call, and would inherit the one core of who makes it.
+        // A team is only made in the first call, and would inherit the one core of the thread that makes it.
         if self.cores.len() < 2 || (threads < 2 && !self.was_called()) {
             return Ok(());
         }
@@ -176,7 +181,7 @@ impl Process {
         }
         for (member, core) in seats(&members, &self.cores) {
             match pin_thread(member, core) {
-                // It has ended since.
+                // The thread has ended since.
                 Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
                 Err(error) => {
                     return Err(Failure::infrastructure(
@@ -190,14 +195,14 @@ impl Process {
         Ok(())
     }
 
-    /// The cores that each of its threads may run on.
+    /// The cores that each thread of the process may run on.
     pub fn thread_cores(&self) -> Vec<Vec<usize>> {
         allowed(self.pid())
     }
 }
 
-/// Refuses a program whose threads go on although its call has returned, or that has more threads than it may. Who was not
-/// given the processor time to fall asleep is blamed for nothing.
+/// Refuses a program whose threads go on although its call has returned, or that has more threads than it may. A
+/// program that did not get the processor time to fall asleep is not blamed.
 pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure> {
     let Stillness {
         threads: found,
@@ -252,7 +257,7 @@ mod tests {
             [(70, 2), (71, 4), (75, 6)]
         );
         assert_eq!(seats(&[70], &[2, 4]), [(70, 2)]);
-        // Too many threads are a fault that is found elsewhere.
+        // Another check finds too many threads.
         assert_eq!(seats(&[7, 8, 9], &[2, 4]), [(7, 2), (8, 4), (9, 2)]);
         assert!(seats(&[7], &[]).is_empty());
     }
@@ -269,7 +274,7 @@ mod tests {
                 .file_name()
                 .and_then(|n| n.to_str()?.parse::<i32>().ok());
             id.send((own.expect("a number"), core)).expect("a listener");
-            // Until the test drops its end.
+            // The wait lasts until the test drops its end.
             let _over = ended.recv();
         });
         let (own, core) = known.recv().expect("its number");

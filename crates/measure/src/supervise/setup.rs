@@ -1,4 +1,4 @@
-//! With what a harness is started: its jail, its limits, its environment.
+//! The start of a harness: its jail, its limits, its environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 
 use super::arena::Arena;
 
-/// Numbers of the descriptors inside the jail.
+/// Numbers of the file descriptors inside the jail.
 const CONTROL_FD: i32 = 3;
 const BUFFERS_FD: i32 = 4;
-/// Address space of a candidate beside some copies of the buffers, and of each of its threads: a
-/// thread has a stack, and the C library reserves a heap of its own for it.
+/// Address space of a candidate, in bytes, in addition to some copies of the buffers, and of each of its threads: a
+/// thread has a stack, and the C library reserves a heap of its own for the thread.
 const MEMORY_BYTES: u64 = 128 << 20;
 const MEMORY_BYTES_A_THREAD: u64 = 160 << 20;
-/// How many times the buffers a candidate may allocate.
+/// How many times the size of the buffers a candidate may allocate.
 const COPIES: u64 = 8;
 
-/// What a harness process is started with.
+/// The settings with which a harness process is started.
 pub struct Setup<'a> {
     /// The jail.
     pub sandbox: &'a Sandbox,
@@ -32,15 +32,15 @@ pub struct Setup<'a> {
     pub arena: &'a Arena,
     /// Threads the candidate may use.
     pub threads: u32,
-    /// Cores it runs on; any when none are named.
+    /// Cores the process runs on; any core if none are named.
     pub cores: Option<&'a [usize]>,
     /// How the two sides wait for each other.
     pub waiting: Waiting,
-    /// Processor time of the whole process; none for trusted programs.
+    /// Limit of the whole process's processor time; none for trusted programs.
     pub cpu_limit: Option<Duration>,
 }
 
-/// The job of a harness with the object in the file `object` in it.
+/// The job of a harness that loads the file `object`.
 pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
     let buffers = setup.arena.mapping().len();
     let program: [OsString; 7] = [
@@ -65,11 +65,11 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
     job.env = [
         ("OMP_NUM_THREADS", setup.threads.to_string()),
         ("OMP_DYNAMIC", "false".to_owned()),
-        // Long enough for the next parallel loop of one call, short enough to be asleep soon after it.
+        // A thread spins long enough for the next parallel loop of one call, but is asleep soon after the call.
         ("GOMP_SPINCOUNT", "20000".to_owned()),
-        // The library that clang links waits by time: nothing may run once a call is over.
+        // The library that clang links spins for a fixed time: no thread may run once a call is over.
         ("KMP_BLOCKTIME", "0".to_owned()),
-        // Where threads run is set from outside, and asking for another place is forbidden.
+        // The supervisor decides where threads run, and the jail forbids a request for another place.
         ("KMP_AFFINITY", "disabled".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
@@ -78,7 +78,8 @@ pub(super) fn job(setup: &Setup, object: &Path, control: &SharedMemory) -> Job {
     job
 }
 
-/// What a harness process may use with so many threads and bytes of buffers. Baselines live as long as their timer.
+/// The limits of a harness process with so many threads and bytes of buffers. Baselines live as long as their timer, so
+/// the process has no wall-clock limit.
 pub(crate) fn limits(threads: u32, buffers: u64, cpu: Option<Duration>) -> Limits {
     Limits {
         wall: Limits::ENDLESS,

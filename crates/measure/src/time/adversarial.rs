@@ -1,13 +1,11 @@
-//! Calls with hard inputs, unannounced and untimed, between the timed ones.
+//! Unannounced, untimed calls with hard inputs between the timed calls.
 //!
-//! Timed inputs are made in microseconds and are all of one kind, and what a
-//! timer's process is like can be told from within: who verifies has other
-//! buffers, other company and few calls. So being right in verification says
-//! nothing of a program that waits for its second call, or its fortieth, and then
-//! takes a method that is right for easy inputs only. Here a session lets it have,
-//! now and then, the inputs that verification is hard by, and judges the result in
-//! the same way. Such a call cannot be told from the others but by looking at the
-//! inputs, and whoever looks at them and is right is right.
+//! Timed inputs are made in microseconds and are all of one kind, and a program can tell from within that it runs in a
+//! timer's process: the verifier has other buffers, other processes and few calls. A correct verification therefore
+//! says nothing about a program that waits for its second call, or its fortieth, and then switches to a method that is
+//! right for easy inputs only. Now and then a session gives the program hard inputs, as verification does, and judges
+//! the result in the same way. A program can tell such a call from the others only by looking at the inputs, and a
+//! program that looks at them and computes the right result is right.
 
 use flopsmith_problem::Distribution;
 use flopsmith_protocol::Failure;
@@ -19,13 +17,13 @@ use rand_chacha::ChaCha8Rng;
 use super::{Timer, own_fault};
 use crate::verify::cases::{Case, Yardstick};
 
-/// Cases that are held ready. No process meets one twice.
+/// Cases that are held ready. No process meets a case twice.
 const HELD: usize = 5;
-/// They do not need more memory than about this ...
+/// The cases need at most about this much memory ...
 const MOST_BYTES: usize = 96 << 20;
-/// ... where each input and output takes so many times its size.
+/// ... where each input and output takes this many times its size.
 const COPIES: usize = 4;
-/// Measurements between two renewals.
+/// Measurements between two renewals of a case.
 const RENEW_EVERY: u32 = 16;
 
 /// The cases of a timer.
@@ -55,17 +53,17 @@ impl Hard {
     }
 }
 
-/// What is left of the cases for one process.
+/// The remaining cases of one process.
 pub struct HardCalls<'a> {
-    /// All of these are met by whoever is not slow: what they are for is found by nothing else.
+    /// Every program that is not slow meets all of these: no other check finds the faults that they reveal.
     certain: Vec<&'a Case>,
-    /// And of these as many as it comes.
+    /// A program meets as many of these as chance brings.
     others: Vec<&'a Case>,
     bursts: u32,
 }
 
 impl<'a> HardCalls<'a> {
-    /// None at all, for programs of our own.
+    /// No cases, for programs of our own.
     pub fn none() -> Self {
         Self {
             certain: Vec::new(),
@@ -74,9 +72,10 @@ impl<'a> HardCalls<'a> {
         }
     }
 
-    /// Which call of a burst has another one before it, and with what. The first burst has one, the `n`th one in `n`, as long as there are
-    /// cases: so there is no part of a measurement, however long it is, in which a program is safe. A `slow` one has one only, as all of its
-    /// calls are checked in full.
+    /// The number of the call in a burst before which a hard call is made, and its case. The first burst has one hard
+    /// call, and the `n`th burst has one with a chance of 1 in `n`, as long as there are cases: a program is safe in no
+    /// part of a measurement, however long. A `slow` program meets one hard call only, as all of its calls are checked
+    /// in full.
     pub fn in_burst<R: Rng>(
         &mut self,
         calls: u32,
@@ -88,7 +87,7 @@ impl<'a> HardCalls<'a> {
         if calls == 0 || slow && !first || !rng.random_ratio(1, self.bursts) {
             return None;
         }
-        // One is left for the end.
+        // One case is left for the end.
         let case = match first || self.certain.len() > 1 {
             true => self.certain.pop(),
             false => self.others.pop(),
@@ -96,14 +95,15 @@ impl<'a> HardCalls<'a> {
         Some((rng.random_range(0..calls), case?))
     }
 
-    /// Those at the end.
+    /// The cases that are called at the end.
     pub fn rest(&mut self) -> Vec<&'a Case> {
         std::mem::take(&mut self.certain)
     }
 }
 
 impl Timer {
-    /// Draws the cases when the first candidate comes, and the oldest anew now and then. No candidate may be there.
+    /// Draws the cases when the first candidate comes, and replaces the oldest one now and then. No candidate's process
+    /// may exist then.
     pub(super) fn renew_hard(&mut self) -> Result<(), Failure> {
         self.hard.measurements = self.hard.measurements.wrapping_add(1);
         if self.hard.cases.is_empty() {
@@ -112,7 +112,7 @@ impl Timer {
             let oldest = self.hard.cases.remove(0).distribution;
             let mut kinds = vec![oldest];
             if oldest == Distribution::Checkered {
-                // The other one is its mirror image.
+                // The other checkered case is the mirror image of this one, so it is replaced as well.
                 let others = self.hard.cases.len();
                 self.hard.cases.retain(|case| case.distribution != oldest);
                 kinds.resize(1 + others - self.hard.cases.len(), oldest);
@@ -123,8 +123,8 @@ impl Timer {
         Ok(())
     }
 
-    /// As many cases as are held, of different kinds, or those of these kinds. The second checkered one is the first with all signs
-    /// turned, so that no sign of a number keeps a program safe from both.
+    /// Draws as many cases as are held, of different kinds, or cases of the kinds in `these`. The second checkered case
+    /// is the first with all signs turned, so that no sign of a number keeps a program safe from both.
     fn draw_hard(&self, these: Option<Vec<Distribution>>) -> Result<Vec<Case>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let bytes: usize = self.specification.arrays.iter().map(|a| a.bytes()).sum();
@@ -146,7 +146,7 @@ impl Timer {
                 .map(|object| start(&object.bytes, &object.entry, "magnitude.c"))
                 .transpose()?,
         };
-        // The arrays of these lie elsewhere, where there are bands around those of timed calls.
+        // The arrays of these cases lie at other places, so the places of the timed calls' arrays become bands first.
         self.arena.restore(&self.placement);
         let mut checkered: Option<u64> = None;
         let cases = kinds
@@ -173,7 +173,8 @@ impl Timer {
     }
 }
 
-/// What the inputs of `held` cases look like: those that are met for certain first, and none that may be slow.
+/// The kinds of the inputs of `held` cases. Kinds that every program meets come first, and kinds that may be slow are
+/// left out.
 fn kinds(all: &[Distribution], held: usize, rng: &mut ChaCha8Rng) -> Vec<Distribution> {
     let mut kinds: Vec<Distribution> = all
         .iter()
@@ -182,7 +183,7 @@ fn kinds(all: &[Distribution], held: usize, rng: &mut ChaCha8Rng) -> Vec<Distrib
         .collect();
     kinds.shuffle(rng);
     if kinds.contains(&Distribution::Checkered) {
-        // Nothing undoes this, so there is one for the beginning and one for later.
+        // No other kind replaces this one, so there is one for the beginning and one for later.
         kinds.push(Distribution::Checkered);
     }
     kinds.sort_by_key(|kind| !is_certain(*kind));
@@ -193,7 +194,7 @@ fn kinds(all: &[Distribution], held: usize, rng: &mut ChaCha8Rng) -> Vec<Distrib
     kinds
 }
 
-/// Those that less exact methods fail by.
+/// True for the kinds on which less exact methods fail.
 fn is_certain(kind: Distribution) -> bool {
     kind.is_uneven() && kind != Distribution::ZeroRows
 }

@@ -1,9 +1,8 @@
-//! What must come out of a timed call, where no formula says so: what the baseline computes from the same inputs.
+//! The expected results of a timed call if no formula gives them: the baseline's results from the same inputs.
 //!
-//! Every call gets inputs that were never seen before, so there is nothing to
-//! look up. The baseline is called as often as the candidate anyway: it gets
-//! the seeds that the candidate had, and the two are compared at places which
-//! are chosen after the candidate's call has returned.
+//! Every call gets inputs that were never seen before, so there is no stored result to look up. The baseline is called
+//! as often as the candidate anyway: it gets the seeds that the candidate had, and the two results are compared at
+//! places which are chosen after the candidate's call has returned.
 
 use std::collections::VecDeque;
 
@@ -19,36 +18,36 @@ use crate::supervise::{Arena, Array, Placement, Specification};
 /// Elements of the outputs that are compared after each timed call.
 const PLACES: usize = 48;
 
-/// What a call of the candidate left, until the baseline has had the same inputs.
+/// Results of a candidate's call, kept until the baseline has had the same inputs.
 struct Pending {
     seed: u64,
-    /// The seed, where it is one whose tolerances are known.
+    /// The seed, if its tolerances are known.
     known: Option<KnownSeed>,
     /// Output array, element and value.
     places: Vec<(usize, usize, f64)>,
-    /// Everything, for calls that are checked in full: the values of each output array.
+    /// The values of each output array, for calls that are checked in full.
     all: Option<Vec<Vec<f64>>>,
 }
 
 impl Pending {
-    /// Is it more than a sample that is compared roughly?
+    /// False if the call is only a sample that is compared roughly.
     fn matters(&self) -> bool {
         self.known.is_some() || self.all.is_some()
     }
 }
 
-/// Holds results of the candidate against those of the baseline.
+/// Compares results of the candidate with those of the baseline.
 pub struct BaselineOracle<'a> {
     tolerances: &'a Tolerances,
     pending: VecDeque<Pending>,
 }
 
-/// Where the results of a call lie.
+/// The results of a call in the buffers.
 #[derive(Clone, Copy)]
 pub struct Results<'a> {
     /// The buffers.
     pub arena: &'a Arena,
-    /// Where the arrays lie.
+    /// The places of the arrays.
     pub placement: &'a Placement,
     /// The arguments.
     pub specification: &'a Specification,
@@ -59,7 +58,7 @@ impl Results<'_> {
         &self.specification.arrays[n]
     }
 
-    /// One element; none where nothing has been written to it.
+    /// One element; none if no program has written to it.
     fn element(&self, n: usize, index: usize) -> Option<f64> {
         let offset = self.placement.arrays[n].0;
         let mapping = self.arena.mapping();
@@ -72,12 +71,12 @@ impl Results<'_> {
                 let x: f32 = mapping.get(offset + 4 * index);
                 (x.to_bits() != POISON_F32).then_some(f64::from(x))
             }
-            // Every integer may be a result.
+            // Any integer may be a result, so there is no poison to recognise.
             Element::I32 => Some(f64::from(mapping.get::<i32>(offset + 4 * index))),
         }
     }
 
-    /// All elements.
+    /// All elements of an array.
     pub fn all(&self, n: usize) -> Vec<f64> {
         let (offset, bytes) = self.placement.arrays[n];
         let mut found = vec![0u8; bytes];
@@ -91,7 +90,7 @@ fn skipped(detail: String) -> Failure {
 }
 
 impl<'a> BaselineOracle<'a> {
-    /// Nothing has been called yet.
+    /// An oracle before the first call.
     pub fn new(tolerances: &'a Tolerances) -> Self {
         Self {
             tolerances,
@@ -99,8 +98,8 @@ impl<'a> BaselineOracle<'a> {
         }
     }
 
-    /// Keeps some elements of what the candidate's call left, right after it. All are read before anything is judged, so
-    /// that work which is still going on has no time to finish.
+    /// Keeps some elements of the results of the candidate's call, right after the call. All elements are read before
+    /// any is judged, so that work which is still going on has no time to finish.
     pub fn keep(
         &mut self,
         results: Results,
@@ -137,7 +136,7 @@ impl<'a> BaselineOracle<'a> {
         Ok(())
     }
 
-    /// Keeps every element of the call that was kept last.
+    /// Keeps every element of the results that were kept last.
     pub fn keep_all(&mut self, results: Results) {
         let outputs = 0..self.tolerances.outputs();
         let all = outputs
@@ -148,17 +147,18 @@ impl<'a> BaselineOracle<'a> {
         }
     }
 
-    /// The seed that the baseline has to be called with next.
+    /// The seed with which the baseline has to be called next.
     pub fn due(&self) -> Option<u64> {
         self.pending.get(self.foremost()).map(|p| p.seed)
     }
 
-    /// Which of those that are left says most about the candidate, as a slow baseline may never come to the others.
+    /// The index of the pending call that says most about the candidate, as a slow baseline may never come to the
+    /// others.
     fn foremost(&self) -> usize {
         self.pending.iter().position(Pending::matters).unwrap_or(0)
     }
 
-    /// Compares, after the baseline's call with the seed that was due.
+    /// Compares the results, after the baseline's call with the seed of [`BaselineOracle::due`].
     pub fn settle(&mut self, results: Results) -> Result<(), Failure> {
         let Some(pending) = self.pending.remove(self.foremost()) else {
             return Ok(());
@@ -185,8 +185,8 @@ impl<'a> BaselineOracle<'a> {
         Ok(())
     }
 
-    /// Keeps of what is left only what shall still be settled: calls that were checked in full or can be checked closely,
-    /// and `some` others by lot.
+    /// Drops pending calls that need not be compared any more. Calls that were checked in full or can be checked
+    /// closely stay, and `some` others, drawn at random.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
         let (kept, mut rest): (Vec<Pending>, Vec<Pending>) =
             self.pending.drain(..).partition(Pending::matters);
@@ -214,7 +214,7 @@ impl<'a> BaselineOracle<'a> {
     }
 }
 
-/// NaN is near nothing.
+/// True if two values differ by at most `most`. NaN is near nothing.
 fn near(x: f64, y: f64, most: f64) -> bool {
     x == y || (x - y).abs() <= most
 }

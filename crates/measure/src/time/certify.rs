@@ -1,4 +1,5 @@
-//! Numbers that hold elsewhere: code and data at other places, each time in fresh processes, and the data in no cache.
+//! Certified numbers, which hold for other layouts: code and data at other places, each time in fresh processes, and
+//! the data in no cache.
 
 use flopsmith_harness::memory::CAN_FLUSH;
 use flopsmith_machine::environment::Surroundings;
@@ -17,27 +18,28 @@ use super::{Caches, Timed, Timer};
 use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
 
-/// Bytes before the code in each layout: none, and others that move it to other lines and other halves of its page.
+/// Bytes before the code in each layout: none, and numbers that move the code to other lines and other halves of its
+/// page.
 pub const PADDINGS: [u32; 5] = [0, 64, 448, 1344, 2752];
 
-// Each layout has data of its own.
+// Each layout has a data placement of its own.
 const _: () = assert!(PADDINGS.len() as u64 == PLACES);
 
-/// Time for calls without caches where only their seconds are told.
+/// Time for calls without caches if only their seconds are reported.
 const COLD: Limits = Limits {
     min: std::time::Duration::from_millis(40),
     max: std::time::Duration::from_millis(200),
     target_log_se: 0.01,
     usable_log_se: 0.25,
 };
-/// The same where their ratio is.
+/// Time for calls without caches if their ratio is reported.
 const COLD_RATIO: Limits = Limits {
     min: std::time::Duration::from_millis(100),
     max: std::time::Duration::from_millis(400),
     target_log_se: 0.004,
     usable_log_se: 0.008,
 };
-/// Pages, and the offsets of arrays in them.
+/// Bytes of a page, for the offsets of arrays in their pages.
 const PAGE: usize = 4096;
 
 /// What was measured beside the first process.
@@ -53,29 +55,29 @@ pub(super) struct Elsewhere {
     cold_again: Vec<Trial>,
 }
 
-/// A certified number without its caches.
+/// The number of a certified program without caches.
 struct Cold {
     seconds: f64,
     stop: StopReason,
-    /// The ratio to the plain reference, where it is wanted.
+    /// The ratio to the plain reference, if the problem asks for it.
     ratio: Option<(f64, Interval)>,
-    /// Its samples, one for each process, unless they are those of the layouts.
+    /// The samples, one trial for each process; empty if they are those of the layouts.
     trials: Vec<Trial>,
 }
 
 impl Timer {
     /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
-    /// ([`flopsmith_compile::Compiler::layouts`] with [`PADDINGS`]). The time of a certification is shared among them, and all of them are
-    /// measured again in further processes, twice at least, until what processes at the same place differ by averages out. The
-    /// number is the geometric mean of the places, each of which stands by the median of its processes, and its interval covers
-    /// what they differ by. Each time the baseline is started anew as well, and the data of
-    /// both sides move to other lines of their pages, the same ones in every certification.
+    /// ([`flopsmith_compile::Compiler::layouts`] with [`PADDINGS`]). The layouts share the time of a certification. All
+    /// of them are measured again in further processes, at least twice, until the differences between processes at the
+    /// same place average out. The number is the geometric mean over the places, each represented by the median of its
+    /// processes, and its interval covers the differences between the places. Each time the baseline is started anew as
+    /// well, and the data of both sides move to other lines of their pages, the same ones in every certification.
     ///
     /// # Errors
-    /// As [`Timer::measure`]; and an error of the measurement where calls without caches are faster than memory lets them be.
+    /// As [`Timer::measure`]; also an error of the measurement if calls without caches are faster than memory permits.
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let timed = self.certify_elsewhere(layouts, seed);
-        // Whoever is measured next finds the data where they always lie.
+        // The next measurement finds the data at their usual places.
         self.lay_out(Placing::Fixed, seed)?;
         timed
     }
@@ -150,7 +152,7 @@ impl Timer {
         measurement.certificate = Some(Certificate {
             layout_ratios: ratios,
             layout_spread: largest / smallest - 1.0,
-            // In proportion to what it takes with its caches, which both floors were disturbed by alike.
+            // In proportion to the time with caches, since disturbances affected both floors alike.
             cold_seconds_per_call: cold
                 .as_ref()
                 .map(|c| measurement.seconds_per_call * (c.seconds / mean.candidate)),
@@ -175,13 +177,13 @@ impl Timer {
             floor,
             Some(&elsewhere),
         )?;
-        // Calls without caches are no part of it: they take longer on any machine.
+        // Calls without caches are left out: they take longer on any machine.
         self.note(mean.baseline);
         Ok(Timed { measurement, raw })
     }
 
-    /// How the program does without its caches, as far as the problem wants to know. `mean` is what its layouts say, and `stop`
-    /// why they ended.
+    /// The number of the program without caches, if the problem asks for it. `mean` is the estimate over the layouts,
+    /// and `stop` the reason why their measurements ended.
     fn cold(
         &mut self,
         layouts: &[Vec<u8>],
@@ -207,7 +209,7 @@ impl Timer {
             (COLD, None, 2)
         };
         let mut trials = Vec::with_capacity(processes);
-        // Every other object, each with its data.
+        // Every other object, each with its own data placement.
         let objects = (0u64..).zip(layouts).cycle().step_by(2).take(processes);
         for (n, object) in objects {
             let seed = !seed.wrapping_add(n);
@@ -229,8 +231,8 @@ impl Timer {
         }))
     }
 
-    /// Moves the data. The trusted processes know where they were, so they are started anew for the next measurement, which also
-    /// gives them other addresses of their own.
+    /// Moves the data. The trusted processes know the old places, so they are started anew for the next measurement,
+    /// which also gives them other addresses of their own.
     pub(super) fn lay_out(&mut self, placing: Placing, seed: u64) -> Result<(), Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let placement = self
@@ -243,7 +245,7 @@ impl Timer {
                 )
             })?;
         if let Some(baseline) = self.baseline.take() {
-            // What does not end by itself is killed.
+            // A process that does not end by itself is killed.
             let _ended = baseline.exit();
         }
         self.filler = None;
@@ -258,13 +260,13 @@ impl Timer {
     }
 }
 
-/// The limits of one process where all places share the time of one look.
+/// The limits of one process if all places share the time of one look.
 pub(super) fn shared(whole: &Limits, layouts: usize) -> Limits {
     let parts = layouts.max(1) as u32;
     Limits {
         min: whole.min / parts,
         max: whole.max / parts,
-        // Errors of the parts average out.
+        // Errors of the single processes average out.
         target_log_se: whole.target_log_se * f64::from(parts).sqrt(),
         usable_log_se: whole.usable_log_se * f64::from(parts).sqrt(),
     }

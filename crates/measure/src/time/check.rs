@@ -1,7 +1,7 @@
-//! Was a timed call's work done?
+//! Checks whether a timed call's work was done.
 //!
-//! For a matrix product any element follows from the seed alone and is computed
-//! at once; for everything else the baseline says what must come out ([`BaselineOracle`]).
+//! For a matrix product any element follows from the seed alone and is computed at once; for every other problem the
+//! baseline computes the expected results ([`BaselineOracle`]).
 
 use flopsmith_harness::Content;
 use flopsmith_harness::inputs::{POISON_F64, Stream};
@@ -16,14 +16,14 @@ use crate::verify::oracle;
 
 /// Elements that are recomputed after each timed call.
 const PROBES: usize = 6;
-/// Elements that are only looked at: has anything been written there?
+/// Elements that are only checked for having been written.
 const GLANCES: usize = 48;
 
-/// Elements of each factor that are looked at after each call of the baseline.
+/// Elements of each factor that are compared after each call of the baseline.
 const INPUTS: usize = 12;
 const BASELINE_ENDED: &str = "a call of the baseline ended, and";
 
-/// Knows the inputs of every call by their seed, and so what must come out.
+/// Checks calls: the seed of a call gives its inputs, and therefore the expected results.
 pub struct Check<'a> {
     results: Results<'a>,
     truth: Truth<'a>,
@@ -35,8 +35,8 @@ enum Truth<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// A check of calls with these arguments: by exact arithmetic where they are a matrix product, or else by the baseline,
-    /// from which results may differ by `tolerances`.
+    /// A check of calls with these arguments: by exact arithmetic if they are a matrix product, and otherwise by the
+    /// baseline, from which results may differ by `tolerances`.
     pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
         let truth = match product {
             Some(product) => Truth::Product(product),
@@ -45,12 +45,12 @@ impl<'a> Check<'a> {
         Self { results, truth }
     }
 
-    /// Where the results of a call lie.
+    /// The results of a call in the buffers.
     pub fn results(&self) -> Results<'a> {
         self.results
     }
 
-    /// Looks at some random elements right after a call of the candidate.
+    /// Checks some random elements right after a call of the candidate.
     pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &mut self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).probe(seed, rng),
@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The seed that the baseline has to be called with next, if it matters.
+    /// The seed with which the baseline has to be called next, if it matters.
     pub fn due(&self) -> Option<u64> {
         match &self.truth {
             Truth::Product(_) => None,
@@ -78,7 +78,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Compares, after the baseline's call with the seed that was due.
+    /// Compares the results, after the baseline's call with the seed of [`Check::due`].
     pub fn settle(&mut self) -> Result<(), Failure> {
         match &mut self.truth {
             Truth::Product(_) => Ok(()),
@@ -86,14 +86,15 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Refuses a candidate when inputs of the baseline's call with this seed, or what lies around the arrays, were changed: both
-    /// have the same buffers, and the baseline changes nothing.
+    /// Refuses a candidate if the inputs of the baseline's call with this seed, or the bands around the arrays, were
+    /// changed: both processes have the same buffers, and the baseline changes none of this.
     pub fn inputs_of_baseline(&self, seed: u64) -> Result<(), Failure> {
         self.results.untouched(seed, BASELINE_ENDED)
     }
 
-    /// The same by some random elements, which costs so little that it can be done after every call. Only of a product, whose factors are
-    /// known element by element; everything else has calls of the baseline that settle what the candidate did.
+    /// The same check for some random elements, which costs so little that it can follow every call. It applies only to
+    /// a product, whose factors are known element by element; for other problems the baseline's calls settle the
+    /// candidate's results.
     pub fn some_inputs_of_baseline(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).inputs(seed, rng),
@@ -101,7 +102,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Forgets what the baseline has not been called for yet, but for `some` calls and those that are checked in full or closely.
+    /// Drops pending calls, except `some` of them and those that are checked in full or closely.
     pub fn thin_out(&mut self, some: usize, rng: &mut ChaCha8Rng) {
         if let Truth::Baseline(oracle) = &mut self.truth {
             oracle.thin_out(some, rng);
@@ -119,7 +120,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Refuses a call after which inputs or anything around the arrays are not what they were; `when` begins the words for it.
+    /// Refuses a call after which inputs or bands around the arrays have changed; `when` begins the message.
     fn untouched(&self, seed: u64, when: &str) -> Result<(), Failure> {
         if let Some((array, distance)) = self.arena.broken_band(self.placement) {
             self.arena.repair(self.placement);
@@ -151,7 +152,7 @@ struct Arithmetic<'a> {
     product: Product,
 }
 
-/// An input was changed; `when` begins the words for it.
+/// The failure for a changed input; `when` begins the message.
 fn changed(when: &str, specification: &Specification, array: usize) -> Failure {
     Failure::candidate(
         CandidateFault::InputModified,
@@ -170,7 +171,7 @@ impl Arithmetic<'_> {
             .map(|n| Stream::new(seed, self.specification.arrays[n].stream))
     }
 
-    /// What a row of A and so of C is multiplied by.
+    /// The factor by which a row of A, and therefore of C, is multiplied.
     fn grade(&self, left: &Stream, row: usize) -> f64 {
         match self.specification.arrays[self.product.a].content {
             Content::Graded { binades, .. } => left.grade(row as u64, binades),
@@ -178,7 +179,7 @@ impl Arithmetic<'_> {
         }
     }
 
-    /// What belongs into an element, and how far off it may be.
+    /// The exact value of an element, and its tolerance.
     fn exact(&self, [left, right]: &[Stream; 2], row: usize, column: usize) -> (f64, f64) {
         let Product {
             shape, constant, ..
@@ -186,13 +187,13 @@ impl Arithmetic<'_> {
         let a = left.elements((0..shape.k).map(|l| (row * shape.k + l) as u64));
         let b = right.elements((0..shape.k).map(|l| (l * shape.n + column) as u64));
         let (value, magnitude) = oracle::exact_dot(a.into_iter().zip(b));
-        // Powers of two: no digit is lost.
+        // Grades are powers of two, so no digit is lost.
         let grade = self.grade(left, row);
         let tolerance = oracle::tolerance(constant, shape.k, grade * magnitude);
         (grade * value, tolerance)
     }
 
-    /// Refuses a candidate when random elements of the factors are not what the seed made.
+    /// Refuses a candidate if random elements of the factors differ from those that the seed gives.
     fn inputs(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         let Product { shape, a, b, .. } = self.product;
         let [left, right] = self.streams(seed);
@@ -215,7 +216,7 @@ impl Arithmetic<'_> {
         Ok(())
     }
 
-    /// Looks at some random elements right after a call. All are read before anything is computed, so that work
+    /// Checks some random elements right after a call. All elements are read before anything is computed, so that work
     /// that is still going on has no time to finish.
     fn probe(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         let shape = self.product.shape;
@@ -263,8 +264,8 @@ impl Arithmetic<'_> {
         streams[0].fill_f64(&mut left);
         streams[1].fill_f64(&mut right);
         let mut expected = oracle::product(shape, &left, &right);
-        // |A||B| of these inputs is about k/16. What exceeds half of the bound for that is judged by
-        // the real one, so this only saves the time to compute it for every element.
+        // |A||B| of these inputs is about k/16. Errors above half of the bound for that are judged by the exact bound
+        // of the element, so this only saves the time to compute the exact bound for every element.
         let cheap = oracle::tolerance(constant, shape.k, shape.k as f64 / 32.0);
         let mut tolerances = vec![cheap; expected.len()];
         let rows = expected
@@ -323,7 +324,7 @@ mod tests {
             assert!(looked.is_ok(), "{looked:?}");
         }
 
-        // Half of one factor, as whoever wants to slow the baseline has to change much of it.
+        // Half of one factor: to slow the baseline, a program has to change much of it.
         for n in specification.numbers(false) {
             let (offset, bytes) = placement.arrays[n];
             let halve = |x: &mut [u8]| {

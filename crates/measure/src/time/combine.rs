@@ -1,4 +1,4 @@
-//! One number of several processes: at one place of the code and the data, and of all places.
+//! Combines several processes into one number: at one place of code and data, and over all places.
 
 use flopsmith_protocol::StopReason;
 
@@ -7,19 +7,22 @@ use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
 
 /// 97.5 % quantile of Student's t with 4 degrees of freedom, for the mean over five layouts.
 const T_OF_LAYOUTS: f64 = 2.776;
-/// The same of the normal distribution. A standard error is half of an interval divided by this, here as in [`Estimate`].
+/// 97.5 % quantile of the normal distribution. A standard error is half of an interval divided by this, here as in
+/// [`Estimate`].
 const NORMAL: f64 = 1.96;
-/// How much less sure the median of three normally distributed numbers is than their mean: its variance is 0.4487 of theirs.
+/// Standard error of the median of three normally distributed numbers, divided by that of their mean: the variance of
+/// the median is 0.4487 times that of one number.
 const OF_MEDIAN: f64 = 1.1602;
 
-/// Goes through all places of a certification at most, each in fresh processes: some processes are slower than others by as
-/// much as their pages happen to lie badly, which no longer look at the same process shows.
+/// Most passes through all places of a certification, each in fresh processes: some processes are slower than others
+/// because of where their pages happen to lie, which a longer look at the same process does not show.
 const MOST_LOOKS: usize = 3;
-/// The standard error of ln(ratio), by what processes at the same places differ, at which no further look is needed.
+/// No further look is needed if the standard error of ln(ratio), from the differences between processes at the same
+/// places, is at most this.
 const REPEATED_LOG_SE: f64 = 0.0012;
 
-/// Measures at each place once and again, by its number, until what processes at the same place differ by averages out, or is not
-/// worth more time. One estimate for each place.
+/// Measures at each place, given with its number, again and again, until the differences between processes at the same
+/// place average out or are not worth more time. Returns one estimate for each place.
 pub(super) fn look_repeatedly<P, E>(
     places: &[P],
     mut once: impl FnMut(u64, &P) -> Result<Estimate, E>,
@@ -36,8 +39,8 @@ pub(super) fn look_repeatedly<P, E>(
     Ok(looks.iter().filter_map(|l| over_looks(l)).collect())
 }
 
-/// One estimate of several processes at the same place: medians, for now and then a process has pages that lie so badly, or a
-/// baseline whose pages do, that it is ten per cent off. None of nothing.
+/// One estimate of several processes at the same place: medians, since now and then the pages of a process, or of a
+/// baseline, lie so badly that its ratio is ten per cent off. None without processes.
 pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     let (first, rest) = looks.split_first()?;
     if rest.is_empty() {
@@ -48,7 +51,7 @@ pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     let loss = if looks.len() > 2 { OF_MEDIAN } else { 1.0 };
     let own = looks.iter().map(|e| e.log_se * e.log_se).sum::<f64>() / n;
     let mut log_se = loss * (own / n).sqrt();
-    // What no scatter shows is in part the same for all of them. An error that is no number stays none.
+    // Errors that no scatter shows are in part the same for all processes. A standard error of NaN stays NaN.
     if log_se < SYSTEMATIC_LOG_SE {
         log_se = SYSTEMATIC_LOG_SE;
     }
@@ -68,14 +71,15 @@ pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     })
 }
 
-/// Processes of one program of our own that are known by the middle one of them.
+/// Number of processes of one of our own programs, of which the middle one counts.
 pub(super) const PROCESSES: usize = 7;
-/// Of so many normally distributed numbers, the median's 95 % interval is that of a normal distribution whose standard deviation is this
-/// share of what the second and the last but one are apart (2 × 10⁵ draws).
+/// The 95 % interval of the median of this many normally distributed numbers is that of a normal distribution whose
+/// standard deviation is this share of the distance between the second smallest and the second largest (2 × 10⁵ draws).
 const OF_MIDDLE: f64 = 0.39;
 
-/// One estimate of [`PROCESSES`] processes of one program: the median, and an error that holds what they differ by. The middle
-/// ones say how far that is, so that a process whose pages lie badly moves neither. None of another number of them.
+/// One estimate of [`PROCESSES`] processes of one program: the median, and an error that covers the differences between
+/// the processes. The second smallest and the second largest ratio give the size of these differences, so a process
+/// whose pages lie badly moves neither median nor error. None for another number of processes.
 pub(super) fn over_processes(all: &[Estimate]) -> Option<Estimate> {
     if all.len() != PROCESSES {
         return None;
@@ -97,7 +101,7 @@ pub(super) fn over_processes(all: &[Estimate]) -> Option<Estimate> {
     })
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// The middle value, or the mean of the two in the middle.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -108,8 +112,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// The standard error of the mean over all places, by what the processes at the same place differ; infinite where each place
-/// had one process only.
+/// The standard error of the mean over all places, from the differences between processes at the same place; infinite
+/// if each place had one process only.
 fn repeated_log_se(places: &[Vec<Estimate>]) -> f64 {
     let (mut squares, mut freedom, mut processes) = (0.0, 0usize, 0usize);
     for looks in places.iter().filter(|looks| !looks.is_empty()) {
@@ -127,8 +131,9 @@ fn repeated_log_se(places: &[Vec<Estimate>]) -> f64 {
     (squares / freedom as f64 / processes as f64).sqrt()
 }
 
-/// What is said of all places together, of which `mean` was made: of how they ended, the worst, and none is precise where they
-/// are so far apart that the mean is not. `limits` are those of one of them, `whole` those of all. None of nothing.
+/// The stop reason of all places together, of which `mean` was made: the worst reason of a place, and never a better
+/// one than [`StopReason::Budget`] if the places differ so much that `mean` is not usable. `limits` are those of one
+/// place, `whole` those of all. None without places.
 pub(super) fn worst(
     limits: &Limits,
     whole: &Limits,
@@ -142,7 +147,7 @@ pub(super) fn worst(
             limits.at_the_end(place.log_se)
         }
     });
-    // Reasons to stop stand in the order of how little they promise.
+    // The order of [`StopReason`] is that of falling certainty.
     let worst = said.max()?;
     Some(if mean.log_se > whole.usable_log_se {
         worst.max(StopReason::Budget)
@@ -151,14 +156,14 @@ pub(super) fn worst(
     })
 }
 
-/// One estimate of several places: geometric means, and an interval that covers both the errors of the measurements and what
-/// the layouts differ by. Its standard error is that interval's, so that who takes it for a normal distribution's gets the
-/// interval back.
+/// One estimate over several places: geometric means, and an interval that covers both the errors of the measurements
+/// and the differences between the layouts. The standard error is half of that interval divided by 1.96, so a caller
+/// that takes it for a normal distribution's gets the interval back.
 pub(super) fn over_layouts(estimates: &[Estimate]) -> Estimate {
     let n = estimates.len() as f64;
     let mean = |value: &dyn Fn(&Estimate) -> f64| estimates.iter().map(value).sum::<f64>() / n;
     let log_ratio = mean(&|e| e.log_ratio);
-    // What no scatter shows is in part the same for all layouts, and does not average out.
+    // Errors that no scatter shows are in part the same for all layouts, and do not average out.
     let within = (mean(&|e| e.log_se * e.log_se) / n).max(SYSTEMATIC_LOG_SE.powi(2));
     let between = if estimates.len() > 1 {
         mean(&|e| (e.log_ratio - log_ratio).powi(2)) * n / (n - 1.0) / n
@@ -209,7 +214,7 @@ mod tests {
         assert!((apart.log_ratio - 0.5).abs() < 1e-12);
         assert!(apart.low < 0.41 && apart.high > 0.59, "{apart:?}");
         for e in [alike, apart] {
-            // Whoever goes by the standard error alone gets the interval back.
+            // A caller that uses only the standard error gets the interval back.
             assert!(
                 (e.high - e.low - 2.0 * NORMAL * e.log_se).abs() < 1e-12,
                 "{e:?}"
@@ -240,7 +245,7 @@ mod tests {
         let of_two = over_looks(&looks[..2]).unwrap();
         assert!((of_two.log_ratio - 0.5005).abs() < 1e-12);
         assert!((of_two.log_se - 0.003 / 2f64.sqrt()).abs() < 1e-12);
-        // A third process makes it surer, not less sure.
+        // A third process makes the mean more certain, not less.
         assert!(all.log_se < of_two.log_se);
         let none = over_looks(&[estimate(0.5, f64::NAN), looks[0]]).unwrap();
         assert!(none.log_se.is_nan());
@@ -255,11 +260,11 @@ mod tests {
         assert!((apart.log_ratio - 0.50).abs() < 1e-12);
         assert!((apart.log_se - OF_MIDDLE * 0.04).abs() < 1e-12, "{apart:?}");
         assert!((apart.high - apart.low - 2.0 * NORMAL * apart.log_se).abs() < 1e-12);
-        // One that is far off moves neither.
+        // A process that is far off moves neither.
         let with_one = of([0.50, 0.52, 0.51, 0.49, 0.48, 0.53, 0.10], 0.003);
         assert!((with_one.log_ratio - 0.50).abs() < 1e-12);
         assert!((with_one.log_se - apart.log_se).abs() < 1e-12);
-        // Where they agree, each one's own error is what is left.
+        // If the processes agree, each one's own error remains.
         let alike = of([0.5; PROCESSES], 0.01);
         assert!((alike.log_se - OF_MEDIAN * 0.01 / 7f64.sqrt()).abs() < 1e-12);
         assert!(of([0.5; PROCESSES], f64::NAN).log_se.is_nan());
@@ -273,11 +278,11 @@ mod tests {
         let mut covered = 0;
         for _ in 0..4000 {
             let mut all = [0.0; PROCESSES].map(|_| {
-                // Twelve uniform numbers are as good as a normal one here.
+                // A sum of twelve uniform numbers is close enough to a normal one here.
                 let normal: f64 = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
                 estimate(0.5 + 0.02 * normal, 0.001)
             });
-            // And one in ten has a process that is far off.
+            // In one of ten cases a process is far off.
             if rng.random_ratio(1, 10) {
                 all[3] = estimate(0.9, 0.001);
             }
@@ -292,13 +297,13 @@ mod tests {
         let place = |values: &[f64]| -> Vec<Estimate> {
             values.iter().map(|r| estimate(*r, 0.003)).collect()
         };
-        // What places differ by is none of it.
+        // Differences between places have no part in it.
         let once: Vec<_> = [0.4, 0.5, 0.6].iter().map(|r| place(&[*r])).collect();
         assert_eq!(repeated_log_se(&once), f64::INFINITY);
         assert_eq!(repeated_log_se(&[]), f64::INFINITY);
         let alike: Vec<_> = [0.4, 0.5, 0.6].iter().map(|r| place(&[*r, *r])).collect();
         assert!(repeated_log_se(&alike) < 1e-12);
-        // Squares of 0.01, four of them, two degrees of freedom, four processes.
+        // Four deviations of 0.01, two degrees of freedom, four processes.
         let apart = [place(&[0.39, 0.41]), place(&[0.51, 0.49])];
         let expected = (4.0 * 1e-4 / 2.0 / 4.0f64).sqrt();
         assert!((repeated_log_se(&apart) - expected).abs() < 1e-12);
@@ -306,7 +311,7 @@ mod tests {
 
     #[test]
     fn every_place_is_looked_at_twice_and_more_often_where_processes_differ() {
-        // Which of the five places is looked at, in order, and what is made of each.
+        // Records which of the five places is measured, in order.
         let looks = |of: &dyn Fn(u64, usize) -> f64| {
             let mut asked = Vec::new();
             let all = look_repeatedly(&[(); 5], |n, ()| {
@@ -321,7 +326,7 @@ mod tests {
         assert_eq!(asked, once.repeat(2));
         let ratios: Vec<f64> = all.iter().map(|e| e.log_ratio).collect();
         assert_eq!(ratios, [0.0, 1.0, 2.0, 3.0, 4.0]);
-        // One process of the first look is off, and has no weight in the end.
+        // One process of the first look is off, and has no weight in the result.
         let (asked, all) = looks(&|n, look| if (n, look) == (2, 0) { 0.3 } else { 0.0 });
         assert_eq!(asked, once.repeat(MOST_LOOKS));
         assert!(all.iter().all(|e| e.log_ratio == 0.0), "{all:?}");
@@ -351,7 +356,7 @@ mod tests {
         assert_eq!(said(&[0.002, 0.007, 0.005]), Some(S::Unconverged));
         assert_eq!(said(&[0.002, f64::NAN]), Some(S::Unconverged));
         assert_eq!(said(&[]), None);
-        // Each place is known well, and they are far apart.
+        // Each place is known precisely, but the places are far apart.
         assert_eq!(of(&places(&[0.002; 5]), 0.02), Some(S::Budget));
         assert_eq!(of(&places(&[0.007; 5]), 0.02), Some(S::Unconverged));
         let unsupported = Estimate {

@@ -1,7 +1,7 @@
-//! The course of one measurement: whose turn it is, for how many calls, and when it is enough. Pure: no process, no clock.
+//! The course of one measurement: the next turn, its number of calls, and the end. Pure: no process, no clock.
 //!
-//! Whoever can make calls and time them drives it: a session with its processes, and in tests a simulated machine. So
-//! what is said of the stopping rules and of the intervals under noise is said of the code that measures.
+//! A driver makes the calls and times them: a session with its processes, or in tests a simulated machine. The tests of
+//! the stopping rules and of the intervals under noise therefore test the code that measures.
 
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use super::decision::{self, Limits, Progress, SLOW_CALL};
 use super::resolution::Resolution;
 use crate::stats::{self, Burst, Estimate};
 
-/// One of the two sides.
+/// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// The program that is measured.
     Candidate,
-    /// What it is measured against.
+    /// The program that it is compared with.
     Baseline,
 }
 
 /// The next burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whose.
+    /// The side that makes it.
     pub who: Who,
-    /// How many calls it has.
+    /// Number of calls in it.
     pub calls: u32,
 }
 
-/// A measurement that has come to its end.
+/// A measurement that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// Bursts of the candidate.
     pub candidate: Vec<Burst>,
     /// Bursts of the baseline.
     pub baseline: Vec<Burst>,
-    /// What they say.
+    /// The estimate from these bursts.
     pub estimate: Estimate,
-    /// Why it ended.
+    /// The reason why the measurement ended.
     pub stop: StopReason,
 }
 
@@ -47,7 +47,7 @@ pub struct Finished {
 #[derive(Default)]
 struct Side {
     bursts: Vec<Burst>,
-    /// The call time to plan with: the fastest seen.
+    /// The call time for planning: the fastest seen.
     call: Option<Duration>,
     spent: Duration,
 }
@@ -56,23 +56,24 @@ struct Side {
 pub struct Course {
     limits: Limits,
     best_log_ratio: Option<f64>,
-    /// Each call takes so much besides its own time.
+    /// Time that each call takes in addition to its own.
     hand_shake: Duration,
     /// The error that hand-shakes leave in every comparison.
     resolution: Resolution,
     ours: Side,
     theirs: Side,
-    /// Rounds begun.
+    /// Number of rounds begun.
     rounds: u32,
-    /// What is left of the present round, the next at the end.
+    /// The remaining turns of the present round, the next one at the end.
     turns: Vec<Who>,
-    /// The number of rounds at which to look next.
+    /// The number of rounds at which [`Course::enough`] looks next.
     look: u32,
     end: Option<(StopReason, Estimate)>,
 }
 
 impl Course {
-    /// Nothing measured yet. `best_log_ratio` is the speed of the best program known, for a screening that may give up early.
+    /// A course before the first call. `best_log_ratio` is the speed of the best program known, for a screening that
+    /// may give up early.
     pub fn new(limits: Limits, best_log_ratio: Option<f64>) -> Self {
         Self {
             limits,
@@ -88,19 +89,20 @@ impl Course {
         }
     }
 
-    /// The same where each call takes so much besides its own time, which is spent as well: else a measurement of calls of some
-    /// nanoseconds would come to no end.
+    /// The same course where each call takes `hand_shake` in addition to its own time. The budget pays for that as
+    /// well: otherwise a measurement of calls of some nanoseconds would not end.
     pub fn with_hand_shake(self, hand_shake: Duration) -> Self {
         Self { hand_shake, ..self }
     }
 
-    /// The same where hand-shakes differ from process to process: samples are taken until their scatter is small beside that
-    /// difference, since more of them cannot make the comparison surer.
+    /// The same course where hand-shakes differ from process to process: it takes samples until their scatter is small
+    /// compared with that difference, since more samples cannot make the comparison more certain.
     pub fn with_resolution(self, resolution: Resolution) -> Self {
         Self { resolution, ..self }
     }
 
-    /// The burst to make now, or none once it is enough. Every turn is answered by [`Course::saw`].
+    /// The burst to make now, or none once the measurement is complete. The caller answers every turn with
+    /// [`Course::saw`].
     pub fn next_turn<R: Rng>(&mut self, rng: &mut R) -> Option<Turn> {
         if self.turns.is_empty() {
             self.end = self.enough();
@@ -108,14 +110,14 @@ impl Course {
                 return None;
             }
             self.turns = vec![Who::Baseline, Who::Candidate];
-            // The first round is for warming up: nothing depends on its order.
+            // The first round only warms up, so its order does not matter.
             if self.rounds > 0 && rng.random() {
                 self.turns.reverse();
             }
             self.rounds += 1;
         }
         let who = self.turns.pop()?;
-        // The first call of each side tells how long calls take.
+        // The first call of each side shows how long its calls take.
         let calls = match self.call(who) {
             None => 1,
             Some(call) => decision::burst_calls(&self.limits, call, rng.random()),
@@ -123,7 +125,7 @@ impl Course {
         Some(Turn { who, calls })
     }
 
-    /// The calls of a turn took `seconds`.
+    /// Records that the calls of a turn took `seconds`.
     pub fn saw(&mut self, turn: Turn, seconds: Vec<f64>) {
         let first = self.rounds == 1;
         let side = match turn.who {
@@ -159,7 +161,7 @@ impl Course {
         }
     }
 
-    /// What came out. None before [`Course::next_turn`] said that it is enough.
+    /// The result. None before [`Course::next_turn`] has returned none.
     pub fn finish(self) -> Option<Finished> {
         let (stop, estimate) = self.end?;
         Some(Finished {
@@ -170,8 +172,8 @@ impl Course {
         })
     }
 
-    /// Is it enough after the rounds so far? Only asked between rounds. Each look is a chance to stop at an interval that is
-    /// narrow by luck, so they become rarer as rounds become many.
+    /// The stop reason and the estimate if the rounds so far are enough. Called only between rounds. Each look is a
+    /// chance to stop at an interval that is narrow by luck, so looks become rarer as rounds become many.
     fn enough(&mut self) -> Option<(StopReason, Estimate)> {
         let spent = self.ours.spent + self.theirs.spent;
         let due = self.rounds >= self.look && spent >= self.limits.min;
@@ -210,7 +212,7 @@ mod tests {
     use super::super::decision::Purpose;
     use super::*;
 
-    /// Drives a measurement of calls that take always the same time.
+    /// Drives a measurement of calls that always take the same time.
     fn drive(ours: f64, theirs: f64, purpose: Purpose, seed: u64) -> (Finished, Vec<Turn>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut course = Course::new(purpose.limits(), None);
@@ -237,7 +239,7 @@ mod tests {
         let mut calls: u32 = 0;
         while let Some(turn) = course.next_turn(&mut rng) {
             calls += turn.calls;
-            // Nothing about them is ever sure.
+            // No estimate of such calls is ever certain.
             let seconds = (0..turn.calls).map(|_| call * rng.random_range(0.1..10.0));
             let seconds = seconds.collect();
             course.saw(turn, seconds);
@@ -245,7 +247,8 @@ mod tests {
         assert!(hand_shake * calls < 2 * limits.max, "{calls} calls");
     }
 
-    /// Calls of about 10 µs, each a per cent or two off, where hand-shakes differ by so many seconds. Rounds and why it ended.
+    /// Measures calls of about 10 µs, each one or two per cent off, if hand-shakes differ by `error_seconds`. Returns
+    /// the number of rounds, the stop reason and the standard error.
     fn short_calls(error_seconds: f64) -> (usize, StopReason, f64) {
         let resolution = Resolution {
             error_seconds,
@@ -255,7 +258,7 @@ mod tests {
         let mut course = Course::new(limits, None).with_resolution(resolution);
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         while let Some(turn) = course.next_turn(&mut rng) {
-            // The machine's state lasts for a while, so many calls say less than they seem to.
+            // The machine keeps its state for a while, so the effective number of calls is smaller than their count.
             let state = 1.0 + 0.3 * rng.random::<f64>();
             let seconds =
                 (0..turn.calls).map(|_| 1e-5 * state * (1.0 + 0.02 * rng.random::<f64>()));
@@ -275,7 +278,7 @@ mod tests {
         let (exact, _, _) = short_calls(0.0);
         let (some, _, _) = short_calls(1e-9);
         assert_eq!(exact, some, "a nanosecond of ten microseconds is nothing");
-        // 2.8 % of a comparison is hidden; a quarter of that is as good as nothing beside it.
+        // An error of 2.8 % in a comparison is hidden; a quarter of it adds almost nothing.
         let (rounds, stop, log_se) = short_calls(2e-7);
         assert_eq!(stop, StopReason::Precise);
         assert!(log_se <= 0.25 * 2f64.sqrt() * 2e-2 * 1.05, "{log_se}");

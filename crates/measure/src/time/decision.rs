@@ -34,8 +34,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For a second measurement within a run, which has to tell luck from speed, not neighbours from each other: on a shared
-    /// machine most miss the target, and longer ones would cost more than they tell.
+    /// For a second measurement within a run. It has to tell luck from speed, not programs of adjacent ranks from each
+    /// other: on a shared machine most second measurements miss the target, and longer ones would cost more than they
+    /// show.
     pub const SECOND_LOOK: Limits = Limits {
         min: Duration::from_millis(60),
         max: Duration::from_millis(250),
@@ -45,18 +46,19 @@ impl Limits {
 }
 
 impl Purpose {
-    /// The limits unless others are set.
+    /// The default limits.
     pub fn limits(self) -> Limits {
         let (min, max, target_log_se, usable_log_se) = match self {
-            // A short look is rough by intention. Of calls that take some milliseconds its time holds two rounds, which on a
+            // A screening is rough by intention. With calls of some milliseconds its time holds two rounds, which on a
             // shared machine differ by ten per cent.
             Purpose::Screen => (12, 30, 0.006, 0.25),
-            // Programs one per cent apart shall come in the right order in 95 of 100 pairs; what differs from process to process,
-            // which is no smaller in longer measurements, leaves this much for the rest. Most of the time is needed on noisy
-            // machines only; on quiet ones precision ends it sooner. Programs are held against each other by their own
-            // intervals, so it has converged as soon as it can tell any apart.
+            // Programs one per cent apart shall come in the right order in 95 of 100 pairs. The differences between
+            // processes, which longer measurements do not reduce, leave this much for the other errors. Most of the
+            // time is needed on noisy machines only; on quiet ones precision ends the measurement sooner. Programs are
+            // compared by their own intervals, so a measurement has converged as soon as it can tell any programs
+            // apart.
             Purpose::Rank => (60, 600, 0.002, DECIDED_LOG_SE),
-            // Of one look at all places together; there are two or three (`combine`).
+            // The limits of one look at all places together; there are two or three looks (`combine`).
             Purpose::Certify => (600, 1500, 0.0015, 0.003),
         };
         Limits {
@@ -68,22 +70,22 @@ impl Purpose {
     }
 }
 
-/// A program this unsure of its speed is not yet called slower than another.
+/// A program whose speed is less certain than this is not yet called slower than another.
 const DECIDED_LOG_SE: f64 = 0.02;
-/// A call that lasts longer than this gets fewer repetitions and needs no warming up.
+/// A call that lasts at least this long gets fewer repetitions and needs no warming up.
 pub const SLOW_CALL: Duration = Duration::from_millis(10);
 
-/// Longest burst. Shorter ones make more rounds in the same time, and each has a better chance that the machine stays as
-/// it is until the other side's turn; much shorter ones would be mostly changes of the turn.
+/// Longest burst. Shorter bursts make more rounds in the same time, and in each the machine is more likely to stay
+/// unchanged until the other side's turn; with much shorter bursts most of the time would go into changes of the turn.
 const BURST: Duration = Duration::from_millis(3);
-/// A budget has some twenty bursts.
+/// A burst is planned to take at most the budget divided by this.
 const BURSTS: u32 = 20;
-/// Rounds before a measurement may be called precise, and those of a budget that has no room for so many. The spread of a
-/// handful of rounds is too often small by chance.
+/// Rounds before a measurement may be called precise, and the number for a budget below [`SMALL_BUDGET`]. The spread of
+/// a handful of rounds is too often small by chance.
 const ROUNDS: u32 = 10;
 const FEW_ROUNDS: u32 = 6;
 const SMALL_BUDGET: Duration = Duration::from_millis(50);
-/// Rounds before a program may be called slower: one long interruption can use up what a screening has to last.
+/// Rounds before a program may be called slower: one long interruption can use up all the time of a screening.
 const DECIDING_ROUNDS: u32 = 3;
 
 /// Rounds before a measurement may be called precise.
@@ -95,8 +97,8 @@ fn least_rounds(limits: &Limits) -> u32 {
     }
 }
 
-/// Calls in the next burst of a side whose call takes `call`. `luck` in [0, 1) varies the length, so that
-/// nothing inside can count on it.
+/// Number of calls in the next burst of a side whose call takes `call`. `luck` in [0, 1) varies the length, so that
+/// code in the jail cannot rely on it.
 pub fn burst_calls(limits: &Limits, call: Duration, luck: f64) -> u32 {
     if call >= SLOW_CALL {
         return 1;
@@ -107,30 +109,30 @@ pub fn burst_calls(limits: &Limits, call: Duration, luck: f64) -> u32 {
     (calls as u32).clamp(2, 16)
 }
 
-/// How many first calls of a burst of `calls` do not count. Short bursts count whole: a floor forgives a cold
-/// call more easily than a lost one.
+/// How many first calls of a burst of `calls` do not count. In short bursts all calls count: a floor suffers less from
+/// a cold call than from a lost one.
 pub fn warm_up(calls: u32) -> usize {
     usize::from(calls >= 5) + usize::from(calls >= 10)
 }
 
-/// What a measurement has so far.
+/// The state of a measurement so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Sum of all timed calls of both sides.
     pub spent: Duration,
     /// Counted calls of the candidate.
     pub calls: u32,
-    /// What they say.
+    /// The estimate from the calls so far.
     pub estimate: Estimate,
     /// Speed of the best program known, as ln of the ratio to the baseline; for screening only.
     pub best_log_ratio: Option<f64>,
 }
 
-/// Scatter of samples that is this share of an error that they cannot reduce adds 3 % to it.
+/// If the scatter of samples is this share of an error that more samples cannot reduce, it adds 3 % to that error.
 const BESIDE: f64 = 0.25;
 
 impl Limits {
-    /// These limits where a standard error `hidden` of ln(ratio) is in every comparison, however many samples it has.
+    /// These limits if every comparison contains a standard error `hidden` of ln(ratio), however many samples it has.
     pub fn beside(self, hidden: f64) -> Self {
         Self {
             target_log_se: self.target_log_se.max(BESIDE * hidden),
@@ -138,9 +140,9 @@ impl Limits {
         }
     }
 
-    /// What a measurement came to whose budget is spent and whose standard error of ln(ratio) is `log_se`.
+    /// The stop reason of a measurement whose budget is spent and whose standard error of ln(ratio) is `log_se`.
     pub fn at_the_end(&self, log_se: f64) -> StopReason {
-        // An error that is no number is none of the better ones.
+        // A standard error of NaN is not usable.
         if log_se <= self.usable_log_se {
             StopReason::Budget
         } else {
@@ -149,7 +151,7 @@ impl Limits {
     }
 }
 
-/// Is it enough? Whether a spent budget was enough says [`Limits::at_the_end`].
+/// The reason to stop now, if there is one. [`Limits::at_the_end`] decides whether a spent budget was enough.
 pub fn stop(limits: &Limits, progress: &Progress) -> Option<StopReason> {
     let estimate = progress.estimate;
     if progress.calls < 2 {

@@ -1,14 +1,13 @@
-//! Timing: how fast is a verified program, beside a baseline on the same core in the same moments?
+//! Timing: the speed of a verified program relative to a baseline on the same core in the same moments.
 //!
-//! Candidate and baseline run in processes of their own on the same cores and
-//! map the same buffers; this side holds the clock. Every timed call gets fresh
-//! inputs, made by a third process while the one that is called sleeps, and is
-//! probed, some are checked in full; now and then there is an untimed call with hard inputs between them. What is trusted is the ratio
-//! of the two sides, which take turns in short bursts; the plain reference comes in through a ratio of baseline
-//! and reference that is measured once, so that a slow reference need not be
+//! Candidate and baseline run in processes of their own on the same cores and map the same buffers; the supervisor
+//! holds the clock. Every timed call gets fresh inputs, which a third process makes while the called process sleeps.
+//! Every timed call is probed, and some are checked in full; now and then there is an untimed call with hard inputs
+//! between them. Only the ratio of the two sides, which take turns in short bursts, is trusted. The ratio to the plain
+//! reference comes from a ratio of baseline and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
 //!
-//! The caller guarantees that nothing else runs on the cores meanwhile.
+//! The caller guarantees that no other process runs on the cores meanwhile.
 
 mod adversarial;
 mod baseline_oracle;
@@ -70,9 +69,10 @@ use tolerance::{Tolerances, program_of_magnitudes};
 use yardstick::CHAIN;
 pub use yardstick::Chain;
 
-/// Processor time of one candidate.
+/// Processor time that one candidate may use.
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
-/// A program this many times as fast as the best one known is measured again, and for longer, before that is believed.
+/// If a program is this many times as fast as the best one known, it is measured again, and for longer, before the
+/// result is believed.
 const SURPRISING: f64 = 3.0;
 
 /// A measured candidate.
@@ -96,11 +96,11 @@ pub struct Timer {
     placement: Placement,
     specification: Specification,
     product: Option<Product>,
-    /// Computes the magnitudes of a scaled bound.
+    /// The program that computes the magnitudes of a scaled bound.
     magnitude: Option<Object>,
     tolerances: Tolerances,
     hard: Hard,
-    /// One of the problem's own programs is in the candidate's place.
+    /// True if one of the problem's own programs is in the candidate's place.
     measuring_own: bool,
     work_flops: f64,
     call_limit: Duration,
@@ -109,37 +109,37 @@ pub struct Timer {
     baseline: Option<Process>,
     filler: Option<Filler>,
     chain: Chain,
-    /// Measured with the first processes.
+    /// The error of the hand-shake, measured with the first processes.
     resolution: Option<Resolution>,
     alone: Alone,
     cold_chain: Option<Chain>,
-    /// Where calls find their arrays unless something else is said.
+    /// Whether calls find their arrays in the caches, unless the caller decides otherwise.
     caches: Caches,
     peak: Peak,
-    /// What whole numbers did at best when they were measured again, 10⁹ operations a second; 0 before.
+    /// Best speed with integers when they were measured again, 10⁹ operations a second; 0 before that.
     integer_gops: f64,
     attestation: Attestation,
     attestation_digest: Digest,
     limits: [Limits; 3],
     watched: Watched,
-    /// What went on around the measurement in hand.
+    /// Disturbances around the present measurement.
     meanwhile: Surroundings,
     quarantine: Quarantine,
-    /// The clock that the quarantine is told by.
+    /// The start of the quarantine's clock.
     began: Instant,
 }
 
-/// Do calls find their arrays in the caches?
+/// Whether calls find their arrays in the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caches {
-    /// As far as they fit.
+    /// Yes, as far as the arrays fit.
     Warm,
-    /// Nowhere.
+    /// No, in none.
     Cold,
 }
 
 impl Timer {
-    /// Starts the baseline, measures this machine's peak and the reference, and takes its attestation.
+    /// Starts the baseline, measures this machine's peak and the reference, and collects the attestation.
     pub fn new(
         sandbox: Arc<Sandbox>,
         harness: PathBuf,
@@ -268,23 +268,24 @@ impl Timer {
         }
     }
 
-    /// What this machine is.
+    /// The attestation of this machine.
     pub fn attestation(&self) -> &Attestation {
         &self.attestation
     }
 
-    /// What clock and hand-shake hide.
+    /// The error of clock and hand-shake.
     pub fn resolution(&self) -> Resolution {
         self.resolution.unwrap_or_default()
     }
 
-    /// The plain reference against the baseline, as measured last.
+    /// The plain reference compared with the baseline, as measured last.
     pub fn chain(&self) -> Chain {
         self.chain
     }
 
-    /// Takes the way from the baseline to the plain reference from an earlier timer on this machine. How fast the reference
-    /// runs depends on where its pages happen to lie; ratios that stand beside older ones must rest on one measurement of it.
+    /// Takes the ratio of plain reference and baseline from an earlier timer on this machine. The speed of the
+    /// reference depends on where its pages happen to lie; ratios that are compared with older ones must rest on one
+    /// measurement of the reference.
     pub fn go_on_with(&mut self, chain: Chain) {
         self.chain.log_ratio = chain.log_ratio;
         self.chain.log_se = chain.log_se;
@@ -296,8 +297,8 @@ impl Timer {
         self.limits[purpose as usize] = limits;
     }
 
-    /// Measures a verified candidate. `best_gflops_known` lets a screening end early for a program that is clearly slower,
-    /// and repeats it at length for one that is faster by more than could be expected.
+    /// Measures a verified candidate. With `best_gflops_known` a screening ends early for a program that is clearly
+    /// slower, and is repeated at length for a program that is faster than could be expected.
     pub fn measure(
         &mut self,
         object: &[u8],
@@ -316,7 +317,7 @@ impl Timer {
         let mut trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
         let mut alone = self.slowed(&trial.estimate)?;
         if alone.is_some() {
-            // Once may be chance.
+            // The first result may be chance.
             let candidate = self.start_candidate(object)?;
             let seed = seed.wrapping_add(1);
             trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
@@ -342,13 +343,13 @@ impl Timer {
     }
 
     fn start_candidate(&self, object: &[u8]) -> Result<Process, Failure> {
-        // Inputs of an earlier measurement may come again in this one.
+        // The buffers may hold inputs of an earlier measurement, which may come again in this one.
         self.arena.restore(&self.placement);
         self.arena.sweep();
         self.start(object, &self.problem.entry.name, Some(CPU_LIMIT))
     }
 
-    /// What a process is told that fills the inputs.
+    /// The plan of a process that fills the inputs.
     fn plan_to_fill(&self) -> Plan {
         plan_to_fill(&self.specification, &self.placement)
     }
@@ -365,7 +366,8 @@ impl Timer {
             entry,
             arena: &self.arena,
             threads: self.threads,
-            // Not more of them than threads: a process must not be at work elsewhere while another one has its core.
+            // At most as many cores as threads: a process must not work on a further core while another process has its
+            // own.
             cores: Some(&self.cores.kernel[..self.threads.max(1) as usize]),
             waiting: self.waiting,
             cpu_limit,
@@ -376,7 +378,7 @@ impl Timer {
         Ok(process)
     }
 
-    /// The file that the baseline comes from.
+    /// The name of the baseline's source file.
     fn baseline_name(&self) -> &'static str {
         match self.problem.baseline_source {
             Some(_) => "baseline.c",
@@ -384,7 +386,7 @@ impl Timer {
         }
     }
 
-    /// Lets a program run beside the baseline.
+    /// Measures a program against the baseline.
     fn try_out(
         &mut self,
         mut candidate: Process,
@@ -405,7 +407,7 @@ impl Timer {
                 Filler::new(trusted()?, self.waiting, &self.plan_to_fill())?,
             ),
         };
-        // The candidate before is gone; what it may have written after its end must not blame this one.
+        // The previous candidate is gone; bytes that it may have written after its end must not be blamed on this one.
         self.arena.repair(&self.placement);
         let supervisor = self
             .cores
@@ -419,7 +421,7 @@ impl Timer {
         })?;
         let resolution = match self.resolution {
             Some(known) => known,
-            // The first one that is measured is the plain reference.
+            // The first program that is measured is the plain reference.
             None => {
                 let more: Result<Vec<Process>, Failure> =
                     (0..resolution::MORE).map(|_| trusted()).collect();
@@ -432,7 +434,7 @@ impl Timer {
                 *self.resolution.insert(measured)
             }
         };
-        // Nobody inside can know the seeds: half of them is this process's own secret.
+        // Code in the jail cannot know the seeds: they also depend on a secret random number of this process.
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ rand::rng().random::<u64>());
         let mut session = Session {
             check: check::Check::new(self.results(), self.product, &self.tolerances),
@@ -457,7 +459,7 @@ impl Timer {
             limits: *limits,
             best_log_ratio,
         });
-        // Who failed has nothing to say of the machine, and may be gone.
+        // After a failure the reading says nothing about the machine, and the process may be gone.
         let seen = match (&result, before) {
             (Ok(_), Some(before)) => Glance::take(&mut session, self.waiting)
                 .map(|after| before.until(&after, &self.watched)),
@@ -469,10 +471,10 @@ impl Timer {
             mut filler,
             ..
         } = session;
-        // A candidate may have failed at any moment. Whoever is awake of ours would spin on the kernel's core until the
-        // next measurement.
+        // A candidate may have failed at any moment. A process of ours that is awake would spin on the kernel's core
+        // until the next measurement.
         let at_rest = baseline.park().is_ok() && filler.park().is_ok();
-        // What failed of ours is started anew for the next candidate.
+        // Processes of ours that failed are started anew for the next candidate.
         let failed = matches!(
             &result,
             Err(Failure::Infrastructure {
@@ -492,7 +494,7 @@ impl Timer {
     }
 }
 
-/// No candidate takes part where hand-shakes are measured.
+/// An infrastructure failure: no candidate takes part while hand-shakes are measured.
 fn hand_shake(failure: Failure) -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Baseline,
@@ -500,7 +502,7 @@ fn hand_shake(failure: Failure) -> Failure {
     )
 }
 
-/// What the problem's own programs do wrong is no candidate's fault. `program` says which of them.
+/// A fault of the problem's own programs is no candidate's fault. `program` is the name of the program.
 fn own_fault(program: &str) -> impl Fn(Failure) -> Failure + '_ {
     move |failure| match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(

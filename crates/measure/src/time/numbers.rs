@@ -1,8 +1,9 @@
 //! The numbers of a measurement, made from one ratio.
 //!
-//! Ratio, GFLOPS and seconds of a call say the same thing: how many times as fast as the baseline a program is, which was measured
-//! beside it. What they are told in, the baseline's own seconds, is measured with every program and the fastest floor counts, so a
-//! busy moment moves none of them. Two numbers of one program never contradict each other, and neither do the orders of several.
+//! Ratio, GFLOPS and seconds of a call express the same quantity: the ratio of a program to the baseline, which was
+//! measured at the same time. The unit of these numbers, the baseline's own seconds, is measured with every program,
+//! and the fastest floor counts, so a busy moment moves none of the numbers. Two numbers of one program never
+//! contradict each other, and neither do the orders of several programs.
 
 use flopsmith_protocol::{Failure, Measurement, StopReason};
 
@@ -13,12 +14,12 @@ use crate::stats::{self, Estimate};
 
 /// Half of a 95 % interval, in standard errors.
 const HALF: f64 = 1.96;
-/// A floor of the baseline below this share of the known one says that the known one was measured in a bad moment. Nearer floors
-/// are scatter, and what ratios are told in stays as it is.
+/// If a floor of the baseline is below this share of the known one, the known one was measured in a bad moment. Floors
+/// nearer to the known one are scatter and do not change it.
 const CLEARLY_FASTER: f64 = 0.97;
 
 impl Chain {
-    /// Takes up a floor of the baseline, seconds.
+    /// Records a floor of the baseline, seconds.
     pub(super) fn saw(&mut self, floor: f64) {
         if floor > 0.0 && floor < CLEARLY_FASTER * self.baseline_seconds {
             self.baseline_seconds = floor;
@@ -33,7 +34,8 @@ impl Chain {
 }
 
 impl Timer {
-    /// Speed of the plain reference at the timed size, 10⁹ operations a second: a measurement's `gflops` is its `ratio` times this.
+    /// Speed of the plain reference at the timed size, 10⁹ operations a second: a measurement's `gflops` is its `ratio`
+    /// times this.
     pub fn reference_gflops(&self) -> f64 {
         self.gflops(self.chain.reference_seconds)
     }
@@ -43,7 +45,7 @@ impl Timer {
         self.gflops(self.chain.baseline_seconds)
     }
 
-    /// Bytes that a call must move at least by the problem's own formula, for each of its operations.
+    /// Least number of bytes that a call must move for each of its operations, by the problem's own formula.
     pub fn bytes_per_operation(&self) -> f64 {
         self.problem.moved_bytes(&self.problem.timed) / self.work_flops
     }
@@ -52,7 +54,7 @@ impl Timer {
         self.work_flops / seconds / 1e9
     }
 
-    /// The numbers of a trial, in which `estimate` is what both sides say about each other.
+    /// The numbers of a trial; `estimate` compares its two sides.
     pub(super) fn measurement(&self, trial: &Trial, estimate: &Estimate) -> Measurement {
         let (ratio, interval) = self.chain.to_reference(estimate);
         let seconds = self.chain.seconds(estimate.log_ratio);
@@ -79,11 +81,11 @@ impl Timer {
         }
     }
 
-    /// Holds an estimate against what this machine can do. Calls that were faster are an error of the measurement. Where only the
-    /// ratio is higher than can be, others disturbed the baseline more than the candidate; then the candidate's own floor counts,
-    /// and the interval reaches as far as the two are apart.
+    /// Compares an estimate with the limits of this machine. Calls that were faster are an error of the measurement. If
+    /// only the ratio is higher than possible, other processes disturbed the baseline more than the candidate; then the
+    /// candidate's own floor counts, and the interval covers the difference between the two.
     pub(super) fn believed(&mut self, estimate: &Estimate) -> Result<Estimate, Failure> {
-        // The error of the hand-shake may make a short call seem faster than it was.
+        // The error of the hand-shake may make a short call appear faster than it was.
         let hidden = HALF * self.resolution().error_seconds;
         self.plausible(self.gflops(estimate.candidate + hidden))?;
         let by_clock = self.gflops(estimate.candidate);
@@ -95,7 +97,7 @@ impl Timer {
     }
 }
 
-/// An estimate that is known to be too high, at what is known instead.
+/// An estimate at `log_ratio`, in place of one that is known to be too high.
 fn instead(estimate: &Estimate, log_ratio: f64) -> Estimate {
     let off = (estimate.log_ratio - log_ratio).abs();
     let log_se = estimate.log_se.max(off / HALF);
@@ -108,7 +110,7 @@ fn instead(estimate: &Estimate, log_ratio: f64) -> Estimate {
     }
 }
 
-/// Why a measurement ended, once it is known how sure it is.
+/// The stop reason of a measurement once its standard error is known.
 pub(super) fn stopped(stop: StopReason, limits: &Limits, log_se: f64) -> StopReason {
     match limits.at_the_end(log_se) {
         StopReason::Unconverged => StopReason::Unconverged,
@@ -116,7 +118,7 @@ pub(super) fn stopped(stop: StopReason, limits: &Limits, log_se: f64) -> StopRea
     }
 }
 
-/// The middle one of some calls, seconds.
+/// The median of some calls, seconds.
 pub(super) fn median(calls: impl Iterator<Item = f64>) -> Option<f64> {
     let mut calls: Vec<f64> = calls.collect();
     calls.sort_unstable_by(f64::total_cmp);

@@ -1,12 +1,13 @@
-//! What a call took: from the start of the clock to its end, and all that its process executed since the first byte of its
-//! inputs existed.
+//! The time of a call: from the start of the clock to the end of the call, and all the time that its process executed
+//! since the first byte of its inputs existed.
 //!
-//! Nobody can be kept from working between two calls for certain, and nobody can be blamed for every microsecond there:
-//! machines are busy. But it does not pay. A process that sleeps while its inputs are made uses no processor time; whatever
-//! it uses is part of the call, from the first nanosecond on. On a busy machine that costs an honest program some samples,
-//! which are lost to the floor anyway. A process that is awake when the clock starts gets the core about a microsecond sooner
-//! than one that is woken up then. It gains nothing by that: all the time in which its inputs were made is part of its call,
-//! unless it shares its only core with the supervisor (`supervise::filler`).
+//! The supervisor cannot keep a process from working between two calls for certain, and cannot blame a program for
+//! every microsecond there: machines are busy. But such work does not pay. A process that sleeps while its inputs are
+//! made uses no processor time; any time that it uses is part of the call, from the first nanosecond on. On a busy
+//! machine that costs an honest program some samples, which are lost to the floor anyway. A process that is awake when
+//! the clock starts gets the core about a microsecond sooner than one that is woken up then. It gains nothing by that:
+//! all the time in which its inputs were made is part of its call, unless it shares its only core with the supervisor
+//! (`supervise::filler`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,25 +17,26 @@ use flopsmith_protocol::{CandidateFault, Failure};
 use crate::stats;
 use crate::supervise::Called;
 
-/// Processor time, or waiting for the core, of a process that has to sleep, for which there is no honest reason. Falling asleep takes some.
+/// Processor time, or waiting for the core, above which a process that has to sleep has no honest reason. Falling
+/// asleep takes some time.
 const NO_REASON: Duration = Duration::from_micros(100);
-/// What is shorter than this part of an empty call cannot be told.
+/// Times below the length of an empty call divided by this cannot be measured.
 const SCATTER: u32 = 50;
-/// So many pauses without sleep, and so great a share of them, are no accident.
+/// At least this many pauses without sleep, and at least one in [`ONE_IN`], are no accident.
 const ENOUGH: u32 = 3;
 const ONE_IN: u32 = 4;
 
-/// Empty calls that are remembered. Their length changes with the clock of the core, so the newest count.
+/// Empty calls that are remembered. Their length changes with the clock rate of the core, so the newest count.
 const EMPTY: usize = 64;
-/// They say something once there are so many.
+/// Least number of empty calls whose floor is used.
 const LEAST_EMPTY: usize = 8;
 
-/// Counts what was done before the calls of one measurement.
+/// Accounts for the time that processes use before the calls of one measurement.
 #[derive(Debug)]
 pub struct OffClock {
-    /// What the clock shows for a call that does nothing.
+    /// The clock's reading for a call that does nothing.
     least: Duration,
-    /// The newest such calls of this measurement, seconds.
+    /// The newest readings of such calls in this measurement, seconds.
     empty: VecDeque<f64>,
     pauses: u32,
     without_sleep: u32,
@@ -42,7 +44,7 @@ pub struct OffClock {
 }
 
 impl OffClock {
-    /// `least` is what the clock shows for a call that does nothing.
+    /// `least` is the clock's reading for a call that does nothing.
     pub fn new(least: Duration) -> Self {
         Self {
             least,
@@ -53,7 +55,7 @@ impl OffClock {
         }
     }
 
-    /// Takes note of a call that did nothing, between the others.
+    /// Records a call that did nothing, between the others.
     pub fn saw_empty(&mut self, clocked: Duration) {
         if self.empty.len() == EMPTY {
             self.empty.pop_front();
@@ -73,7 +75,7 @@ impl OffClock {
 
     /// Seconds of a call of the candidate.
     pub fn of_candidate(&mut self, called: Called) -> f64 {
-        // A process that sleeps waits for the core while the filler leaves it, which is on the clock.
+        // A process that sleeps waits for the core while the filler leaves it; that wait is on the clock.
         let queued = called.queued.saturating_sub(called.clocked);
         self.pauses += 1;
         self.without_sleep += u32::from(called.ran + queued > NO_REASON);
@@ -83,7 +85,7 @@ impl OffClock {
 
     fn on_the_clock(&self, called: Called) -> f64 {
         let call = called.clocked.saturating_sub(self.least);
-        // Empty calls scatter by so much, and no call takes no time.
+        // The least time is the scatter of empty calls, since no call takes no time.
         (call.max(self.least / SCATTER) + called.ran).as_secs_f64()
     }
 
@@ -101,7 +103,7 @@ impl OffClock {
         ))
     }
 
-    /// Seconds that the clock shows for a call that does nothing.
+    /// The clock's reading for a call that does nothing, seconds.
     pub fn least(&self) -> f64 {
         self.least.as_secs_f64()
     }
@@ -118,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     const LEAST: Duration = Duration::from_micros(3);
-    /// A process that is woken up waits so long while the filler leaves.
+    /// A process that is woken up waits this long while the filler leaves.
     const QUEUED: Duration = Duration::from_nanos(500);
 
     fn called(clocked_us: u64, ran_us: u64, queued_us: u64) -> Called {
@@ -138,7 +140,7 @@ mod tests {
         }
         assert!(unclocked.judge().is_ok());
         assert!(unclocked.charged() < 1e-12);
-        // The least of some orders may be more than one call takes.
+        // The least time of empty calls may exceed the time of a single call.
         let quick = Called {
             clocked: LEAST / 2,
             ..Called::default()
@@ -153,7 +155,7 @@ mod tests {
         let clocked = |call: Called| called(10, 0, 0).clocked - LEAST + call.clocked;
         let slower = called(1, 0, 0);
         for n in 0..2 * EMPTY {
-            // Now and then one is interrupted.
+            // Now and then an empty call is interrupted.
             let pause = Duration::from_micros(if n % 7 == 0 { 40 } else { 0 });
             unclocked.saw_empty(slower.clocked + pause);
         }
@@ -172,7 +174,7 @@ mod tests {
             unclocked.of_candidate(called(4, 5, 3));
         }
         assert!(unclocked.judge().is_ok());
-        // Two accidents are none.
+        // Two pauses without sleep may be an accident.
         let mut unclocked = OffClock::new(LEAST);
         for _ in 0..2 {
             unclocked.of_candidate(called(4, 4_000, 0));
@@ -199,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// However short a call is and whatever part of it is done before: nothing is gained, not a nanosecond.
+        /// However short a call is and whatever part of it is done before: the program gains nothing.
         #[test]
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {
             let mut unclocked = OffClock::new(LEAST);

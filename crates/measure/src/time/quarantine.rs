@@ -1,14 +1,14 @@
-//! Is the machine quiet enough to time on? A pure state machine.
+//! Decides whether the machine is quiet enough to time on. A pure state machine.
 //!
-//! Every measurement times the baseline as well, so its floor is a canary that costs nothing: where the same program takes a
-//! quarter longer than in the measurements before, again and again, the machine has changed, and ratios taken on
-//! it are worth less. Then whoever times shall wait (quarantine) and time the baseline alone now and then, until it is as
-//! fast as before. Floors forgive what others do for a moment, so what others use of the cores is a reason for a word but
-//! none for a quarantine.
+//! Every measurement times the baseline as well, so the baseline's floor is a canary that costs nothing: if the same
+//! program takes a quarter longer than in the measurements before, again and again, the machine has changed, and ratios
+//! taken on it are worth less. The caller shall then wait (quarantine) and time the baseline alone now and then, until
+//! it is as fast as before. Floors hardly change when other processes run for a moment, so the use of the cores by
+//! other processes leads to a message but not to a quarantine.
 //!
-//! No machine is shut out for good. A level that lasts is the new normal, whatever the reason; where the canaries are
-//! well from the first, it was the programs that slowed the baseline (wide vectors lower the clock of some processors), and
-//! the next quarantine takes twice as much; and whoever waits may give up ([`Quarantine::go_on`]).
+//! No machine is shut out for good. A level that lasts is the new normal, whatever the reason. If the canaries are good
+//! from the first, the programs slowed the baseline (wide vectors lower the clock of some processors), and the next
+//! quarantine needs twice as much trouble. A caller that waits may give up ([`Quarantine::go_on`]).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,39 +18,40 @@ use flopsmith_machine::environment::{OTHERS, STOLEN, Shares, Surroundings};
 
 use crate::stats;
 
-/// So many times the usual floor is a sign of trouble. Floors of short measurements scatter by a few per cent.
+/// A floor this many times the usual one is a sign of trouble. Floors of short measurements scatter by a few per cent.
 const SLOWER: f64 = 1.25;
-/// So many times the usual floor is as usual again; lower than [`SLOWER`], lest one follow upon the other.
+/// A floor of at most this many times the usual one is normal again. This is lower than [`SLOWER`], so that a
+/// quarantine that ends does not start the next one.
 const CALM: f64 = 1.12;
-/// Floors that the usual one is the median of.
+/// Number of floors whose median is the usual one.
 const USUAL: usize = 31;
-/// Fewer of them say nothing.
+/// Fewer floors than this give no usual one.
 const LEARNING: usize = 5;
-/// So many troubled measurements in a row make a quarantine ...
+/// This many troubled measurements in a row make a quarantine ...
 const MEASUREMENTS: u32 = 5;
-/// ... if there are at least so long nothing but such. Compilers and browsers have bursts of a second.
+/// ... if all measurements of at least this period were troubled. Compilers and browsers have bursts of a second.
 const LASTING: Duration = Duration::from_secs(2);
 /// Both are multiplied by at most this, after quarantines that were in vain.
 const MOST_PATIENCE: u32 = 64;
-/// So many good canaries in a row end it.
+/// This many good canaries in a row end the quarantine.
 const GOOD_CANARIES: u32 = 3;
-/// So many canaries that agree ...
+/// This many canaries that agree ...
 const STEADY_CANARIES: usize = 12;
 /// ... to this factor ...
 const STEADY: f64 = 1.05;
-/// ... over so long are a new normal.
+/// ... over this period are a new normal.
 const STEADY_FOR: Duration = Duration::from_secs(5);
-/// Shares are judged over so many core seconds: 25 ticks of the kernel's books.
+/// Shares are judged over this many core seconds: 25 ticks of the kernel's accounting.
 const JUDGED_SECONDS: f64 = 0.25;
-/// The hypervisor may take this many times what it took while its machine was found to be steady all the same.
+/// Once a machine was found to be steady in spite of the hypervisor's share, that share may grow by this factor.
 const MORE_STOLEN: f64 = 1.5;
 
-/// What is wrong with a machine.
+/// The disturbance of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Why {
-    /// The baseline's floor is so many times the usual one.
+    /// The baseline's floor is longer than the usual one.
     Slower {
-        /// How many times.
+        /// Floor divided by the usual one.
         times: f64,
     },
     /// The hypervisor takes this share of the timed cores.
@@ -58,12 +59,12 @@ pub enum Why {
         /// Between 0 and 1.
         share: f64,
     },
-    /// Others use this share of the timed cores.
+    /// Other processes use this share of the timed cores.
     Used {
         /// Between 0 and 1.
         share: f64,
     },
-    /// Others use this share of the hardware threads beside the timed ones.
+    /// Other processes use this share of the hardware threads that share a core with the timed ones.
     Beside {
         /// Between 0 and 1.
         share: f64,
@@ -93,33 +94,33 @@ impl fmt::Display for Why {
     }
 }
 
-/// How a machine stands.
+/// The state of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum State {
-    /// Nothing speaks against timing on it.
+    /// Nothing speaks against timing on the machine.
     #[default]
     Quiet,
-    /// Numbers are less certain than usual, and still worth having.
+    /// Numbers are less certain than usual, but still useful.
     Disturbed {
-        /// What is wrong.
+        /// The disturbance.
         why: Why,
     },
-    /// Whoever can wait times nothing on it but canaries.
+    /// A caller that can wait times nothing but canaries.
     Quarantined {
-        /// What was wrong when it began.
+        /// The disturbance when the quarantine began.
         why: Why,
-        /// When that was, on the clock of whoever tells.
+        /// Time at which the quarantine began, on the caller's clock.
         since: Duration,
     },
 }
 
 impl State {
-    /// Shall whoever can wait do so?
+    /// True if a caller that can wait shall do so.
     pub fn is_quarantine(&self) -> bool {
         matches!(self, State::Quarantined { .. })
     }
 
-    /// What is wrong, if anything.
+    /// The disturbance, if there is one.
     pub fn why(&self) -> Option<Why> {
         match *self {
             State::Quiet => None,
@@ -128,24 +129,24 @@ impl State {
     }
 }
 
-/// What is worth telling.
+/// A change that is worth a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
     /// A quarantine began.
     Entered {
-        /// What is wrong.
+        /// The disturbance.
         why: Why,
     },
-    /// It ended: the machine is as it was before.
+    /// The quarantine ended: the machine is as it was before.
     Left {
         /// How long it lasted.
         after: Duration,
     },
-    /// It ended: the machine is taken as it is now.
+    /// The quarantine ended: the machine is taken as it is now.
     Adopted {
         /// How long it lasted.
         after: Duration,
-        /// The baseline's floor is so many times what it was before.
+        /// The baseline's floor divided by the floor before.
         times: f64,
     },
 }
@@ -170,32 +171,33 @@ impl fmt::Display for Change {
     }
 }
 
-/// Troubled measurements, one after the other.
+/// Troubled measurements in a row.
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
     since: Duration,
     count: u32,
 }
 
-/// Decides whether a machine is quiet enough. Told of every measurement, and of every canary while it is not.
+/// Decides whether a machine is quiet enough. The caller reports every measurement, and every canary during a
+/// quarantine.
 #[derive(Debug, Clone)]
 pub struct Quarantine {
     state: State,
     /// Floors of untroubled measurements, seconds.
     usual: VecDeque<f64>,
-    /// The last floor, whatever it was.
+    /// The last floor, troubled or not.
     last: Option<f64>,
-    /// Looks that are not judged yet, and the judgement before.
+    /// Readings that are not judged yet. `shares` is the last judgement.
     gathered: Surroundings,
     shares: Shares,
-    /// The hypervisor's share that is put up with.
+    /// The largest share of the hypervisor that is tolerated.
     tolerated: f64,
     trouble: Option<Trouble>,
     patience: u32,
     canaries: VecDeque<(Duration, f64)>,
-    /// Good ones in a row.
+    /// Good canaries in a row.
     good: u32,
-    /// Was no canary of this quarantine bad?
+    /// True if no canary of this quarantine was bad.
     in_vain: bool,
 }
 
@@ -218,18 +220,18 @@ impl Default for Quarantine {
 }
 
 impl Quarantine {
-    /// How the machine stands.
+    /// The state of the machine.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How much longer a floor is than usual, as a share of that; none as long as nobody knows what is usual.
+    /// How much longer a floor is than the usual one, as a share of the usual one; none while that is unknown.
     pub fn drift(&self, floor: f64) -> Option<f64> {
         self.usual().map(|usual| floor / usual - 1.0)
     }
 
-    /// Takes up a measurement that ended at `now`: the baseline's floor in it, seconds, and what went on around it. While in
-    /// quarantine it counts as a canary, for those who cannot wait.
+    /// Records a measurement that ended at `now`: the baseline's floor in it, seconds, and the disturbances around it.
+    /// During a quarantine it counts as a canary, for callers that cannot wait.
     pub fn measured(&mut self, now: Duration, floor: f64, around: &Surroundings) -> Option<Change> {
         if self.state.is_quarantine() {
             return self.canary(now, floor, around);
@@ -265,13 +267,14 @@ impl Quarantine {
             return None;
         }
         self.settle(State::Quarantined { why, since: now });
-        // Canaries are judged by what goes on around them. What was judged before holds until there is enough of that.
+        // Canaries are judged by the disturbances around them. The judgement before holds until there are enough
+        // readings.
         self.gathered = Surroundings::default();
         Some(Change::Entered { why })
     }
 
-    /// Takes up the baseline's floor in a canary that ended at `now`, seconds, and what went on around it. Outside of a
-    /// quarantine it counts as a measurement.
+    /// Records the baseline's floor, seconds, in a canary that ended at `now`, and the disturbances around it. Outside
+    /// of a quarantine it counts as a measurement.
     pub fn canary(&mut self, now: Duration, floor: f64, around: &Surroundings) -> Option<Change> {
         let State::Quarantined { since, .. } = self.state else {
             return self.measured(now, floor, around);
@@ -301,7 +304,7 @@ impl Quarantine {
         self.is_steady(now).then(|| self.adopt(after, State::Quiet))
     }
 
-    /// Ends a quarantine because nobody waits any longer at `now`: what was found last is the new normal.
+    /// Ends a quarantine because the caller waits no longer at `now`: the level found last is the new normal.
     pub fn go_on(&mut self, now: Duration) -> Option<Change> {
         let State::Quarantined { why, since } = self.state else {
             return None;
@@ -319,7 +322,7 @@ impl Quarantine {
         }
     }
 
-    /// What may become a quarantine.
+    /// A disturbance that may become a quarantine.
     fn wrong(&self, floor: f64) -> Option<Why> {
         let times = self.usual().map(|usual| floor / usual);
         times
@@ -333,7 +336,7 @@ impl Quarantine {
         Some(Why::Stolen { share })
     }
 
-    /// What is worth a word only.
+    /// A disturbance that leads to a message only.
     fn busy(&self) -> Option<Why> {
         let much = |share: &f64| *share > OTHERS;
         let used = self.shares.others.filter(much);
@@ -356,7 +359,7 @@ impl Quarantine {
         }
     }
 
-    /// Have the last canaries agreed for long enough?
+    /// True if the last canaries have agreed for long enough.
     fn is_steady(&self, now: Duration) -> bool {
         let floors = || self.canaries.iter().map(|c| c.1);
         let (least, most) = (
@@ -371,7 +374,7 @@ impl Quarantine {
                 .is_some_and(|c| now.saturating_sub(c.0) >= STEADY_FOR)
     }
 
-    /// Ends a quarantine and takes what its canaries found, or without any what led to it, for usual.
+    /// Ends a quarantine. The level of its canaries, or without any the floor that led to it, is the new usual one.
     fn adopt(&mut self, after: Duration, state: State) -> Change {
         let before = self.usual();
         let level = median(self.canaries.iter().map(|c| c.1)).or(self.last);
@@ -386,7 +389,7 @@ impl Quarantine {
         Change::Adopted { after, times }
     }
 
-    /// Begins anew in another state.
+    /// Enters another state and resets the counters.
     fn settle(&mut self, state: State) {
         self.state = state;
         self.trouble = None;
@@ -396,7 +399,7 @@ impl Quarantine {
     }
 }
 
-/// A floor that is no time says nothing.
+/// False for a floor that is no time.
 fn makes_sense(floor: f64) -> bool {
     floor.is_finite() && floor > 0.0
 }

@@ -1,4 +1,4 @@
-//! What a timer sees of its machine while it measures, and whether that is quiet enough.
+//! Observes the machine while a timer measures, and decides whether it is quiet enough.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::recheck::Alone;
 use super::session::Session;
 use super::{Limits, Timer};
 
-/// Time for a canary: enough calls for a floor, and with what goes on between them enough of the kernel's ticks.
+/// Time for a canary: enough calls for a floor, and with the time between them enough of the kernel's ticks.
 pub(super) const CANARY: Limits = Limits {
     min: Duration::from_millis(60),
     max: Duration::from_millis(120),
@@ -20,16 +20,16 @@ pub(super) const CANARY: Limits = Limits {
     usable_log_se: 0.008,
 };
 
-/// A moment of a measurement.
+/// The readings at one moment of a measurement.
 pub(super) struct Glance {
     reading: Reading,
     at: Instant,
-    /// Processor time that we have used on the kernel's cores.
+    /// Processor time that our processes have used on the kernel's cores.
     own: Duration,
 }
 
 impl Glance {
-    /// Looks now. None where the kernel does not say.
+    /// Takes the readings now. None if the kernel does not provide them.
     pub(super) fn take(session: &mut Session<'_>, waiting: Waiting) -> Option<Self> {
         let processes = session.processor_time().ok()?;
         let own = match waiting {
@@ -47,7 +47,7 @@ impl Glance {
         })
     }
 
-    /// What went on from this moment to a later one.
+    /// The disturbances between this moment and a later one.
     pub(super) fn until(&self, later: &Self, cores: &Watched) -> Surroundings {
         Surroundings::between(
             &self.reading,
@@ -60,22 +60,22 @@ impl Glance {
 }
 
 impl Timer {
-    /// How the machine stands, by the baseline in the measurements so far. Nothing here waits: whoever can is to look at
-    /// this before each measurement.
+    /// The state of the machine, from the baseline's floors in the measurements so far. This call does not wait: a
+    /// caller that can wait shall check the state before each measurement.
     pub fn standing(&self) -> State {
         self.quarantine.state()
     }
 
-    /// The cores that matter to this timer.
+    /// The cores whose disturbances matter to this timer.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
 
-    /// Times the baseline beside itself for a moment, and says how the machine stands then. For whoever waits for the end
-    /// of a quarantine.
+    /// Times the baseline against itself for a moment, and returns the state of the machine after that. For a caller
+    /// that waits for the end of a quarantine.
     ///
     /// # Errors
-    /// The infrastructure's only.
+    /// Infrastructure failures only.
     pub fn canary(&mut self) -> Result<State, Failure> {
         self.meanwhile = Surroundings::default();
         let floor = self.time_alone()?.baseline;
@@ -86,13 +86,13 @@ impl Timer {
         Ok(self.standing())
     }
 
-    /// Ends a quarantine because nobody waits any longer: from now on the machine is taken as it is.
+    /// Ends a quarantine because the caller waits no longer: from now on the machine is taken as it is.
     pub fn go_on(&mut self) {
         let change = self.quarantine.go_on(self.began.elapsed());
         tell(change);
     }
 
-    /// Takes up the baseline's floor in a measurement, seconds.
+    /// Records the baseline's floor in a measurement, seconds.
     pub(super) fn note(&mut self, floor: f64) {
         let now = self.began.elapsed();
         let change = self.quarantine.measured(now, floor, &self.meanwhile);

@@ -1,4 +1,4 @@
-//! What is kept of a measurement beside its numbers.
+//! The raw data of a measurement, which are kept with its numbers.
 
 use flopsmith_machine::environment::Conditions;
 use flopsmith_machine::peak::Peak;
@@ -36,7 +36,8 @@ struct Raw<'a> {
 }
 
 impl Timer {
-    /// All samples of a measurement and what belongs to them, as JSON. `floor` is the baseline's in all of it, seconds.
+    /// All samples of a measurement and the data that belong to them, as JSON. `floor` is the baseline's over the whole
+    /// measurement, seconds.
     pub(super) fn raw(
         &self,
         purpose: Purpose,
@@ -66,7 +67,7 @@ impl Timer {
         })
     }
 
-    /// The moment's conditions, and those of the measurement in hand, in which the baseline had this floor, seconds.
+    /// The present conditions, and those of the present measurement, in which the baseline had this floor, seconds.
     fn conditions(&self, floor: f64) -> Conditions {
         let first = self.cores.kernel.first().copied().unwrap_or(0);
         Conditions {

@@ -1,10 +1,10 @@
-//! What the baseline takes where no candidate slows it.
+//! The baseline's time without a candidate that slows it.
 //!
-//! A ratio grows when a program is fast, and also when its neighbour is slow. What a candidate leaves behind (empty caches, a
-//! lowered clock) it mostly pays for itself, but not always, and honest programs do it too: so nobody is refused for it.
-//! Where the baseline was clearly slower than it is by itself in the same moments, and is so again beside the same
-//! candidate, the ratio rests on the time that it takes alone. What is less than clear is not made up for: by slowing the
-//! baseline a ratio can be raised by as much as [`SLOWED`] permits, and not by more.
+//! A ratio grows if the program is fast, but also if the baseline is slow. A candidate mostly pays itself for the state
+//! it leaves behind (empty caches, a lowered clock), but not always, and honest programs leave such a state too: so no
+//! program is refused for it. If the baseline was clearly slower than it is alone in the same moments, and is so again
+//! with the same candidate, the ratio rests on the baseline's time alone. A smaller slowdown is not corrected: by
+//! slowing the baseline a program can raise its ratio by as much as [`SLOWED`] permits, and not by more.
 
 use flopsmith_protocol::Failure;
 
@@ -12,29 +12,30 @@ use super::quiet::CANARY;
 use super::{Timer, own_fault};
 use crate::stats::Estimate;
 
-/// So many times its time alone is more than short measurements scatter by.
+/// A floor this many times the baseline's time alone exceeds the scatter of short measurements.
 const SLOWED: f64 = 1.08;
-/// How much of the way the known time follows a shorter one. A longer one is believed only of the baseline alone.
+/// Share of the difference by which the known time follows a shorter one. A longer one is believed only if the baseline
+/// is timed alone.
 const FOLLOWS: f64 = 0.25;
 
-/// The floor of the baseline beside nothing that slows it, as far as that is known.
+/// The floor of the baseline without a candidate that slows it, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Alone {
     seconds: f64,
 }
 
 impl Alone {
-    /// As just measured, seconds.
+    /// The floor as just measured, seconds.
     pub(super) fn new(seconds: f64) -> Self {
         Self { seconds }
     }
 
-    /// Is a floor beside a candidate, seconds, clearly longer?
+    /// True if a floor measured together with a candidate, seconds, is clearly longer.
     fn is_exceeded_by(self, floor: f64) -> bool {
         floor.is_finite() && floor > SLOWED * self.seconds
     }
 
-    /// Takes up a floor beside a candidate that does not slow it, seconds.
+    /// Records a floor measured together with a candidate that does not slow the baseline, seconds.
     fn saw(&mut self, floor: f64) {
         if floor > 0.0 && floor < self.seconds {
             self.seconds += FOLLOWS * (floor - self.seconds);
@@ -42,14 +43,14 @@ impl Alone {
     }
 }
 
-/// What an estimate says when the candidate is held against the baseline's time beside itself, where that is shorter. The
-/// candidate's own time stays what it is.
+/// The estimate if the candidate is compared with the baseline's time alone, where that is shorter. The candidate's own
+/// time does not change.
 pub(super) fn held_against(estimate: &Estimate, alone: &Estimate) -> Estimate {
     let shift = (alone.baseline / estimate.baseline).ln();
     if !shift.is_finite() || shift >= 0.0 {
         return *estimate;
     }
-    // How well the shorter time is known shows in how well the baseline agrees with itself.
+    // The agreement of the baseline with itself shows how well the shorter time is known.
     let width = 1.96 * alone.log_se;
     let log_ratio = estimate.log_ratio + shift;
     Estimate {
@@ -63,14 +64,14 @@ pub(super) fn held_against(estimate: &Estimate, alone: &Estimate) -> Estimate {
 }
 
 impl Timer {
-    /// The baseline beside itself, right after a measurement in which it was slow beside a candidate; none where it was not,
-    /// or where it is as slow without the candidate.
+    /// The baseline timed against itself, right after a measurement in which it was slow together with a candidate;
+    /// none if it was not slow, or if it is as slow without the candidate.
     pub(super) fn slowed(&mut self, beside: &Estimate) -> Result<Option<Estimate>, Failure> {
         if !self.is_slow(beside) {
             self.alone.saw(beside.baseline);
             return Ok(None);
         }
-        // What goes on meanwhile belongs to no measurement.
+        // Disturbances during this check belong to no measurement.
         let meanwhile = std::mem::take(&mut self.meanwhile);
         let alone = self.time_alone();
         self.meanwhile = meanwhile;
@@ -79,12 +80,12 @@ impl Timer {
         Ok(self.is_slow(beside).then_some(alone))
     }
 
-    /// Is the baseline slower beside this candidate than it is known to be alone?
+    /// True if the baseline is slower together with this candidate than it is known to be alone.
     pub(super) fn is_slow(&self, beside: &Estimate) -> bool {
         self.alone.is_exceeded_by(beside.baseline)
     }
 
-    /// Times the baseline beside itself for a moment.
+    /// Times the baseline against itself for a moment.
     pub(super) fn time_alone(&mut self) -> Result<Estimate, Failure> {
         let process = self
             .start(&self.baseline_object, &self.problem.entry.name, None)
@@ -126,7 +127,7 @@ mod tests {
         assert!((held.log_ratio.exp() - 2.0).abs() < 1e-9, "{held:?}");
         assert!((held.candidate - slowing.candidate).abs() < 1e-18);
         assert!(held.high - held.low > slowing.high - slowing.low);
-        // As much as short measurements scatter by is believed.
+        // A slowdown within the scatter of short measurements is believed.
         assert!(!alone.is_exceeded_by(0.999 * SLOWED * 1e-3));
         assert!(alone.is_exceeded_by(1.001 * SLOWED * 1e-3));
     }
@@ -152,7 +153,7 @@ mod tests {
             alone.saw(0.8e-3);
         }
         assert!(alone.is_exceeded_by(0.9e-3));
-        // Floors beside candidates never raise it: that is what a cheat would want.
+        // Floors measured together with candidates never raise the known time: otherwise a cheat could raise it.
         for _ in 0..20 {
             alone.saw(0.9e-3);
         }

@@ -1,9 +1,10 @@
-//! How short a call may be: what the clock and the hand-shake hide.
+//! The shortest call that can be timed: the error of clock and hand-shake.
 //!
-//! The clock is read outside of the candidate's process, so each sample begins with a hand-shake that wakes the process up. What it
-//! takes at least is taken off all samples. How long it takes depends on the process: its control block lies in other lines of the
-//! caches, its code at other addresses. That error is the same in all calls of a process, no scatter shows it, and of calls that
-//! last some tens of nanoseconds it is all there is. It is in seconds, so it is nothing for long calls.
+//! The clock is read outside of the candidate's process, so each sample begins with a hand-shake that wakes the process
+//! up. The least duration of that hand-shake is subtracted from all samples. The duration depends on the process: its
+//! control block lies in other lines of the caches, its code at other addresses. That error is the same in all calls of
+//! a process, no scatter shows it, and in calls of some tens of nanoseconds there is nothing but that error. It is in
+//! seconds, so it is negligible for long calls.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +14,18 @@ use serde::{Deserialize, Serialize};
 use crate::stats::{self, Estimate};
 use crate::supervise::{Filler, Process};
 
-/// Hand-shakes with each process, and those that are made even where making inputs takes longer than [`TIME`].
+/// Most hand-shakes with each process, and the least number, made even if making inputs takes longer than [`TIME`].
 const LOOKS: usize = 33;
 const LEAST: usize = 3;
 const TIME: Duration = Duration::from_millis(50);
-/// Processes of our own that are asked beside those that a measurement has anyway. Two alone say too little of how processes differ: in one
-/// sitting of eight they were 5 % apart instead of 2, and no call of 10 µs converged in all of it.
+/// Further processes of our own whose hand-shakes are measured, besides those that a measurement has anyway. Two alone
+/// say too little of the differences between processes: in one session of eight they were 5 % apart instead of 2, and
+/// no call of 10 µs converged in that whole session.
 pub(super) const MORE: usize = 3;
-/// Hand-shakes differ from process to process by this share of their length at least: one standard deviation. A few processes may
-/// happen to agree. Most of a hand-shake is the kernel's, and the same for all.
+/// Hand-shakes differ from process to process by at least this share of their length: one standard deviation. A few
+/// processes may happen to agree. Most of a hand-shake is the kernel's, and the same for all processes.
 const SHARE: f64 = 0.02;
-/// A sample that lasts less than so many hand-shakes, its own included, is mostly hand-shake.
+/// A sample shorter than this many hand-shakes, its own included, is mostly hand-shake.
 const HIDDEN: f64 = 2.0;
 /// Half of a 95 % interval, in standard errors.
 const HALF: f64 = 1.96;
@@ -40,8 +42,8 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// Measures hand-shakes with programs of our own, which are at rest before and after. Each comes after inputs were made, as a
-    /// call does: then other things lie in the caches of the core than after another hand-shake.
+    /// Measures hand-shakes with programs of our own, which are at rest before and after. Each hand-shake comes after
+    /// inputs were made, as a call does: the caches of the core then hold other data than after another hand-shake.
     pub(super) fn measure<'a>(
         programs: impl IntoIterator<Item = &'a mut Process>,
         filler: &mut Filler,
@@ -59,7 +61,8 @@ impl Resolution {
         Ok(Self::of(&all, filler.spins()))
     }
 
-    /// By the seconds of hand-shakes with some processes, the least of which is taken off if it is to be.
+    /// The resolution from the seconds of hand-shakes with some processes; `take_off` says whether their least is
+    /// subtracted from samples.
     fn of(processes: &[Vec<f64>], take_off: bool) -> Self {
         let floors: Vec<f64> = processes.iter().filter_map(|s| stats::floor(s)).collect();
         let longest = floors.iter().copied().fold(0.0, f64::max);
@@ -71,23 +74,24 @@ impl Resolution {
         }
     }
 
-    /// The standard error of ln(ratio) that is in every comparison of two sides whose calls last so long, seconds.
+    /// The standard error of ln(ratio) in every comparison of two sides whose calls last this long, seconds.
     pub fn log_se(&self, candidate: f64, baseline: f64) -> f64 {
         let of = |seconds: f64| self.error_seconds / seconds.max(f64::MIN_POSITIVE);
         of(candidate).hypot(of(baseline))
     }
 
-    /// What is taken off each sample.
+    /// The time that is subtracted from each sample.
     pub(super) fn least(&self) -> Duration {
         Duration::from_secs_f64(self.taken_off_seconds)
     }
 
-    /// Was a sample of so many seconds mostly hand-shake? Then it says next to nothing about the program.
+    /// True if a sample of this many seconds was mostly hand-shake. Such a sample says next to nothing about the
+    /// program.
     pub fn hides(&self, seconds: f64) -> bool {
         seconds + self.taken_off_seconds < HIDDEN * self.hand_shake_seconds
     }
 
-    /// An estimate with what is hidden in its interval.
+    /// An estimate whose interval includes the hidden error.
     pub(super) fn widen(&self, estimate: &Estimate) -> Estimate {
         let own = self.log_se(estimate.candidate, estimate.baseline);
         let middle = estimate.log_ratio;
@@ -100,7 +104,7 @@ impl Resolution {
     }
 }
 
-/// Standard deviation of a sample, as far as it has one.
+/// Standard deviation of a sample; 0 for fewer than two values.
 fn deviation(sample: &[f64]) -> f64 {
     if sample.len() < 2 {
         return 0.0;
@@ -162,7 +166,7 @@ mod tests {
         );
     }
 
-    /// Floors as they were seen in µs: the two that a measurement has anyway happened to be the shortest and the longest.
+    /// Measured floors in µs: the two that a measurement has anyway happened to be the shortest and the longest.
     #[test]
     fn one_process_that_is_slow_to_answer_spoils_no_sitting() {
         let seen = [4.26e-6, 4.47e-6, 4.33e-6, 4.36e-6, 4.31e-6].map(|floor| vec![floor; 9]);

@@ -1,4 +1,4 @@
-//! The roofs that measurements are held against.
+//! The roofs that measurements are compared with.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use super::{Caches, Timer};
 
 /// Above this share of the measured peak a result is an error of the measurement.
 const PLAUSIBLE: f64 = 1.02;
-/// The same for what memory permits. It is measured for a moment and by one way of reading; and of data that are just
-/// larger than the buffer it is measured through, four times the last cache, a quarter may be in that cache.
+/// The same for the roof of memory. It is measured for a moment and by one way of reading; and if the data are just
+/// larger than the buffer of that measurement, which is four times the last cache, a quarter of them may be in that
+/// cache.
 const PLAUSIBLE_FROM_MEMORY: f64 = 1.5;
-/// The same for whole numbers: some instructions do more of them at once than an addition of bytes (sums of differences, products
-/// of pairs), on fewer units.
+/// The same for integers: some instructions do more operations at once than an addition of bytes (sums of differences,
+/// products of pairs), on fewer units.
 const PLAUSIBLE_INTEGERS: f64 = 1.5;
-/// The same for what calls without caches read, none of which can come from anywhere else.
+/// The same for the bytes that calls without caches read, all of which come from memory.
 const PLAUSIBLE_COLD: f64 = 1.35;
-/// The same for all that they move: what is written must be fetched first or go to memory, but for what the processor spares
-/// itself where it sees whole lines written.
+/// The same for all bytes that these calls move: written lines must be fetched first or go to memory, except where the
+/// processor sees that whole lines are written and skips the fetch.
 const PLAUSIBLE_COLD_MOVED: f64 = 1.9;
 /// Time spent on measuring the peak.
 const PEAK_BUDGET: Duration = Duration::from_millis(250);
@@ -32,23 +33,23 @@ pub fn measure(cores: &[usize], threads: u32) -> (Peak, Roofs) {
     peak::measure_all(cores, threads, PEAK_BUDGET, ROOF_BUDGET)
 }
 
-/// What calls do that are held against memory.
+/// The calls that are compared with the memory roof.
 #[derive(Debug, Clone, Copy)]
 struct Calls {
-    /// Operations of each.
+    /// Operations of each call.
     flops: f64,
-    /// Bytes that each must move.
+    /// Bytes that each call must move.
     moved_bytes: f64,
-    /// Those of them that it must read; what it writes may stay in a cache.
+    /// The part of these bytes that the call must read; written bytes may stay in a cache.
     read_bytes: f64,
-    /// Do they find nothing in a cache?
+    /// True if the calls find nothing in a cache.
     cold: bool,
-    /// Threads of each.
+    /// Threads of each call.
     threads: u32,
 }
 
-/// What memory permits calls whose data must come from there, 10⁹ operations a second. None where they need not, or nobody
-/// knows.
+/// The memory roof of calls whose data must come from memory, 10⁹ operations a second. None if the data may come from a
+/// cache, or if the roof is unknown.
 fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> Option<f64> {
     let roof = Roof {
         peak_gflops,
@@ -59,7 +60,7 @@ fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> 
         let placed = roofline::place(calls.flops, calls.moved_bytes, 0.0, roof)?;
         let mut read = measured.bandwidth.iter();
         let read = read.find(|b| b.level == MEMORY && b.threads == calls.threads)?;
-        // Caches that were not measured hold no more than a quarter of that buffer.
+        // Caches that were not measured hold at most a quarter of that buffer.
         let beyond = measured.beyond_caches(calls.threads);
         !placed.may_exceed() && beyond && calls.moved_bytes >= read.buffer_bytes as f64
     };
@@ -67,8 +68,8 @@ fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> 
     (far && slope.is_finite() && slope > 0.0).then_some(slope)
 }
 
-/// The compute roof of a problem's arithmetic, 10⁹ operations a second: vectors hold twice as many floats as doubles, and of whole
-/// numbers what an addition of bytes shows, as programs may pack them so.
+/// The compute roof of a problem's arithmetic, 10⁹ operations a second: vectors hold twice as many floats as doubles.
+/// For integers it is the rate of byte additions, as programs may pack their numbers so.
 fn compute(arithmetic: Arithmetic, peak_gflops: f64, integer_gops: f64) -> f64 {
     match arithmetic {
         Arithmetic::Double => peak_gflops,
@@ -77,7 +78,8 @@ fn compute(arithmetic: Arithmetic, peak_gflops: f64, integer_gops: f64) -> f64 {
     }
 }
 
-/// The most that calls without caches may seem to do, by what memory permits them; none where nobody knows.
+/// The highest plausible speed of calls without caches, by the memory roof, 10⁹ operations a second; none if that is
+/// unknown.
 fn plausible_cold(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> Option<f64> {
     let cold = Calls {
         cold: true,
@@ -95,13 +97,13 @@ fn plausible_cold(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) 
 }
 
 impl Timer {
-    /// Measured peak at this thread count for the numbers of the problem, 10⁹ operations a second: of multiply-adds for floats,
-    /// and of additions of bytes for whole numbers.
+    /// Measured peak at this thread count for the problem's type of numbers, 10⁹ operations a second: of multiply-adds
+    /// for floats, and of additions of bytes for integers.
     pub fn peak_gflops(&self) -> f64 {
         self.roof()
     }
 
-    /// Where a program of this problem lies under the roofs that does `gflops` · 10⁹ operations a second, see
+    /// The place under the roofs of a program of this problem that does `gflops` · 10⁹ operations a second, see
     /// [`roofline::place`]. Single precision is read as fast as double, byte for byte, and computed twice as fast.
     pub fn place(&self, gflops: f64) -> Option<Place> {
         let roof = Roof {
@@ -113,7 +115,7 @@ impl Timer {
         roofline::place(self.work_flops, bytes, gflops, roof)
     }
 
-    /// The peak for the numbers that this problem computes with.
+    /// The peak for the type of numbers that this problem computes with.
     pub(super) fn roof(&self) -> f64 {
         let attested = self.attestation.roofs.fastest_integers(self.threads);
         let attested = attested.map_or(0.0, |ceiling| ceiling.gflops);
@@ -121,7 +123,7 @@ impl Timer {
         compute(self.problem.arithmetic(), self.peak.gflops, integer_gops)
     }
 
-    /// Times the roof above which a result is an error of the measurement.
+    /// A result above this many times the roof is an error of the measurement.
     fn slack(&self) -> f64 {
         match self.problem.arithmetic() {
             Arithmetic::Integer => PLAUSIBLE_INTEGERS,
@@ -129,7 +131,7 @@ impl Timer {
         }
     }
 
-    /// What timed calls do that is held against memory.
+    /// The timed calls, for the comparison with the memory roof.
     fn calls(&self) -> Calls {
         let moved_bytes = self.problem.moved_bytes(&self.problem.timed);
         let outputs = self.specification.arrays.iter().filter(|a| a.output);
@@ -143,25 +145,26 @@ impl Timer {
         }
     }
 
-    /// Is it more than this machine can do?
+    /// True if `gflops` is more than this machine can do.
     pub(super) fn exceeds(&self, gflops: f64) -> bool {
         gflops > self.roof() * self.slack() || self.exceeds_memory(gflops).is_some()
     }
 
-    /// The roof of what memory permits this problem's programs that `gflops` lies above, as far as their data must come from there.
+    /// The memory roof of this problem's programs if `gflops` lies implausibly far above it; none if their data may
+    /// come from a cache.
     fn exceeds_memory(&self, gflops: f64) -> Option<f64> {
         let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
         from_memory(&self.calls(), self.roof(), gb_s, roofs)
             .filter(|roof| gflops > roof * PLAUSIBLE_FROM_MEMORY)
     }
 
-    /// The most that calls without caches can do, where `gflops` is more.
+    /// The highest plausible speed of calls without caches, if `gflops` exceeds it.
     fn exceeds_cold(&self, gflops: f64) -> Option<f64> {
         let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
         plausible_cold(&self.calls(), self.roof(), gb_s, roofs).filter(|most| gflops > *most)
     }
 
-    /// Measures the roofs again, which may have been measured in a bad moment.
+    /// Measures the roofs again, since the first measurement may have fallen into a bad moment.
     fn raise_roofs(&mut self) {
         let (cores, threads) = (&self.cores.kernel, self.threads);
         let again = peak::measure(cores, threads, PEAK_BUDGET * 2);
@@ -173,13 +176,13 @@ impl Timer {
         }
     }
 
-    /// Refuses what is faster than this machine can be.
+    /// Refuses results that are faster than this machine can be.
     pub(super) fn plausible(&mut self, gflops: f64) -> Result<(), Failure> {
         if self.exceeds(gflops) {
             self.raise_roofs();
         }
         if gflops > self.roof() * self.slack() {
-            // Nobody is rewarded for it and nobody blamed: it is tried again and then left out.
+            // The program gets neither reward nor blame: it is tried again and then left out.
             return Err(implausible(format!(
                 "{gflops:.2} GFLOPS are more than this machine's measured peak of {:.2}",
                 self.roof()
@@ -194,7 +197,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Refuses calls that found nothing in a cache, of so many seconds each, and were faster than memory lets them be.
+    /// Refuses calls without caches, of `seconds` each, that were faster than memory permits.
     pub(super) fn plausible_without_caches(&mut self, seconds: f64) -> Result<(), Failure> {
         let gflops = self.work_flops / seconds / 1e9;
         if self.exceeds_cold(gflops).is_some() {
@@ -260,14 +263,14 @@ mod tests {
                 "{mib} MiB, {cold}: {roof:?}"
             );
         }
-        // Some or all of it may come from a cache, or nobody says how much it is.
+        // Some or all of the data may come from a cache, or their amount is unknown.
         for mib in [1.0, 31.0, 40.0, 127.0, f64::NAN, -1.0, 0.0] {
             assert_eq!(permitted(mib, false), None, "{mib} MiB");
         }
         assert_eq!(permitted(f64::NAN, true), None);
     }
 
-    /// Whole numbers need not be as wide as they come.
+    /// Integers need not have the full width of their type.
     #[test]
     fn the_roof_fits_the_numbers_that_are_computed_with() {
         for (arithmetic, roof) in [
@@ -287,7 +290,7 @@ mod tests {
         }
         for (name, arithmetic) in [
             ("dgemm", Arithmetic::Double),
-            // Its whole numbers say where its doubles stand.
+            // Integer operations show the place of the doubles.
             ("spmv", Arithmetic::Double),
             ("sgemm", Arithmetic::Single),
             ("conv2d", Arithmetic::Single),
@@ -307,11 +310,11 @@ mod tests {
             threads: 1,
         };
         let most = |read_bytes| plausible_cold(&calls(read_bytes), 80.0, 20.0, &roofs());
-        // All of it is read: half an operation for each byte, of which 20 · 10⁹ come in a second.
+        // All data are read: half an operation for each byte, of which 20 · 10⁹ come in a second.
         assert!(most(2e6).is_some_and(|most| (most - 13.5).abs() < 1e-9));
-        // Half of it is written, and what is read alone would permit 27.
+        // Half of the data are written; the bytes read alone would permit 27.
         assert!(most(1e6).is_some_and(|most| (most - 19.0).abs() < 1e-9));
-        // Nothing is read, and what is written goes somewhere all the same.
+        // Nothing is read, but the written bytes must go to memory.
         assert!(most(0.0).is_some_and(|most| (most - 19.0).abs() < 1e-9));
         let warm = from_memory(&calls(2e6), 80.0, 20.0, &roofs());
         assert_eq!(warm, None);

@@ -1,4 +1,4 @@
-//! One measurement: bursts of candidate and baseline in random order, until it is enough.
+//! One measurement: bursts of candidate and baseline in random order, until the course ends.
 
 use std::time::Duration;
 
@@ -20,23 +20,23 @@ use crate::stats::{self, Burst, Estimate};
 use crate::supervise::{Filler, Process, judge_stillness};
 use crate::verify::cases::{Case, Finding};
 
-/// One fast call in so many is checked in full.
+/// One fast call in this many is checked in full.
 const FULL_CHECK_ONE_IN: u32 = 24;
-/// The same of those whose inputs are such that each element can be checked closely.
+/// The same for calls with seeds for which each element can be checked closely.
 const CLOSE_FULL_CHECK_ONE_IN: u32 = 8;
-/// A hand-shake takes some microseconds, and its length is known to some per cent. Seconds.
+/// Below this, seconds, the hand-shake matters: it takes some microseconds, and its length is known to some per cent.
 const SHORT_CALL: f64 = 1e-3;
-/// Time for checking what is left when a measurement ends.
+/// Time for the checks that are left when a measurement ends.
 const REST: Duration = Duration::from_millis(20);
-/// Processor time that a candidate may use while the baseline has its turn. It sleeps when that begins, so honest ones need
-/// none.
+/// Processor time that a candidate may use while the baseline has its turn. The candidate sleeps when that turn begins,
+/// so honest ones need none.
 const PARKED_SLACK: Duration = Duration::from_micros(100);
 
-/// What to measure.
+/// A measurement to make.
 pub struct Request {
-    /// How long.
+    /// How long to measure.
     pub limits: Limits,
-    /// When to give up early.
+    /// Speed of the best program known, for giving up early.
     pub best_log_ratio: Option<f64>,
 }
 
@@ -66,7 +66,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Takes up what no scatter shows because clock and hand-shake hide it. What is too unsure for `limits` then did not converge.
+    /// Adds the error of clock and hand-shake, which no scatter shows. If the estimate is then too uncertain for
+    /// `limits`, the measurement did not converge.
     pub fn hold(&mut self, resolution: &Resolution, limits: &Limits) {
         self.estimate = resolution.widen(&self.estimate);
         self.stop = stopped(self.stop, limits, self.estimate.log_se);
@@ -86,15 +87,15 @@ impl Trial {
 
 /// The processes of one measurement.
 pub struct Session<'a> {
-    /// Knows what must come out.
+    /// Knows the expected results.
     pub check: Check<'a>,
     /// The program that is measured.
     pub candidate: Process,
-    /// What it is measured against.
+    /// The program that it is compared with.
     pub baseline: Process,
     /// Makes the inputs of both.
     pub filler: Filler,
-    /// What calls took, and what was done before.
+    /// The times of calls, and the time used before them.
     pub unclocked: OffClock,
     /// The error that hand-shakes leave in every comparison.
     pub resolution: Resolution,
@@ -102,20 +103,20 @@ pub struct Session<'a> {
     pub call_limit: Duration,
     /// Threads the candidate may use.
     pub threads: u32,
-    /// Shall calls find none of their arrays in a cache?
+    /// True if calls shall find none of their arrays in a cache.
     pub cold: bool,
-    /// Is the candidate one of the problem's own programs?
+    /// True if the candidate is one of the problem's own programs.
     pub trusted: bool,
     /// The calls that can be checked closely.
     pub lots: SpotChecks,
     /// The calls that are not timed.
     pub hard: HardCalls<'a>,
-    /// Seeds and order.
+    /// Source of the seeds and of the order.
     pub rng: ChaCha8Rng,
 }
 
 impl Session<'_> {
-    /// Measures until it is enough.
+    /// Measures until the course ends.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
         let mut course = Course::new(request.limits, request.best_log_ratio)
             .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()))
@@ -131,8 +132,8 @@ impl Session<'_> {
             };
             hard_calls += u32::from(hard.is_some());
             let seconds = self.burst(turn, hard, &mut checked)?;
-            // Of calls that last longer the hand-shake is nothing. A burst of the baseline has replaced the candidate's data in
-            // the caches.
+            // For longer calls the hand-shake is negligible. A burst of the baseline has replaced the candidate's data
+            // in the caches.
             let short = seconds.iter().all(|&s| s < SHORT_CALL);
             if turn.who == Who::Baseline && short && self.filler.spins() {
                 self.empty_call()?;
@@ -173,7 +174,7 @@ impl Session<'_> {
         })
     }
 
-    /// Processor time that its processes have used so far, all together.
+    /// Processor time that the session's processes have used so far, all together.
     pub fn processor_time(&mut self) -> Result<Duration, Failure> {
         let called = self.candidate.cpu_time()? + self.baseline.cpu_time()?;
         Ok(called + self.filler.cpu_time()?)
@@ -186,8 +187,8 @@ impl Session<'_> {
         }
     }
 
-    /// Has the process that is called next at rest, and its threads as well: they must neither slow the other side nor see
-    /// the inputs of the next call before its time starts.
+    /// Brings the process that is called next to rest, and its threads as well: they must neither slow the other side
+    /// nor see the inputs of the next call before its time starts.
     fn rest(&mut self, who: Who) -> Result<(), Failure> {
         let threads = self.threads;
         let process = self.process(who);
@@ -201,8 +202,8 @@ impl Session<'_> {
         rested.map_err(|f| told(who, f))
     }
 
-    /// Calls one side with inputs that are made for it while its process sleeps. The seconds that count, and those of the clock.
-    /// After its `last` call of a burst a process is looked at.
+    /// Calls one side with inputs that are made while its process sleeps. Returns the seconds that count, and the time
+    /// on the clock. Before the `last` call of a burst the sleeps of the process are counted.
     fn call(&mut self, who: Who, seed: u64, last: bool) -> Result<(f64, Duration), Failure> {
         self.rest(who)?;
         if last {
@@ -223,7 +224,7 @@ impl Session<'_> {
         Ok((seconds, called.clocked))
     }
 
-    /// Has nothing done in the process of the baseline, as a call would be.
+    /// Lets the process of the baseline do nothing, in the same way as for a call.
     fn empty_call(&mut self) -> Result<(), Failure> {
         self.rest(Who::Baseline)?;
         let seed = self.rng.random();
@@ -233,15 +234,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lets one side make its calls, and says how many seconds each took.
+    /// Lets one side make its calls, and returns the seconds of each.
     fn burst(
         &mut self,
         Turn { who, calls }: Turn,
         hard: Option<(u32, &Case)>,
         checked: &mut u32,
     ) -> Result<Vec<f64>, Failure> {
-        // A candidate that does not sleep takes its share of the core, and the baseline is the slower for it. Who sleeps has
-        // been booked all that it used so far.
+        // A candidate that does not sleep takes its share of the core, and slows the baseline. For a candidate that
+        // sleeps, the kernel has booked all the time used so far.
         let parked = match who {
             Who::Candidate => None,
             Who::Baseline => {
@@ -268,7 +269,7 @@ impl Session<'_> {
             let (counted, call) = self.call(who, seed, last)?;
             seconds.push(counted);
             if who == Who::Baseline {
-                // The candidate sleeps, or should: the buffers are its own, too.
+                // The candidate sleeps, or should: it maps the same buffers.
                 self.check.some_inputs_of_baseline(seed, &mut self.rng)?;
                 if due.is_some() || self.rng.random_ratio(1, FULL_CHECK_ONE_IN) {
                     self.check.inputs_of_baseline(seed)?;
@@ -305,7 +306,7 @@ impl Session<'_> {
         Ok(seconds)
     }
 
-    /// Calls the baseline for results of the candidate that nothing has been held against yet.
+    /// Calls the baseline for results of the candidate that have not been compared yet.
     fn settle_the_rest(&mut self, baseline_call: Duration) -> Result<(), Failure> {
         let affordable = REST.as_secs_f64() / baseline_call.as_secs_f64().max(1e-6);
         self.check
@@ -318,7 +319,7 @@ impl Session<'_> {
         self.rest(Who::Baseline)
     }
 
-    /// Has the candidate called with inputs that verification is hard by, and judges the result as verification does.
+    /// Calls the candidate with hard inputs, as verification does, and judges the result in the same way.
     fn hard_call(&mut self, case: &Case) -> Result<(), Failure> {
         self.rest(Who::Candidate)?;
         let Results {
@@ -329,7 +330,7 @@ impl Session<'_> {
         let finding = case.judge(arena, placement);
         let fault = match finding {
             Finding::Right(_) => return Ok(()),
-            // It was right when it was verified.
+            // The program was right when it was verified.
             Finding::Wrong(_) => CandidateFault::SkippedWork,
             Finding::InputChanged { .. } => CandidateFault::InputModified,
             Finding::BandBroken { .. } => CandidateFault::OutOfBounds,
@@ -345,8 +346,8 @@ impl Session<'_> {
         ))
     }
 
-    /// The last calls are not timed, but nothing inside can tell: what is left with hard inputs, and among them one like the timed ones
-    /// that is always checked in full, and closely.
+    /// Makes the last calls, which are not timed, though no code in the jail can tell: the remaining hard cases, and
+    /// among them one call like the timed ones that is always checked in full, and closely.
     fn last_calls(&mut self, hard: &[&Case], checked: &mut u32) -> Result<(), Failure> {
         let before = self.rng.random_range(0..=hard.len());
         for case in &hard[..before] {
@@ -372,7 +373,7 @@ impl Session<'_> {
     }
 }
 
-/// Whatever the baseline does wrong is not the candidate's fault.
+/// Passes on a failure of the candidate; a failure of the baseline is not the candidate's fault.
 fn told(who: Who, failure: Failure) -> Failure {
     match (who, failure) {
         (Who::Candidate, failure) => failure,

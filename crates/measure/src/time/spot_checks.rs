@@ -1,8 +1,9 @@
-//! Which timed calls are held against the baseline as closely as verified ones. Pure.
+//! Chooses the timed calls that are compared with the baseline as closely as verified ones. Pure.
 //!
-//! What each element may be off by is known for some seeds only, so the choice is made before the call. They are spread over
-//! the time that a measurement may take and not over its calls: there is no part of it in which a program is safe, however
-//! it changes its speed. No seed comes twice in a process, since who has seen inputs before would know that they matter.
+//! The tolerance of each element is known for some seeds only, so the choice is made before the call. The checked calls
+//! are spread over the time that a measurement may take and not over its calls: a program is safe in no part of that
+//! time, however it changes its speed. No seed comes twice in a process, since a program that has seen inputs before
+//! would know that they matter.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use rand::seq::SliceRandom;
 /// The seeds of one measurement whose tolerances are known.
 #[derive(Debug)]
 pub struct SpotChecks {
-    /// Not used yet.
+    /// Seeds that are not used yet.
     seeds: Vec<u64>,
-    /// When they are due, in seconds of timed calls; the next at the end. One fewer than the seeds.
+    /// The moments when seeds are due, in seconds of timed calls; the next at the end. One fewer than the seeds.
     moments: Vec<f64>,
     /// Seconds of timed calls so far.
     spent: f64,
 }
 
 impl SpotChecks {
-    /// Spreads `seeds` over a measurement of at most `longest`. One is left for its end.
+    /// Spreads `seeds` over a measurement of at most `longest`. One seed is left for its end.
     pub fn new<R: Rng>(seeds: Vec<u64>, longest: Duration, rng: &mut R) -> Self {
         let mut moments: Vec<f64> = (1..seeds.len())
             .map(|_| longest.as_secs_f64() * rng.random::<f64>())
             .collect();
-        // There may be two calls only.
+        // A measurement may have two calls only.
         if let Some(first) = moments.first_mut() {
             *first = 0.0;
         }
@@ -38,12 +39,12 @@ impl SpotChecks {
         }
     }
 
-    /// Timed calls took so long, those of either side.
+    /// Records that timed calls of either side took this long.
     pub fn spent(&mut self, seconds: f64) {
         self.spent += seconds;
     }
 
-    /// The seeds of a burst of `calls`; none for those that any seed will do for. Those that are due are anywhere in it.
+    /// The seeds of a burst of `calls`; none for calls that take any seed. Due seeds come anywhere in the burst.
     pub fn burst<R: Rng>(&mut self, calls: u32, rng: &mut R) -> Vec<Option<u64>> {
         let mut seeds = vec![None; calls as usize];
         for seed in &mut seeds {
@@ -57,7 +58,7 @@ impl SpotChecks {
         seeds
     }
 
-    /// The seed of a last call.
+    /// The seed of the last call.
     pub fn last<R: Rng>(&mut self, rng: &mut R) -> Option<u64> {
         self.any(rng)
     }
@@ -110,8 +111,8 @@ mod tests {
             prop_assert!(used.iter().all(|seed| *seed < seeds));
         }
 
-        /// A program that makes its calls a thousand times as fast from some moment on has no fewer of them checked in the
-        /// time that is left.
+        /// If a program makes its calls a thousand times as fast from some moment on, no fewer of them are checked in
+        /// the time that is left.
         #[test]
         fn no_part_of_a_measurement_is_safe(change in 0.1f64..0.6, rng: u64) {
             let mut rng = ChaCha8Rng::seed_from_u64(rng);

@@ -1,10 +1,10 @@
-//! How far the results of timed calls may be from the baseline's.
+//! The largest permitted differences between the results of timed calls and the baseline's.
 //!
-//! Where results are not exact, each element has an error bound of its own, which follows from the inputs, and the problem's
-//! program for it is too slow to be called for every timed call. So it is called for some seeds beforehand: they are this
-//! process's secret, calls with them come anywhere in a measurement, and what these leave is held against the baseline as
-//! closely as a verified result. Calls with other seeds are held against it only as closely as the largest bound of an
-//! array permits.
+//! If results are not exact, each element has an error bound of its own, which follows from the inputs. The problem's
+//! program for this bound is too slow to be called for every timed call. It is therefore called for some seeds
+//! beforehand. These seeds are a secret of the supervisor; calls with them come anywhere in a measurement, and their
+//! results are compared with the baseline as closely as verified ones. Results of calls with other seeds are compared
+//! only as closely as the largest bound of an array permits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,24 +24,25 @@ const BOTH_SIDES: f64 = 2.0;
 /// Other inputs of the same kind have somewhat larger magnitudes.
 const OTHER_INPUTS: f64 = 4.0;
 
-/// So many seeds are learned when a timer starts, whatever the time it takes ...
+/// A timer learns at least this many seeds when it starts, whatever the time it takes ...
 const LEAST: usize = 6;
-/// ... and at most so many, ...
+/// ... and at most this many, ...
 const MOST: usize = 64;
-/// ... as long as this is not over ...
+/// ... until this time is over ...
 const LEARNING: Duration = Duration::from_millis(400);
 /// ... and they do not need more memory than this.
 const MOST_BYTES: usize = 48 << 20;
-/// Fewer are not enough for any measurement.
+/// Fewer seeds are not enough for any measurement.
 const FEWEST: usize = 2;
-/// Measurements between two renewals. A program could tell a few bits of its inputs by its speed; nobody shall collect them.
+/// Measurements between two renewals. A program could reveal a few bits of its inputs by its speed; renewed seeds keep
+/// these bits from adding up.
 const RENEW_EVERY: u32 = 16;
-/// One in so many seeds is renewed then, the oldest first, in as much of the time.
+/// One in this many seeds is renewed then, the oldest first, in that share of the time.
 const RENEWED_ONE_IN: u32 = 4;
 /// Longest call of the program that computes magnitudes.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How far an output array may be from the baseline's where no more is known.
+/// Largest difference of an output array from the baseline's, for calls whose seed is not known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slack {
     /// Number of the array.
@@ -50,7 +51,7 @@ struct Slack {
     most: f64,
 }
 
-/// What is permitted after a call with a certain seed.
+/// Permitted differences after a call with a certain seed.
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     seed: u64,
@@ -62,7 +63,7 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownSeed(usize);
 
-/// How far results may be from the baseline's.
+/// Permitted differences of results from the baseline's.
 #[derive(Debug, Default)]
 pub struct Tolerances {
     /// One for each output array.
@@ -74,7 +75,7 @@ pub struct Tolerances {
 }
 
 impl Tolerances {
-    /// For these output arrays, where `known` is what is permitted with some seeds; nothing but equality where there are none.
+    /// The tolerances of these output arrays, from those with some seeds, `known`; equality only if there are none.
     fn new(arrays: Vec<usize>, known: Vec<Known>) -> Self {
         let mut tolerances = Self {
             slack: arrays
@@ -88,7 +89,7 @@ impl Tolerances {
         tolerances
     }
 
-    /// Derives what holds for all seeds from what is known of some. Timed inputs are all of one kind.
+    /// Derives the tolerance of any seed from those of the known ones. Timed inputs are all of one kind.
     fn widen(&mut self) {
         for (output, slack) in self.slack.iter_mut().enumerate() {
             let elements = self.known.iter().flat_map(|known| &known.most[output]);
@@ -96,7 +97,7 @@ impl Tolerances {
         }
     }
 
-    /// Puts `fresh` in the place of the oldest.
+    /// Replaces the oldest seeds with `fresh` ones.
     fn replace(&mut self, fresh: Vec<Known>) {
         let gone = fresh.len().min(self.known.len());
         self.known.drain(..gone);
@@ -104,7 +105,7 @@ impl Tolerances {
         self.widen();
     }
 
-    /// How many output arrays there are.
+    /// Number of output arrays.
     pub fn outputs(&self) -> usize {
         self.slack.len()
     }
@@ -114,12 +115,12 @@ impl Tolerances {
         self.slack[output].array
     }
 
-    /// The seeds that calls can be checked closely with.
+    /// The seeds for which calls can be checked closely.
     pub fn seeds(&self) -> Vec<u64> {
         self.known.iter().map(|known| known.seed).collect()
     }
 
-    /// Is this one of them?
+    /// The known seed that equals `seed`, if there is one.
     pub fn find(&self, seed: u64) -> Option<KnownSeed> {
         let mut known = self.known.iter();
         known.position(|known| known.seed == seed).map(KnownSeed)
@@ -134,7 +135,7 @@ impl Tolerances {
     }
 }
 
-/// The program that computes magnitudes, where the bound of the results is made of them.
+/// The program that computes magnitudes, if the bound of the results is scaled by them.
 pub fn program_of_magnitudes(
     sandbox: &Arc<Sandbox>,
     toolchain: &Toolchain,
@@ -153,7 +154,7 @@ pub fn program_of_magnitudes(
 }
 
 impl Timer {
-    /// Learns at the start what elements may be off by.
+    /// Learns the tolerances of some seeds at the start.
     pub(super) fn learn_tolerances(&mut self) -> Result<(), Failure> {
         let arrays = self.specification.numbers(true);
         let elements: usize = arrays
@@ -166,7 +167,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Learns some seeds anew, now and then. No candidate may be there.
+    /// Learns some seeds anew, now and then. No candidate's process may exist then.
     pub(super) fn renew_tolerances(&mut self) -> Result<(), Failure> {
         let tolerances = &mut self.tolerances;
         tolerances.measurements = tolerances.measurements.wrapping_add(1);
@@ -180,8 +181,8 @@ impl Timer {
         Ok(())
     }
 
-    /// What is permitted with some new seeds: `least` at any rate, and more while that takes less than `time`. None where
-    /// bounds are not made of magnitudes.
+    /// Permitted differences with some new seeds: at least `least` of them, and more while that takes less than `time`.
+    /// None if the bounds are not scaled by magnitudes.
     fn learn(&self, least: usize, most: usize, time: Duration) -> Result<Vec<Known>, Failure> {
         let (ErrorBound::Scaled { c, operations }, Some(object)) =
             (&self.problem.bound, &self.magnitude)
@@ -206,13 +207,13 @@ impl Timer {
                 most: self.permitted(*c, operations)?,
             });
         }
-        // The buffers are the candidate's as well: they keep none of these inputs.
+        // The candidate maps the same buffers: they keep none of these inputs.
         self.arena.restore(&self.placement);
         process.exit().map_err(own_fault("magnitude.c"))?;
         Ok(known)
     }
 
-    /// What each element of each output array may differ by, where its magnitude lies now.
+    /// Permitted difference of each element of each output array, whose magnitudes the buffers hold now.
     fn permitted(&self, c: f64, operations: f64) -> Result<Vec<Vec<f64>>, Failure> {
         let of = |array: usize| {
             let precision = precision(self.specification.arrays[array].element);
@@ -222,7 +223,7 @@ impl Timer {
                 .into_iter()
                 .map(|size| BOTH_SIDES * oracle::scaled_tolerance(c, operations, precision, size))
                 .collect();
-            // An infinite one would let everything pass, and one that is no number nothing.
+            // An infinite difference would let every result pass, and a NaN none.
             match most.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
                 None => Ok(most),
                 Some(at) => Err(Failure::infrastructure(
@@ -266,7 +267,7 @@ mod tests {
         let most = |element, seed| tolerances.most(0, element, tolerances.find(seed));
         assert_eq!([most(0, 11), most(1, 11)], [1e-4, 1e-9]);
         assert_eq!([most(0, 12), most(1, 12)], [1e-8, 3e-4]);
-        // Of any other nothing is known but that its inputs are of the same kind.
+        // Of any other seed only the kind of inputs is known.
         assert!((most(0, 13) - 1.2e-3).abs() < 1e-12);
         assert!((most(1, 13) - 1.2e-3).abs() < 1e-12);
         assert_eq!(tolerances.most(1, 0, None), 0.0);

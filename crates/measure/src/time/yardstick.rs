@@ -1,4 +1,4 @@
-//! What ratios are told to: the plain reference, measured against the baseline.
+//! The plain reference, to which ratios are reported, compared with the baseline.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::{Caches, Timer, own_fault};
 use crate::stats::Estimate;
 use crate::supervise::Placing;
 
-/// Who failed where the reference was timed: either may have.
+/// The program named in a failure while the reference was timed against a separate baseline: either may have failed.
 const BESIDE: &str = "reference.c, or the baseline.c that it was timed beside,";
 
-/// How well reference and baseline are compared when a timer starts.
+/// Precision of the comparison of reference and baseline when a timer starts.
 pub(super) const CHAIN: Limits = Limits {
     min: Duration::from_millis(150),
     max: Duration::from_millis(400),
@@ -30,7 +30,8 @@ const CHAIN_REFINED: Limits = Limits {
     usable_log_se: 0.012,
 };
 
-/// The same in the one process of a reference whose calls take longer than this, seconds: seven of them would take minutes.
+/// If a call of the reference takes longer than this, seconds, one process measures it, with the limits below: seven
+/// processes would take minutes.
 const SLOW: f64 = 0.25;
 const CHAIN_OF_ONE: Limits = Limits {
     min: Duration::from_secs(1),
@@ -53,7 +54,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A ratio to the baseline as one to the plain reference, and its 95 % interval, which holds this chain's error as well.
+    /// Converts a ratio to the baseline into one to the plain reference, with its 95 % interval, which includes this
+    /// chain's error.
     pub(super) fn to_reference(self, estimate: &Estimate) -> (f64, Interval) {
         let total = estimate.log_ratio + self.log_ratio;
         let own = 1.96 * self.log_se;
@@ -69,9 +71,10 @@ impl Chain {
 }
 
 impl Timer {
-    /// Measures the plain reference once more and for longer, in several processes beside baselines that are started anew: what is reported
-    /// as a ratio to it is only as sure as this, and single processes of plain loops differ by per cents. Takes some seconds; ordering
-    /// programs does not need it. A reference whose calls take long is measured in one process all the same.
+    /// Measures the plain reference once more and for longer, in several processes, each with a baseline that is
+    /// started anew: a reported ratio to the reference is only as certain as this, and single processes of plain loops
+    /// differ by per cents. Takes some seconds; ordering programs does not need it. A reference whose calls take long
+    /// is measured in one process nevertheless.
     pub fn refine_reference(&mut self) -> Result<(), Failure> {
         if self.problem.baseline_source.is_none() {
             return Ok(());
@@ -105,15 +108,16 @@ impl Timer {
     }
 
     fn set_chain(&mut self, estimate: &Estimate) {
-        // What it takes without caches, candidates that find theirs are not held against.
+        // The chain without caches does not change this: candidates that find their arrays in caches are not compared
+        // with the baseline's time without caches.
         self.alone = Alone::new(estimate.baseline);
         self.chain = self.chain_of(estimate);
         let limit = Duration::from_secs_f64(20.0 * self.chain.reference_seconds);
         self.call_limit = limit.max(Duration::from_secs(1));
     }
 
-    /// The plain reference against the baseline where neither finds anything in a cache: measured when it is first asked for,
-    /// and once.
+    /// The plain reference compared with the baseline if neither finds anything in a cache: measured once, when it is
+    /// first needed.
     pub(super) fn cold_chain(&mut self) -> Result<Chain, Failure> {
         if let Some(chain) = self.cold_chain {
             return Ok(chain);

@@ -1,4 +1,4 @@
-//! Is the fast kernel that timed calls are interleaved with right, and not only where it is timed?
+//! Verifies the fast kernel that timed calls are interleaved with, and not only at the size where it is timed.
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::{ErrorBound, Finding};
@@ -7,11 +7,11 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 use super::{Thoroughness, Verifier, compile_own};
 
 impl Verifier {
-    /// Verifies the problem's baseline as a candidate is that is to be certified: against the reference, at hidden sizes as well
-    /// as at the timed one. None where the reference itself is the baseline.
+    /// Verifies the problem's baseline like a candidate that is to be certified: against the reference, at hidden sizes
+    /// as well as at the timed one. None if the reference itself is the baseline.
     ///
     /// # Errors
-    /// An infrastructure failure of this machine. That it does not compile, or is wrong, is a finding.
+    /// An infrastructure failure of this machine. A baseline that does not compile, or is wrong, is a finding.
     pub fn baseline(
         &mut self,
         toolchain: &Toolchain,

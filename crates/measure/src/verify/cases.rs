@@ -1,4 +1,4 @@
-//! Secret cases: inputs, what belongs into the output, and how far it may be off.
+//! Secret cases: inputs, expected outputs, and the tolerances of the outputs.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::supervise::{
     Arena, Array, Placement, Placing, Process, Product, Specification, plan, poison, specify,
 };
 
-/// So many times the permitted error is still a matter of exactness: single precision in place of double comes to some 10⁸
-/// times. Whoever is further off computes something else, and no bound is worth being told.
+/// An error of at most this many times the permitted one is a matter of exactness: single precision in place of double
+/// errs by some 10⁸ times. A program with a larger error computes something else, and no bound is suggested for it.
 const CLOSE_MISS: f64 = 1e9;
 
-/// A case that candidates never see the inside of.
+/// A case whose content candidates never see.
 pub struct Case {
     /// The parameters.
     pub params: Params,
-    /// What the inputs look like.
+    /// The kind of its inputs.
     pub distribution: Distribution,
     /// The arguments.
     pub specification: Specification,
-    /// How long one call may take.
+    /// Time limit of one call.
     pub limit: Duration,
-    /// The matrix product among the arguments, where that is the problem.
+    /// The matrix product among the arguments, if the problem is one.
     product: Option<Product>,
-    /// The constant of the bound, for people.
+    /// The constant of the bound, for messages.
     constant: Option<f64>,
     /// Number and bytes of each input array.
     pub(super) inputs: Vec<(usize, Vec<u8>)>,
     outputs: Vec<Expected>,
 }
 
-/// What belongs into an output array.
+/// The expected content of an output array.
 struct Expected {
-    /// Its number.
+    /// Its number among the arrays.
     array: usize,
     values: Vec<f64>,
     /// Largest absolute error of each element.
@@ -50,7 +50,7 @@ struct Expected {
 pub struct Yardstick {
     /// The reference.
     pub reference: Process,
-    /// What computes the magnitudes of a scaled bound.
+    /// The program that computes the magnitudes of a scaled bound.
     pub magnitude: Option<Process>,
 }
 
@@ -71,31 +71,31 @@ impl Yardstick {
     }
 }
 
-/// What one call did to the buffers.
+/// The effect of one call on the buffers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// Everything is as it should be; the worst error as a share of the bound.
+    /// Results, inputs and bands are right; the worst error as a share of the bound.
     Right(f64),
     /// Elements are wrong.
     Wrong(Mismatch),
     /// An input (by number) has another value at an element.
     InputChanged {
-        /// Which array argument.
+        /// The number of the array argument.
         array: usize,
-        /// Which element.
+        /// The number of the element.
         element: usize,
     },
     /// Bytes outside the arrays were written.
     BandBroken {
-        /// Next to which array argument.
+        /// Next to this array argument.
         array: usize,
-        /// Bytes behind its end, or before its start where negative.
+        /// Bytes behind its end, or before its start if negative.
         distance: isize,
     },
 }
 
 impl Case {
-    /// Draws inputs and asks the reference for the result.
+    /// Draws inputs and calls the reference for the expected results.
     pub fn draw(
         problem: &Problem,
         params: Params,
@@ -107,7 +107,7 @@ impl Case {
         Self::draw_from(problem, params, distribution, false, arena, yardstick, rng)
     }
 
-    /// What [`Case::draw`] draws from the same generator, with the signs of all numbers turned if it is `mirrored`.
+    /// Draws as [`Case::draw`] does from the same generator, with the signs of all numbers turned if `mirrored`.
     pub fn draw_from(
         problem: &Problem,
         params: Params,
@@ -169,7 +169,8 @@ impl Case {
         Ok(case)
     }
 
-    /// Calls one of the problem's own programs: number and values of each output array, and the time it took.
+    /// Calls one of the problem's own programs. Returns number and values of each output array, and the time of the
+    /// call.
     fn ask(
         &self,
         process: &mut Process,
@@ -197,7 +198,7 @@ impl Case {
         }
     }
 
-    /// What the output arrays hold.
+    /// The content of the output arrays.
     fn snapshot(&self, arena: &Arena, placement: &Placement) -> Vec<(usize, Vec<f64>)> {
         let numbers = self.specification.numbers(true);
         let read = |n: usize| {
@@ -214,7 +215,8 @@ impl Case {
         found
     }
 
-    /// Holds the reference of a matrix product against exact arithmetic; the tolerances where it is right.
+    /// Compares the reference of a matrix product with exact arithmetic. Returns the tolerances if the reference is
+    /// right.
     fn check_product(&self, results: &[(usize, Vec<f64>)]) -> Result<Vec<f64>, Failure> {
         let (Some(product), [(_, found)]) = (self.product, results) else {
             return Err(weak("this is no matrix product".into()));
@@ -278,7 +280,7 @@ impl Case {
             .unwrap_or_default()
     }
 
-    /// Writes inputs and poison into the buffers. None when they do not fit.
+    /// Writes inputs and poison into the buffers. None if the arrays do not fit.
     pub fn lay_out(
         &self,
         arena: &Arena,
@@ -307,8 +309,8 @@ impl Case {
         }
     }
 
-    /// Looks at everything a call may have touched. The results are read first, so that work which still goes on does
-    /// not get into them.
+    /// Checks everything a call may have touched. The results are read first, so that work which still goes on cannot
+    /// change them.
     pub fn judge(&self, arena: &Arena, placement: &Placement) -> Finding {
         let found = self.snapshot(arena, placement);
         if let Some(broken) = self.intact(arena, placement) {
@@ -324,8 +326,8 @@ impl Case {
         Finding::Right(worst)
     }
 
-    /// Looks at everything a second call with the same inputs may have touched, which must have left the bytes of the
-    /// `first` one: how many elements have others, or what else is wrong.
+    /// Checks everything a second call with the same inputs may have touched. Returns how many elements have other bits
+    /// than after the `first` call, or the finding if something is wrong.
     pub fn judge_again(
         &self,
         arena: &Arena,
@@ -334,7 +336,7 @@ impl Case {
     ) -> Result<usize, Finding> {
         let again = self.output(arena, placement);
         if again == first {
-            // What was right stays right.
+            // Equal bytes are as right as those of the first call.
             return self.intact(arena, placement).map_or(Ok(0), Err);
         }
         match self.judge(arena, placement) {
@@ -343,7 +345,7 @@ impl Case {
         }
     }
 
-    /// How many elements of the outputs have other bits.
+    /// Number of elements of the outputs that have other bits.
     fn differing(&self, first: &[u8], again: &[u8]) -> usize {
         let mut from = 0;
         let mut differ = 0;
@@ -359,8 +361,9 @@ impl Case {
         differ
     }
 
-    /// By what share of the bound results err that differ from the reference's own as `change` says, which gets an element's type,
-    /// its place and its value: number and largest share of each output array. Above 1 they would be refused.
+    /// The error shares of results that differ from the reference's own by `change`, which gets an element's type,
+    /// place and value. Returns number and largest share of each output array. Results with a share above 1 would be
+    /// refused.
     pub fn shares(&self, change: impl Fn(Element, usize, f64) -> f64) -> Vec<(usize, f64)> {
         let share = |expected: &Expected| {
             let element = self.specification.arrays[expected.array].element;
@@ -375,7 +378,7 @@ impl Case {
         self.outputs.iter().map(share).collect()
     }
 
-    /// By what share of the bound the outputs err at most, whatever stands in the inputs.
+    /// The largest error of the outputs as a share of the bound, whatever the inputs hold.
     pub fn worst_share(&self, arena: &Arena, placement: &Placement) -> f64 {
         let found = self.snapshot(arena, placement);
         let pairs = self.outputs.iter().zip(&found);
@@ -388,7 +391,7 @@ impl Case {
         shares.fold(0.0, f64::max)
     }
 
-    /// Whether bands or inputs were changed.
+    /// The finding if bands or inputs were changed.
     fn intact(&self, arena: &Arena, placement: &Placement) -> Option<Finding> {
         if let Some((array, distance)) = arena.broken_band(placement) {
             return Some(Finding::BandBroken { array, distance });
@@ -413,7 +416,7 @@ impl Case {
             tolerances,
         } = expected;
         if let Some(product) = self.product {
-            // Seldom needed: only where an element misses the reference's own value.
+            // Seldom needed: only if an element differs too much from the reference's own value.
             let inputs = OnceCell::new();
             return oracle::compare(product.shape, found, values, tolerances, |row, column| {
                 let (a, b) = inputs.get_or_init(|| (self.input(product.a), self.input(product.b)));
@@ -436,7 +439,7 @@ impl Case {
         all
     }
 
-    /// The case for people: its parameters and its content.
+    /// The case in words: its parameters and its content.
     pub fn name(&self) -> String {
         let params: Vec<String> = self
             .params
@@ -469,7 +472,7 @@ impl Case {
                 let mut text = mismatch.to_string();
                 if let Some(constant) = self.constant {
                     let passes = mismatch.share * constant;
-                    // Whoever is further off is wrong, and not a little less exact than the bound asks for.
+                    // A program with a larger error is wrong, and not just a little less exact than the bound asks for.
                     if mismatch.share <= CLOSE_MISS {
                         text.push_str(&format!(
                             "; it would pass with c = {passes:.3e} in the bound instead of {constant}"
@@ -505,7 +508,7 @@ impl Case {
     }
 }
 
-/// What belongs into an element of a matrix product, and how far off it may be.
+/// The exact value of an element of a matrix product, and its tolerance.
 fn exact(product: &Product, a: &[f64], b: &[f64], row: usize, column: usize) -> (f64, f64) {
     let Product {
         shape, constant, ..
@@ -515,7 +518,7 @@ fn exact(product: &Product, a: &[f64], b: &[f64], row: usize, column: usize) -> 
     (value, oracle::tolerance(constant, shape.k, magnitude))
 }
 
-/// An array as a matrix, for saying where an element lies.
+/// An array as a matrix, for naming the place of an element.
 pub(crate) fn rows_and_columns(array: &Array) -> Shape {
     let n = array.columns();
     Shape {
@@ -534,7 +537,7 @@ pub(crate) fn precision(element: Element) -> (f64, f64) {
     }
 }
 
-/// The first byte that differs; bytes, so that even a NaN or the sign of a zero counts.
+/// The index of the first byte that differs. Bytes are compared, so that even a NaN or the sign of a zero counts.
 fn first_difference(x: &[u8], y: &[u8]) -> Option<usize> {
     const CHUNK: usize = 4096;
     x.chunks(CHUNK)
@@ -551,7 +554,7 @@ fn first_difference(x: &[u8], y: &[u8]) -> Option<usize> {
         })
 }
 
-/// A definition that is not fit to judge by.
+/// The failure of a definition that is not fit to judge programs.
 fn weak(detail: String) -> Failure {
     Failure::infrastructure(InfrastructureCause::Baseline, detail)
 }

@@ -1,4 +1,4 @@
-//! What stands in the inputs of a secret case.
+//! The content of the inputs of a secret case.
 //!
 //! Uniform numbers alone let wrong methods pass: fast products with fewer
 //! multiplications look exact on them and fail where rows differ by powers of
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{Array, Specification};
 
-/// The stream of the generator that says of which kind rows and columns are; no array has it.
+/// The stream of the generator for the kinds of rows and columns; no array uses it.
 const KINDS: u64 = u64::MAX;
 
 /// Powers of ten by which scaled rows and columns differ: from −7 to 7.
@@ -24,12 +24,12 @@ const DECADES: i32 = 7;
 /// Small elements of checkered arrays, as a share of the large ones.
 const SMALL: f64 = 1e-7;
 
-/// Number and bytes of every input array, with content of some kind. All are made of one seed, as those of a timed call are: a program
-/// that works its way back from the numbers to their seeds learns nothing about who calls it.
+/// Number and bytes of every input array, with content of some kind. All arrays are made from one seed, as those of a
+/// timed call are: a program that computes the seeds from the numbers cannot tell a verification from a timing.
 ///
-/// Denormal is one of them only, the first one that may hold any floats: products of two denormal numbers are zero. One
-/// with a number of about 1 stays denormal and is off by at most half the smallest number, and so much underflow is in
-/// every bound (`oracle::tolerance`, `oracle::scaled_tolerance`).
+/// Denormal content goes into one array only, the first one that may hold any floats: products of two denormal numbers
+/// are zero. The product of a denormal number with a number of about 1 stays denormal and is off by at most half the
+/// smallest number, and every bound includes so much underflow (`oracle::tolerance`, `oracle::scaled_tolerance`).
 pub fn draw_all(
     specification: &Specification,
     distribution: Distribution,
@@ -51,8 +51,8 @@ pub fn draw_all(
     numbers.into_iter().map(drawn).collect()
 }
 
-/// Turns the sign of all inputs that may hold any floats, and of all but the diagonal of well-conditioned matrices: whoever waits for a
-/// number of one sign meets it in one of two such cases.
+/// Turns the sign of all inputs that may hold any floats, and of all but the diagonal of well-conditioned matrices: a
+/// program that waits for a number of one sign meets it in one of two such cases.
 pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]) {
     for (n, bytes) in inputs {
         let array = &specification.arrays[*n];
@@ -63,7 +63,7 @@ pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]
         };
         let (mut values, columns) = (array.values(bytes), array.columns());
         for (i, x) in values.iter_mut().enumerate() {
-            // Several matrices may follow each other.
+            // The array may hold several matrices one after the other.
             if !(diagonal && (i / columns) % columns == i % columns) {
                 *x = -*x;
             }
@@ -72,9 +72,9 @@ pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]
     }
 }
 
-/// The bytes of an input array with content of some kind. What a distribution cannot do with an array leaves it as timed
-/// calls have it: indices stay what they are, and well-conditioned matrices are checkered at most, which takes nothing from
-/// their diagonal.
+/// The bytes of an input array with content of some kind. If a distribution does not suit an array, the array gets the
+/// content of timed calls: indices stay unchanged, and well-conditioned matrices are checkered at most, which takes
+/// nothing from their diagonal.
 pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
     let seed = rng.random();
     draw_from(array, distribution, seed, rng)
@@ -100,7 +100,7 @@ fn draw_from(
     let mut values = array.values(&bytes);
     let steps = matches!(array.content, Content::Steps { .. });
     if steps {
-        // What must stay in a range are the running sums.
+        // The running sums must stay in the range, not the steps.
         add_up(&mut values);
     }
     let mut matrix = Matrix {
@@ -108,7 +108,7 @@ fn draw_from(
         columns,
         values: &mut values,
     };
-    // Ranges are there because values outside of them have no meaning.
+    // Values outside of a range have no meaning, so arrays with a range keep it.
     let free = matches!(array.content, Content::Uniform | Content::Shifted { .. });
     let floats = array.element != Element::I32;
     // Rows with a range of their own keep it.
@@ -123,7 +123,7 @@ fn draw_from(
         Distribution::ScaledRows if free && floats => matrix.scale_rows(DECADES, rng),
         Distribution::ScaledColumns if free && floats => matrix.scale_columns(DECADES, rng),
         Distribution::Checkered if dominant && floats => {
-            // One matrix after the other, so that no diagonal is met.
+            // Matrix by matrix, so that no diagonal element is scaled.
             for values in matrix.values.chunks_exact_mut(columns * columns) {
                 let mut one = Matrix {
                     rows: columns,
@@ -154,11 +154,11 @@ fn add_up(values: &mut [f64]) {
     }
 }
 
-/// Makes numbers below 1 denormal and leaves them a good part of their digits: 33 of 52 in double precision, 8 of 23 in
-/// single precision.
+/// The factor that makes numbers below 1 denormal and leaves them a good part of their digits: 33 of 52 in double
+/// precision, 8 of 23 in single precision.
 fn denormal_factor(element: Element) -> f64 {
     match element {
-        // 2^-1040; a power would go by way of its reciprocal, which is infinite.
+        // 2^-1040; computing it as a power would go by way of its reciprocal, which is infinite.
         Element::F64 => f64::from_bits(1 << 34),
         Element::F32 => 2f64.powi(-140),
         Element::I32 => 1.0,
@@ -193,7 +193,7 @@ impl Matrix<'_> {
         }
     }
 
-    /// Two of the values that are there, in any order.
+    /// Fills the matrix with two of its values, in random order.
     pub fn two_values(&mut self, rng: &mut ChaCha8Rng) {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return;
@@ -220,7 +220,8 @@ impl Matrix<'_> {
         }
     }
 
-    /// Multiplies the elements whose row is of another kind than their column. The kinds follow from `seed` and the number alone.
+    /// Multiplies the elements whose row is of another kind than their column. The kinds follow from `seed` and the
+    /// index alone.
     pub fn checker(&mut self, factor: f64, seed: u64) {
         let stream = Stream::new(seed, KINDS);
         let kind = |n: usize| stream.bits(n as u64) >> 63;
@@ -251,7 +252,7 @@ impl Matrix<'_> {
         }
     }
 
-    /// Multiplies everything.
+    /// Multiplies all elements.
     pub fn scale(&mut self, factor: f64) {
         self.values.iter_mut().for_each(|x| *x *= factor);
     }

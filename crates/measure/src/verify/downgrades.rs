@@ -1,36 +1,36 @@
 //! Versions of a reference that have lost digits, or work in an easy range only.
 //!
-//! A bound that admits one of them lets programs save work by being less exact. All are made from the reference's text:
-//! a function of the C library is replaced by one with the error of a known short cut, divisions by products with
-//! reciprocals that were refined once too seldom, local variables by ones in single precision. What cannot be built so
-//! is left out. This module makes texts and runs nothing.
+//! If a bound admits one of them, programs can save work by being less exact. All versions are made from the
+//! reference's text: a function of the C library is replaced by one with the error of a known short cut, divisions by
+//! products with reciprocals that were refined once too seldom, local variables by ones in single precision. A version
+//! that does not compile is left out. This module makes texts and runs nothing.
 
 use std::collections::BTreeSet;
 
-/// A reference that should be refused.
+/// A version of the reference that should be refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Variant {
-    /// What was done to it, in words that follow "the reference with".
+    /// The change to the reference, in words that follow "the reference with".
     pub name: String,
     /// Its text.
     pub source: String,
-    /// Is it exact where the arguments of a function are small, and wrong elsewhere? Then the inputs are to blame if it passes, and
-    /// not the bound.
+    /// True if it is exact for small arguments of a function and wrong for others. If it passes, the inputs are to
+    /// blame, and not the bound.
     pub easy: bool,
 }
 
-/// A function of the C library, and what programs save in it.
+/// A function of the C library, and the short cuts that programs take in it.
 struct Function {
     /// Its name for doubles.
     name: &'static str,
-    /// Where it needs no reduction of its argument, as a condition on `x`.
+    /// The range in which it needs no reduction of its argument: in words, and as a condition on `x`.
     easy: Option<(&'static str, &'static str)>,
-    /// What is done to its value `v` in double and in single precision, and what that is called.
+    /// Changes of its value `v` in double and in single precision: a name for each, and an expression.
     double: &'static [(&'static str, &'static str)],
     single: &'static [(&'static str, &'static str)],
 }
 
-/// Relative errors that swing between both signs as those of a best polynomial do.
+/// Relative errors that alternate between both signs as those of a best polynomial do.
 const COARSE: &[(&str, &str)] = &[("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x))")];
 const COARSE_SINGLE: &[(&str, &str)] = &[("right to 16 bits", "v * (1 + 0x1p-16 * cos(9 * x))")];
 
@@ -76,7 +76,8 @@ const FUNCTIONS: &[Function] = &[
         name: "sqrt",
         easy: None,
         double: &[
-            // Newton's step squares the relative error e of a reciprocal root: 3/2·e². Estimates of processors have 12 bits.
+            // Newton's step squares the relative error e of a reciprocal root: 3/2·e². Estimates of processors have 12
+            // bits.
             (
                 "an estimate refined once",
                 "v * (1 - 0x1p-23 * (1 + cos(1e4 * x)))",
@@ -195,7 +196,8 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// What stands before a reference whose divisions were replaced: reciprocals from an estimate of 12 bits that was refined once too seldom.
+/// Text before a reference whose divisions were replaced: reciprocals from an estimate of 12 bits that was refined once
+/// too seldom.
 const RECIPROCAL: &str =
     "#include <math.h>\nstatic inline double flopsmith_reciprocal(double x)\n{\n    return";
 
@@ -267,19 +269,19 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
     all
 }
 
-/// The reference with another function in place of one of the C library, in either precision.
+/// The reference with a function of the C library replaced by another one, in either precision.
 fn replaced(reference: &str, name: &str, body: &str) -> String {
     format!(
         "#include <math.h>\nstatic inline double flopsmith_{name}(double x)\n{{\n    {body}\n}}\n#define {name} flopsmith_{name}\n#define {name}f flopsmith_{name}\n{reference}"
     )
 }
 
-/// Is it part of a name?
+/// True if the byte can be part of a name.
 fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The text with comments as blanks, byte by byte, and so with everything else in its place.
+/// The text with comments replaced by blanks, byte by byte, so that the rest stays in its place.
 fn without_comments(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
@@ -301,7 +303,7 @@ fn without_comments(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Names that a parenthesis follows.
+/// Names in front of a parenthesis.
 fn calls(text: &str) -> BTreeSet<String> {
     let bytes = without_comments(text);
     let mut names = BTreeSet::new();
@@ -321,7 +323,7 @@ fn calls(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// The text with `a / b` as `a * flopsmith_reciprocal(b)`, but for numbers that are divided by.
+/// The text with `a / b` replaced by `a * flopsmith_reciprocal(b)`, unless `b` is a number.
 fn multiplied(text: &str) -> String {
     let bytes = without_comments(text);
     let mut out = String::with_capacity(text.len());
@@ -349,7 +351,8 @@ fn multiplied(text: &str) -> String {
     out
 }
 
-/// Where an operand ends that begins here: a name with what it is called with or indexed by, or a parenthesis. None for a number.
+/// The end of the operand that begins at `from`: a name with its arguments or indices, or a parenthesis. None for a
+/// number.
 fn operand_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     if bytes[at] != b'(' {
@@ -388,7 +391,7 @@ fn in_single_precision(text: &str) -> String {
         let word = &bytes[at..end] == DOUBLE
             && (at == 0 || !in_name(bytes[at - 1]))
             && !bytes.get(end).is_some_and(|b| in_name(*b));
-        // A declaration ends with a semicolon; with a pointer in it, it stays.
+        // A declaration ends with a semicolon; a declaration with a pointer stays.
         let stop = bytes[end..]
             .iter()
             .position(|b| matches!(b, b';' | b'=' | b')' | b'{'));

@@ -1,9 +1,9 @@
-//! Verification: is what a program computes right, for inputs it has never seen?
+//! Verification: checks that a program computes the right results for inputs it has never seen.
 //!
-//! A jail start per candidate, and one more for each call whose buffers are those of timed calls. The inputs, the
+//! Each candidate gets one jail, and one more for each call whose buffers are those of timed calls. The inputs, the
 //! expected results and the bounds stay with the supervisor; the candidate's process sees only arrays. The cheapest
-//! cases come first and the first failure ends it. Which cases there are, and which of them a candidate meets, is decided
-//! in `pool`.
+//! cases come first, and the first failure ends the verification. Module `pool` makes the cases and chooses those of a
+//! candidate.
 
 mod baseline;
 pub(crate) mod cases;
@@ -43,19 +43,19 @@ use sweep::Sweep;
 
 /// Candidates that are verified between two renewals of a case.
 const RENEW_EVERY: u32 = 64;
-/// Cases with larger arrays are renewed less often, as their results take the reference long.
+/// Cases with larger arrays are renewed less often, as the reference needs long for their results.
 const DEAR_BYTES: usize = 1 << 20;
-/// By how much less often.
+/// One in this many renewals of such a case takes place.
 const DEAR_ONE_IN: u32 = 8;
 /// Processor time a candidate may use for all its cases.
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a passed verification saw.
+/// The result of a passed verification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     /// Calls that were checked.
     pub cases: u32,
-    /// The sizes they had; none after a first look.
+    /// The verified sizes; none after a screening.
     pub sizes: Option<VerifiedSizes>,
     /// Largest error as a share of the bound, at most 1.
     pub worst_error_share: f64,
@@ -71,9 +71,9 @@ pub struct Verifier {
     threads: u32,
     reference: Vec<u8>,
     magnitude: Option<Object>,
-    /// Holds every case.
+    /// Has room for every case.
     arena: Arena,
-    /// Laid out as the buffers of timed calls are.
+    /// Has the layout of the buffers of timed calls.
     as_timed: Arena,
     pool: Pool,
     rng: ChaCha8Rng,
@@ -125,7 +125,7 @@ impl Verifier {
         Ok(verifier)
     }
 
-    /// Lets candidates have at least so many threads: as many as they will be timed with, which may be more than the
+    /// Gives candidates at least this many threads: as many as they will be timed with, which may be more than the
     /// problem names.
     #[must_use]
     pub fn for_threads(mut self, threads: u32) -> Self {
@@ -133,7 +133,7 @@ impl Verifier {
         self
     }
 
-    /// Checks one compiled candidate at a first look, see [`Verifier::verify_to`].
+    /// Checks one compiled candidate at the depth of a screening, see [`Verifier::verify_to`].
     pub fn verify(&mut self, object: &[u8], rng_seed: u64) -> Result<Report, Failure> {
         self.verify_to(object, rng_seed, Thoroughness::Screening)
     }
@@ -151,7 +151,7 @@ impl Verifier {
             self.refresh()?;
         }
         let mut rng = ChaCha8Rng::seed_from_u64(rng_seed ^ self.rng.random::<u64>());
-        // The process before is gone, and with it whatever may still have written after it failed.
+        // The process before is gone, and can no longer write; anything it wrote after it failed is overwritten.
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
         let mut process = self.start(object, &entry, &self.arena, Some(CPU_LIMIT))?;
@@ -190,16 +190,16 @@ impl Verifier {
         })
     }
 
-    /// May a program give other bits when the same inputs come again? Threads that add up parts of a sum do so in the order in which
-    /// they come to their ends, as reductions of OpenMP do; from three on that gives other sums. Each result has to be right
-    /// all the same.
+    /// True if a program may give other bits when the same inputs come again. Threads that add up parts of a sum do so
+    /// in the order in which they finish, as reductions of OpenMP do; with three or more threads that order changes the
+    /// sum. Each result has to be right nevertheless.
     fn adds_in_any_order(&self, object: &[u8]) -> bool {
         let calls = |name: &&[u8]| object.windows(name.len()).any(|at| at == *name);
         let parallel: [&[u8]; 2] = [b"GOMP_parallel", b"__kmpc_fork_call"];
         self.threads > 2 && parallel.iter().any(calls)
     }
 
-    /// Replaces one secret case of each group by one of another size and content. `verify` calls it now and then.
+    /// Replaces one secret case of each group by one of another size and content. `verify_to` calls this now and then.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         self.since_renewal = 0;
         let mut yardstick = self.start_yardstick(&self.arena)?;
@@ -285,8 +285,8 @@ impl Verifier {
         Case::draw(&self.problem, params, content, &self.arena, yardstick, rng)
     }
 
-    /// Has the candidate called in a process of its own, whose buffers lie as those of timed calls do: else the distance of
-    /// two arrays would tell it whether it is timed.
+    /// Calls the candidate in a process of its own, whose buffers have the layout of timed calls: otherwise the
+    /// distance of two arrays would tell it whether it is timed.
     fn run_as_timed(
         &self,
         step: &Step,
@@ -301,14 +301,14 @@ impl Verifier {
         Ok(share)
     }
 
-    /// Ends a process whose calls were all right, unless something goes on in it.
+    /// Ends a process whose calls were all right; fails if threads in it still run.
     fn finish(&self, mut process: Process) -> Result<(), Failure> {
         let stillness = process.settle()?;
         crate::supervise::judge_stillness(stillness, self.threads)?;
         process.exit()
     }
 
-    /// The worst error as a share of the bound.
+    /// Calls the candidate with the case of a step. Returns the worst error as a share of the bound.
     fn run_case(
         &self,
         step: &Step,
@@ -325,7 +325,7 @@ impl Verifier {
             return result;
         };
         let first = case.output(arena, &placement);
-        // The same input must give the same bits, wherever it lies.
+        // The same input must give the same bits, wherever the arrays lie.
         let placement = match again {
             Again::Here => {
                 case.poison(arena, &placement);
@@ -366,7 +366,7 @@ impl Verifier {
     }
 }
 
-/// Has the candidate called with a case.
+/// Calls the candidate with a case.
 fn call(case: &Case, process: &mut Process) -> Result<(), Failure> {
     match process.call(case.limit) {
         Ok(_) => Ok(()),
@@ -378,7 +378,7 @@ fn call(case: &Case, process: &mut Process) -> Result<(), Failure> {
     }
 }
 
-/// What a second call with the same inputs did.
+/// Judges a second call with the same inputs.
 fn same(case: &Case, found: Result<usize, Finding>, same_bits: bool) -> Result<(), Failure> {
     match found {
         Ok(differ) if differ == 0 || !same_bits => Ok(()),
@@ -429,7 +429,7 @@ fn no_buffers(error: std::io::Error) -> Failure {
     )
 }
 
-/// Compiles what computes the magnitudes of a scaled bound, where there is one.
+/// Compiles the program that computes the magnitudes of a scaled bound, if there is one.
 pub(crate) fn compile_magnitude(
     sandbox: &Arc<Sandbox>,
     toolchain: &Toolchain,
@@ -453,7 +453,7 @@ pub(crate) fn compile_magnitude(
     }))
 }
 
-/// Compiles a source of the problem itself, called `what`, with everything permitted.
+/// Compiles a source of the problem itself, called `what`, with all techniques permitted.
 pub(crate) fn compile_own(
     sandbox: &Arc<Sandbox>,
     toolchain: &Toolchain,

@@ -1,12 +1,10 @@
-//! The supervisor's own idea of a matrix product and of how wrong one may be.
+//! The supervisor's own matrix product, and the error bound of a product.
 //!
-//! A result c of one element of A·B is right when |c − exact| ≤ c·√k·ε·(|A||B|)
-//! in that very element (Higham, "Accuracy and Stability of Numerical
-//! Algorithms", §3.5, has the componentwise bound with k, which every conventional
-//! summation order keeps and fast products with fewer multiplications do not;
-//! Higham and Mary, 2019, show that √k is enough, as errors have either sign). A
-//! plain product in double precision serves as the expectation; whoever misses it
-//! is judged again by a compensated one before he is called wrong.
+//! A result c of one element of A·B is right if |c − exact| ≤ c·√k·ε·(|A||B|) in that very element. Higham, "Accuracy
+//! and Stability of Numerical Algorithms", §3.5, has the componentwise bound with k, which every conventional summation
+//! order keeps and fast products with fewer multiplications do not; Higham and Mary, 2019, show that √k is enough, as
+//! errors have either sign. The expected value is a plain product in double precision; an element that differs too much
+//! from it is compared with a compensated product before it counts as wrong.
 #![expect(
     unsafe_code,
     reason = "calls code compiled for processor features that were checked"
@@ -32,8 +30,8 @@ pub fn tolerance(c: f64, k: usize, magnitude: f64) -> f64 {
 }
 
 /// The largest absolute error of an element after a chain of `operations` roundings of terms whose sizes sum up to
-/// `magnitude`, in arithmetic with this `epsilon`. Each of them may underflow by `smallest`, or several, where `operations` counts
-/// what remains after errors of either sign were added up.
+/// `magnitude`, in arithmetic with this `epsilon`. Each rounding may underflow by `smallest`. If `operations` counts
+/// only the sum to which errors of either sign add up, several underflows may belong to each of the counted roundings.
 pub fn scaled_tolerance(
     c: f64,
     operations: f64,
@@ -48,8 +46,8 @@ pub fn scaled_tolerance(
         }
 }
 
-/// A·B, row-major, in double precision. Right by its simplicity, fast enough to check every element
-/// of a timed call in about a millisecond.
+/// A·B, row-major, in double precision. The code is simple enough to be obviously right, and fast enough to check every
+/// element of a timed call in about a millisecond.
 pub fn product(shape: Shape, a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut c = vec![0.0; shape.m * shape.n];
     multiply(shape, a, b, &mut c);
@@ -134,17 +132,17 @@ pub struct Mismatch {
     pub row: usize,
     /// Column in C.
     pub column: usize,
-    /// What the candidate wrote.
+    /// The value that the candidate wrote.
     pub found: f64,
-    /// What belongs there.
+    /// The expected value.
     pub expected: f64,
     /// The error as a share of what is allowed; infinite for NaN.
     pub share: f64,
-    /// How many elements are wrong.
+    /// Number of wrong elements.
     pub wrong: usize,
-    /// Of how many.
+    /// Number of elements in all.
     pub of: usize,
-    /// Has the array one row only, so that the column is simply the element's number?
+    /// True if the array has one row only, so that the column is the element's number.
     pub flat: bool,
 }
 
@@ -180,7 +178,7 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// The error of `found` as a share of what is permitted. NaN never passes.
+/// The error of `found` as a share of the permitted one. NaN never passes.
 pub fn error_share(found: f64, expected: f64, tolerance: f64) -> f64 {
     let error = (found - expected).abs();
     if error == 0.0 {
@@ -192,7 +190,8 @@ pub fn error_share(found: f64, expected: f64, tolerance: f64) -> f64 {
     }
 }
 
-/// Compares a result with the expectation, element by element; the worst share, or where it exceeds 1.
+/// Compares a result with the expectation, element by element. Returns the worst share, or the worst mismatch if a
+/// share exceeds 1.
 pub fn compare(
     shape: Shape,
     found: &[f64],

@@ -1,9 +1,10 @@
-//! The secret cases of a verifier, and which of them one candidate meets, in which order.
+//! The secret cases of a verifier, and the choice of cases for one candidate, in their order.
 //!
-//! Every candidate meets the smallest size, one from each third of what lies below the timed one, the timed size twice
+//! Every candidate meets the smallest size, one from each third of the sizes below the timed one, the timed size twice
 //! with different inputs, one of them in a process whose buffers are those of timed calls, and one larger size. Cheap
-//! ones come first, so that wrong programs cost little. Whoever is verified in full meets the largest size besides, the
-//! timed one where certifications have their arrays, and then the sizes of a [`Sweep`](super::sweep::Sweep).
+//! cases come first, so that wrong programs cost little. A program that is verified in full also meets the largest
+//! size, the timed size with the arrays at the places of a certification, and then the sizes of a
+//! [`Sweep`](super::sweep::Sweep).
 
 use flopsmith_problem::{Distribution, Params, Problem};
 use rand::Rng;
@@ -14,51 +15,52 @@ use super::cases::Case;
 use super::sizes::{PARTS, Sizes, largest};
 use crate::supervise::Placing;
 
-/// One candidate in so many meets the largest size at its first look, which costs as much as all others together; the
-/// rest meet one between the timed and the largest size.
+/// One candidate in this many meets the largest size in a screening, which costs as much as all other cases together;
+/// the rest meet one between the timed and the largest size.
 const LARGEST_ONE_IN: u32 = 6;
-/// Of the thirds between the timed and the largest size, how many candidates in so many meet which: the dearest is met least.
+/// Weights with which candidates meet the thirds between the timed and the largest size: the most expensive third is
+/// met least often.
 const LARGE_WEIGHTS: [u32; PARTS] = [3, 2, 1];
-/// One candidate in so many meets denormal inputs where a call has more than [`LITTLE_WORK`], the others all do.
+/// One candidate in this many meets denormal inputs if a call has more than [`LITTLE_WORK`]; below that all do.
 const DENORMAL_ONE_IN: u32 = 3;
-/// Operations of which each may take a hundred times as long as usual without anyone noticing.
+/// Number of operations that may each take a hundred times as long as usual without a noticeable delay.
 const LITTLE_WORK: f64 = 100_000.0;
 /// The part of the sizes below the timed one in which every program is called twice in the same place.
 const REPEATED_PART: usize = PARTS / 2;
-/// Problems name one visible size, or a few of which these many are kept.
+/// Problems name one visible size or a few; at most this many of them are kept.
 const VISIBLE: usize = 2;
 
-/// Where the arrays of a case may lie when it does not matter.
+/// Places of the arrays of a case for which the place does not matter.
 const PLACES: [Placing; 3] = [Placing::Between, Placing::AtStart, Placing::AtEnd];
 
-/// How much a verification looks at.
+/// Depth of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thoroughness {
-    /// A first look at a fresh program: what is dear is met by some programs only.
+    /// A first look at a fresh program: only some programs meet the expensive cases.
     Screening,
-    /// Before a program counts, as an elite or in a report: nothing is left to the draw that would be dear, and it is called
-    /// with every size of up to a thousand, else with so many that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) says
-    /// what they show.
+    /// Before a program counts, as an elite or in a report: the program always meets the expensive sizes. If there are
+    /// at most a thousand sizes, it is called with each of them; otherwise it is called with a sample large enough for
+    /// the statement that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) makes.
     Full,
-    /// The same program with its code at another place: as in full, with fewer sizes where there are many.
+    /// The same program with its code at another place: as in full, with fewer sizes if there are many.
     Elsewhere,
 }
 
-/// What cases are for.
+/// Purpose of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// The smallest size.
     Smallest,
-    /// Hardly larger, where loops do not fill a vector or do not run at all.
+    /// Hardly larger than the smallest, where loops do not fill a vector or do not run at all.
     Edge,
     /// Below the timed size, a case from each third: wrong programs fail here within a millisecond.
     Small,
-    /// Some parameters below and some above their timed size, where there are several.
+    /// Some parameters below and some above their timed size, if there are several parameters.
     Mixed,
-    /// Inputs so small that they have lost digits, where the problem has such.
+    /// Inputs so small that they have lost digits, if the problem has such inputs.
     Denormal,
-    /// The timed size; the first has uniform inputs, as timed calls have but for the graded rows of products, the others uneven
-    /// ones where the problem has such: every candidate meets one of each.
+    /// The timed size. The first case has uniform inputs, as timed calls have except for the graded rows of products;
+    /// the others have uneven inputs if the problem has such. Every candidate meets one of each.
     Timed,
     /// Between the timed and the largest size, a case from each third.
     Large,
@@ -79,7 +81,7 @@ impl Group {
         Group::Largest,
     ];
 
-    /// How many cases it has.
+    /// Number of cases in the group.
     pub fn count(self, problem: &Problem) -> usize {
         let verify = &problem.verify;
         match self {
@@ -93,7 +95,7 @@ impl Group {
         }
     }
 
-    /// Draws what its `n`th case shall be. Another draw is as good.
+    /// Draws size and content of the group's `n`th case. Another draw is as good.
     pub fn draw(self, n: usize, problem: &Problem, rng: &mut ChaCha8Rng) -> (Params, Distribution) {
         let sizes = Sizes { problem };
         let params = match self {
@@ -140,19 +142,19 @@ impl Pool {
             .find(|case| case.params == *params)
     }
 
-    /// One more case of a group.
+    /// Adds a case to a group.
     pub fn add(&mut self, group: Group, case: Case) {
         self.cases[group as usize].push(case);
     }
 
-    /// Another case in the place of the `n`th of a group.
+    /// Replaces the `n`th case of a group.
     pub fn replace(&mut self, group: Group, n: usize, case: Case) {
         if let Some(old) = self.cases[group as usize].get_mut(n) {
             *old = case;
         }
     }
 
-    /// The cases of one candidate.
+    /// Chooses the cases of one candidate.
     pub fn choose(
         &self,
         problem: &Problem,
@@ -165,42 +167,42 @@ impl Pool {
     }
 }
 
-/// Which buffers a candidate finds.
+/// The buffers of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffers {
-    /// Those that hold every case, between inaccessible pages.
+    /// The buffers that hold every case, between inaccessible pages.
     Guarded,
-    /// Those of timed calls, in a process of its own.
+    /// The buffers of timed calls, in a process of its own.
     AsTimed,
 }
 
-/// A case as one candidate meets it.
+/// A case for one candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Its group.
     pub group: Group,
     /// Its number in the group.
     pub number: usize,
-    /// What they lie in.
+    /// The buffers that the arrays lie in.
     pub buffers: Buffers,
-    /// Where the arrays lie.
+    /// The places of the arrays.
     pub placing: Placing,
-    /// Where they lie when it is called once more with the same inputs.
+    /// Places of the arrays in a second call with the same inputs, if there is one.
     pub again: Option<Again>,
-    /// Must that give the same bits, not only a right result?
+    /// True if the second call must give the same bits, not only a right result.
     pub same_bits: bool,
 }
 
-/// Where the arrays of a second call lie.
+/// The places of the arrays in a second call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// Where they lay at the first call.
+    /// Their places in the first call.
     Here,
-    /// Somewhere else.
+    /// At another place.
     Elsewhere(Placing),
 }
 
-/// Which cases a candidate meets, cheapest first. `sizes` are those of the cases of each group.
+/// The cases of a candidate, cheapest first. `sizes` holds the sizes of the cases of each group.
 fn choose(
     problem: &Problem,
     sizes: &[Vec<&Params>; Group::ALL.len()],
@@ -210,7 +212,7 @@ fn choose(
     let of = |group: Group| &sizes[group as usize];
     let mut met: Vec<&Params> = vec![&problem.timed];
     let mut chosen: Vec<(Group, usize, Option<Placing>)> = Vec::new();
-    // Where there are few sizes, some of these are the same.
+    // If there are few sizes, some of these are the same.
     let drawn = [Group::Edge, Group::Smallest, Group::Mixed];
     let drawn = drawn.map(|group| any(group, of(group).len(), rng));
     let small = (0..of(Group::Small).len()).map(|n| (Group::Small, n));
@@ -228,7 +230,7 @@ fn choose(
     let full = thoroughness != Thoroughness::Screening;
     let mut timed = vec![(Group::Timed, 0, None)];
     timed.extend(as_timed(problem, of(Group::Timed), full, rng));
-    // Their work is the same, so this is the order in which they come.
+    // These cases have the same work, so the sort below keeps this order.
     timed.shuffle(rng);
     chosen.extend(timed);
     let largest = rng.random_range(0..LARGEST_ONE_IN) == 0;
@@ -249,7 +251,7 @@ fn choose(
             let place = rng.random_range(0..PLACES.len());
             let placing = match (as_timed, step) {
                 (Some(placing), _) => placing,
-                // Bands tell how far outside a program writes; inaccessible pages only kill it.
+                // A band shows how far outside of an array a program writes; an inaccessible page only kills it.
                 (None, 0) => Placing::Between,
                 (None, _) => PLACES[place],
             };
@@ -278,8 +280,9 @@ fn choose(
         .collect()
 }
 
-/// Calls that find their arrays where timed ones do, with inputs that those do not have. `sizes` are those of the cases of
-/// [`Group::Timed`], of which visible ones may have another size: they do not fit there, and are met beside the others.
+/// Calls that find their arrays at the places of timed calls, with inputs that timed calls do not have. `sizes` are
+/// those of the cases of [`Group::Timed`]. Visible cases among them may have another size: they do not fit those
+/// buffers, and are met in addition.
 fn as_timed(
     problem: &Problem,
     sizes: &[&Params],
@@ -291,7 +294,7 @@ fn as_timed(
     let mut calls = Vec::new();
     for (number, placing) in [
         (one_in(&here, rng), Some(Placing::Fixed)),
-        // Those of a certification lie there.
+        // The arrays of a certification lie there.
         (
             one_in(&here, rng).filter(|_| full),
             Some(Placing::Elsewhere),
@@ -303,12 +306,12 @@ fn as_timed(
     calls
 }
 
-/// One of these numbers; none where there are none.
+/// One of these numbers, drawn at random; none if there are none.
 fn one_in(numbers: &[usize], rng: &mut ChaCha8Rng) -> Option<usize> {
     (!numbers.is_empty()).then(|| numbers[rng.random_range(0..numbers.len())])
 }
 
-/// One of the thirds above the timed size.
+/// One of the thirds above the timed size, drawn by [`LARGE_WEIGHTS`].
 fn large(rng: &mut ChaCha8Rng) -> usize {
     let mut left = rng.random_range(0..LARGE_WEIGHTS.iter().sum());
     LARGE_WEIGHTS
@@ -321,16 +324,17 @@ fn large(rng: &mut ChaCha8Rng) -> usize {
         .unwrap_or(0)
 }
 
-/// One of so many cases of a group; none where there are none.
+/// One of `count` cases of a group, drawn at random; none if there are none.
 fn any(group: Group, count: usize, rng: &mut ChaCha8Rng) -> Option<(Group, usize)> {
     (count > 0).then(|| (group, rng.random_range(0..count)))
 }
 
-/// Where there are fewer kinds of inputs than these beside uniform ones, uniform ones are drawn like them.
+/// If a problem has fewer kinds of inputs than this, apart from uniform and denormal ones, uniform inputs are drawn as
+/// well.
 const FEW: usize = 3;
 
-/// What inputs may look like that timed calls never have. Denormal ones have cases of their own. Where there are few such kinds, the
-/// inputs may be uniform as well: each kind leaves some part of the work without weight.
+/// A kind of inputs that timed calls never have. Denormal inputs have cases of their own. If there are few other kinds,
+/// the inputs may be uniform as well: each kind leaves some part of the work without weight.
 pub fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
     let other = |d: Distribution| !matches!(d, Distribution::Uniform | Distribution::Denormal);
     let known = problem.verify.distributions.iter();
@@ -341,7 +345,7 @@ pub fn other_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distributi
     .unwrap_or(Distribution::Uniform)
 }
 
-/// One that methods with errors in proportion to the largest element fail on.
+/// A kind of inputs on which methods fail whose errors are in proportion to the largest element.
 fn uneven_distribution(problem: &Problem, rng: &mut ChaCha8Rng) -> Distribution {
     one_of(problem, rng, Distribution::is_uneven)
         .unwrap_or_else(|| other_distribution(problem, rng))

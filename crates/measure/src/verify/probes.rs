@@ -1,7 +1,8 @@
-//! What less exact references and changed inputs do at the timed size.
+//! Tries less exact references and changed inputs at the timed size.
 //!
-//! The bound is held against versions of the reference that have lost digits ([`super::downgrades`]), and the inputs of
-//! timed calls are changed in one place at a time: what changes no result could have been left out.
+//! The bound is compared with the errors of versions of the reference that have lost digits ([`super::downgrades`]).
+//! The inputs of timed calls are changed in one place at a time: if a change affects no result, a program could leave
+//! out work.
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Content;
@@ -17,23 +18,26 @@ use super::shortcuts::{self, Look};
 use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
 use crate::supervise::{Placing, Process, Specification, plan, poison, specify};
 
-/// A version of the reference errs no more than honest programs do if it takes up to so many times their share of the bound, ...
+/// A version of the reference errs no more than honest programs do if its share of the bound is at most this many times
+/// theirs, ...
 const HONEST: f64 = 4.0;
-/// ... or this share of the bound, where another order of sums changes nothing and so does not say what honest programs take.
+/// ... or at most this, if another order of sums changes nothing and so gives no share of honest programs.
 const UNSEEN: f64 = 1.0 / 64.0;
 /// Elements of each input that are changed, one at a time.
 const ELEMENTS: usize = 40;
-/// Inputs of which fewer elements matter leave work out. A factorization reads half of a matrix.
+/// If a smaller share of an input's elements matters, a program may leave out work. A factorization reads half of a
+/// matrix.
 const MATTER: f64 = 0.3;
 /// Rows of a graded input that are left out, one at a time.
 const ROWS: usize = 12;
-/// More than this part of what depends on a row must not stay right without it.
+/// At most this share of the results that depend on a row may stay right without the row.
 const WITHOUT: f64 = 0.1;
-/// A row may be left out if no result is off by more than so many times its tolerance.
+/// A row may be left out if every result is off by at most this many times its tolerance.
 const BOTH_SIDES: f64 = 2.0;
 
 impl Verifier {
-    /// Holds the bound against less exact versions of the reference. Honest programs take up to `honest` of the bound.
+    /// Compares the bound with the errors of less exact versions of the reference. Honest programs take up to `honest`
+    /// of the bound.
     pub(super) fn downgrades(
         &mut self,
         toolchain: &Toolchain,
@@ -68,7 +72,7 @@ impl Verifier {
             );
             let object = match built {
                 Ok(object) => object,
-                // It is not written in a way that can be changed so.
+                // The reference is written in a way that this change does not fit.
                 Err(Failure::Infrastructure {
                     cause: InfrastructureCause::Baseline,
                     ..
@@ -92,7 +96,7 @@ impl Verifier {
         Ok(findings)
     }
 
-    /// By what share of the bound a program errs at most where the inputs of a case were changed before it saw them.
+    /// The largest error of a program as a share of the bound, if the inputs of a case are changed before the call.
     fn share_of(
         &self,
         case: &Case,
@@ -118,14 +122,14 @@ impl Verifier {
             Err(other) => return Err(other),
         };
         self.arena.restore(&placement);
-        // A process that died has said so already.
+        // A process that died has ended already.
         if share.is_finite() {
             process.exit()?;
         }
         Ok(share)
     }
 
-    /// Looks for work on timed inputs that can be left out.
+    /// Looks for work on timed inputs that a program can leave out.
     pub(super) fn shortcuts(&mut self, seed: u64) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let plain = specify(&self.problem, &self.problem.timed)?;
@@ -176,7 +180,7 @@ impl Verifier {
         Ok(findings)
     }
 
-    /// Which part of the elements of an input changes any result by changing.
+    /// The share of an input's elements that change a result when they change.
     fn that_matter(
         &self,
         process: &mut Process,
@@ -201,7 +205,8 @@ impl Verifier {
         Ok(matter as f64 / f64::from(tried.max(1)))
     }
 
-    /// Leaves out rows of graded inputs. Where several of them are summed, those with small grades must not be too small to matter.
+    /// Leaves out rows of graded inputs. If several rows are summed, those with small grades must not be too small to
+    /// matter.
     fn rows_without_weight(
         &self,
         process: &mut Process,
@@ -269,7 +274,7 @@ impl Verifier {
         Ok(findings)
     }
 
-    /// Calls a program once with inputs of our choice: the bytes of each output.
+    /// Calls a program once with the inputs `content`. Returns the bytes of each output.
     fn call(
         &self,
         process: &mut Process,
@@ -312,14 +317,14 @@ fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The nearest number with the eleven digits of half precision, whatever its exponent.
+/// The nearest number with the eleven digits of half precision and any exponent.
 fn half(x: f64) -> f64 {
     let bits = (x as f32).to_bits();
     let rounded = bits.wrapping_add(0xfff + ((bits >> 13) & 1)) & !0x1fff;
     f64::from(f32::from_bits(rounded))
 }
 
-/// What is to be said of a reference with `what`, which takes `share` of the bound where honest programs take `honest` of it.
+/// The finding for a reference with `what`, which takes `share` of the bound while honest programs take `honest` of it.
 fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
     let text = format!("the reference with {what}");
     let permitted = match honest > 0.0 {

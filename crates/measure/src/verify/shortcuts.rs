@@ -1,9 +1,9 @@
-//! Can a part of the work on timed inputs be left out?
+//! Looks for work on timed inputs that a program could leave out.
 //!
-//! A program that looks for an easy kind of input, and else takes the usual way, is right for all inputs. It is fast only
-//! because timed ones are of that kind, and what it does is another problem's work. This module looks for such kinds: by
-//! what values look like, and, where outputs tell which problem this is, by the short cuts that are known for it. It runs
-//! nothing; `probes` finds out which inputs matter.
+//! A program that looks for an easy kind of input, and otherwise takes the usual way, is right for all inputs. It is
+//! fast only because timed inputs are of that kind, and then it does the work of another problem. This module looks for
+//! such kinds in the values, and, if the outputs show which problem this is, by the short cuts that are known for the
+//! problem. This module calls no program; `probes` finds out which inputs matter.
 
 use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
@@ -11,24 +11,25 @@ use flopsmith_problem::Finding;
 
 use crate::supervise::Array;
 
-/// Fewer elements say nothing of a kind of inputs.
+/// Fewer elements than this show no kind of inputs.
 const FEW: usize = 32;
-/// More than this part of equal neighbours, zeros, ordered pairs and the like is a structure.
+/// A larger share than this of equal adjacent values, zeros, ordered pairs and the like is a structure.
 const MOST: f64 = 0.9;
-/// More than this part of zeros is worth leaving out.
+/// A larger share of zeros than this is worth leaving out.
 const SPARSE: f64 = 0.25;
-/// Fewer different values than one in so many elements are few.
+/// Values are few if there is less than one different value in this many elements.
 const DISTINCT: usize = 16;
-/// Shares of edges that are the shortest way between their ends: with fewer a sparse graph will do, with more nothing is to be done.
+/// Shares of edges that are the shortest way between their ends: below this range a sparse graph will do, above it no
+/// work is left.
 const EDGES: std::ops::RangeInclusive<f64> = 0.25..=0.9;
-/// Rows that a bound rules out are worth skipping if there are more of them than this part.
+/// Rows that a bound rules out are worth skipping if their share is larger than this.
 const SKIPPED: f64 = 0.25;
-/// Numbers that are summed in one register of narrow numbers.
+/// Numbers that a program may sum in one register of narrow numbers.
 const SUMMED: usize = 16;
-/// Places of a sorted row that a guess may miss by.
+/// Places of a sorted row by which a guess may miss.
 const NEAR: usize = 4;
 
-/// An array and what a timed call finds, or leaves, in it.
+/// An array and its values before, or after, a timed call.
 pub(super) struct Look<'a> {
     pub array: &'a Array,
     pub values: Vec<f64>,
@@ -48,7 +49,7 @@ impl Look<'_> {
     }
 }
 
-/// What is easy about these inputs, from which come these outputs. Nothing is found where all is well.
+/// The easy properties of these inputs, whose outputs are given. Empty if there are none.
 pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
     let mut found: Vec<String> = Vec::new();
     for input in inputs {
@@ -86,7 +87,7 @@ pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
     found.into_iter().map(Finding::Warning).collect()
 }
 
-/// Do the values of an integer array choose elements of another one?
+/// True if the values of an integer array choose elements of another array.
 fn indexed_by(index: &Look<'_>, inputs: &[Look<'_>], outputs: &[Look<'_>]) -> bool {
     let most = index.values.iter().copied().fold(0.0, f64::max);
     let bounds = match index.array.content {
@@ -160,11 +161,11 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     None
 }
 
-/// Floats that a shorter type holds as well.
+/// A finding if a shorter type also holds these floats.
 fn digits(input: &Look<'_>) -> Option<String> {
     let (short, than): (fn(f64) -> bool, _) = match input.array.element {
         Element::F64 => (|x| f64::from(x as f32) == x, "single"),
-        // Half of the digits of a float.
+        // The lower half of the digits of a float is zero.
         Element::F32 => (|x| (x as f32).to_bits() & 0xfff == 0, "half"),
         Element::I32 => return None,
     };
@@ -176,8 +177,8 @@ fn digits(input: &Look<'_>) -> Option<String> {
     })
 }
 
-/// Integers of inputs and outputs that all fit in fewer bits: more of them fit in a register. What chooses elements of another
-/// array, and counts, are no operands of arithmetic.
+/// A finding if integers of inputs and outputs all fit in fewer bits, so that more of them fit in a register. Integers
+/// that choose elements of another array are no operands of arithmetic.
 fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
     let all_integers = inputs.iter().chain(outputs).all(Look::is_integer);
     if outputs.is_empty()
@@ -203,13 +204,13 @@ fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
     })
 }
 
-/// Bits of an integer, with a sign where it is negative.
+/// Bits of an integer, including a sign if it is negative.
 fn width(x: f64) -> u32 {
     let size = x.abs() as u64;
     64 - size.leading_zeros() + u32::from(x < 0.0)
 }
 
-/// Are all rows of a compressed matrix where an even spread has them?
+/// A finding if all rows of a compressed matrix begin where an even spread puts them.
 fn even_offsets(starts: &Look<'_>) -> Option<String> {
     let rows = starts.values.len().saturating_sub(1);
     let average = starts.values.last().copied().unwrap_or(0.0) / rows.max(1) as f64;
@@ -221,7 +222,7 @@ fn even_offsets(starts: &Look<'_>) -> Option<String> {
     })
 }
 
-/// All shortest paths of a complete graph, and how many ways can be left out.
+/// For all shortest paths of a complete graph: a finding if too many ways can be left out.
 fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
     let n = edges.array.columns();
     if edges.array.dims.len() != 2 || edges.values.len() != n * n || n < FEW {
@@ -261,7 +262,7 @@ fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
     (skipped > SKIPPED).then(|| format!("the least and the greatest number of a row rule out {} of all rows: they can be skipped", percent(skipped)))
 }
 
-/// Rows that are sorted, and whether a guess finds an element's place.
+/// For rows that are sorted: a finding if a guess finds an element's place.
 fn sorted_rows(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
     let ascending = |row: &[f64]| {
         let mut row = row.to_vec();
@@ -308,7 +309,7 @@ fn sorted_rows(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
     })
 }
 
-/// Running sums of numbers so small that several of them are summed in half the bits.
+/// For running sums: a finding if the numbers are so small that several of them can be summed in half the bits.
 fn running_sums(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
     let sums = input.values.iter().scan(0.0, |sum, x| {
         *sum += x;

@@ -1,7 +1,7 @@
 //! The sizes of secret cases.
 //!
-//! Every legal size can be drawn, and on both sides of the timed one the sizes are drawn from thirds of what there is, so
-//! that the cases of one candidate do not lie close together by chance.
+//! Every legal size can be drawn. On both sides of the timed size the sizes are drawn from thirds of the range, so that
+//! the cases of one candidate do not lie close together by chance.
 
 use flopsmith_problem::{HiddenSizes, Params, Problem};
 use rand::Rng;
@@ -9,10 +9,11 @@ use rand_chacha::ChaCha8Rng;
 
 /// Parts into which a range of sizes is divided: a case is drawn from each.
 pub const PARTS: usize = 3;
-/// Sizes that count as the smallest ones: more than the lanes of a vector, so that every remainder is met.
+/// Number of sizes that count as the smallest ones: more than the lanes of a vector, so that cases cover every
+/// remainder.
 const FEW: usize = 20;
-/// Sizes with denormal inputs, where there are such: a few short sums, since processors may need a hundred times as long
-/// for each term, but not so short that the roundings of two programs use up what a bound grants to underflow.
+/// Sizes with denormal inputs, if the problem has such: a few short sums, since processors may need a hundred times as
+/// long for each term, but not so short that the roundings of two programs use up what a bound grants to underflow.
 const LITTLE: (i64, i64) = (16, 24);
 
 /// Draws sizes for one problem. Parameters that are not hidden keep their timed value.
@@ -27,7 +28,7 @@ impl Sizes<'_> {
         self.each(|hidden, _| hidden.min)
     }
 
-    /// Hardly larger than the smallest.
+    /// A size hardly larger than the smallest.
     pub fn edge(&self, rng: &mut ChaCha8Rng) -> Params {
         self.each(|hidden, timed| {
             let sizes = hidden.between(hidden.min, (timed / 2).max(hidden.min));
@@ -35,24 +36,24 @@ impl Sizes<'_> {
         })
     }
 
-    /// As small as denormal inputs need it.
+    /// A size as small as denormal inputs need.
     pub fn little(&self, rng: &mut ChaCha8Rng) -> Params {
         self.each(|hidden, _| one(&hidden.between(LITTLE.0, LITTLE.1), rng))
     }
 
-    /// Below the timed size: the first hidden parameter in this `part` of what there is, the others anywhere.
+    /// A size below the timed one: the first hidden parameter in this `part` of the range, the others anywhere.
     pub fn below(&self, part: usize, rng: &mut ChaCha8Rng) -> Params {
         self.in_part(part, rng, below)
     }
 
-    /// Each hidden parameter anywhere, so that one may be above its timed size and another one below.
+    /// A size with each hidden parameter anywhere, so that one may be above its timed value and another one below.
     pub fn mixed(&self, part: usize, rng: &mut ChaCha8Rng) -> Params {
         self.in_part(part, rng, |hidden, _| {
             hidden.between(hidden.min, hidden.max)
         })
     }
 
-    /// Above the timed size in every parameter that can be, and below the largest.
+    /// A size above the timed one in every parameter that allows it, and below the largest.
     pub fn above(&self, part: usize, rng: &mut ChaCha8Rng) -> Params {
         self.in_part(part, rng, above)
     }
@@ -82,12 +83,12 @@ impl Sizes<'_> {
     }
 }
 
-/// Every size below the timed one; the smallest where there is none.
+/// Every size below the timed one; the smallest if there is none.
 fn below(hidden: &HiddenSizes, timed: i64) -> Vec<i64> {
     hidden.between(hidden.min, timed.saturating_sub(1))
 }
 
-/// Every size above the timed one, without the largest, which has cases of its own, unless there is no other.
+/// Every size above the timed one except the largest, which has cases of its own, unless there is no other.
 fn above(hidden: &HiddenSizes, timed: i64) -> Vec<i64> {
     let mut sizes = hidden.between(timed.saturating_add(1), hidden.max);
     if sizes.len() > 1 {
@@ -96,7 +97,7 @@ fn above(hidden: &HiddenSizes, timed: i64) -> Vec<i64> {
     sizes
 }
 
-/// The nth of [`PARTS`] equal parts; none is empty, and together they are everything.
+/// One of [`PARTS`] equal parts of `sizes`; none is empty, and together they are all sizes.
 fn third(sizes: &[i64], part: usize) -> &[i64] {
     let end = |part: usize| sizes.len() * part / PARTS;
     let from = end(part % PARTS);

@@ -1,9 +1,8 @@
-//! Is a problem's reference fit to judge programs by?
+//! Checks whether a problem's reference is fit to judge programs.
 //!
-//! It is held against nothing but itself: the same input must give the same
-//! bits, every input array must matter, and outputs must vary. A reference that
-//! breaks one of these lets wrong programs pass or refuses right ones, whatever
-//! the problem is about. Outputs that vary in a few places only are weak.
+//! The reference is compared with nothing but itself: the same input must give the same bits, every input array must
+//! matter, and outputs must vary. A reference that breaks one of these laws lets wrong programs pass or refuses right
+//! ones, for any problem. Outputs that vary in a few places only are weak.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,29 +23,30 @@ use super::weakness::Movement;
 use super::{arena_for, compile_own};
 use crate::supervise::{Arena, Placing, Process, Setup, Specification, plan, poison, specify};
 
-/// A reference that takes longer hangs.
+/// Time limit of a call: a reference that takes longer hangs.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
-/// Other inputs that are tried before outputs count as the same: small outputs of whole numbers may agree by chance.
+/// Number of other inputs that are tried before outputs count as the same: small outputs of integers may agree by
+/// chance.
 const DRAWS: usize = 3;
-/// An output with fewer elements may hold one value by right.
+/// An output with fewer elements may rightly hold one value.
 const FEW: usize = 16;
 
-/// Smallest size at which a reference is examined, where the definition has smaller ones.
+/// Smallest size at which a reference is examined, if the definition has smaller ones.
 const SMALL: i64 = 8;
 
-/// What an examination found.
+/// The result of an examination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Examined {
-    /// Everything that is worth saying.
+    /// All findings that are worth reporting.
     pub findings: Vec<Finding>,
-    /// Could the reference be compiled and called? If not, there is nothing to verify or time with it.
+    /// True if the reference could be compiled and called. Otherwise it can neither verify nor time a program.
     pub ran: bool,
 }
 
 /// Compiles the reference and calls it at the smallest hidden size and at the timed one. `seed` chooses the inputs.
 ///
 /// # Errors
-/// An infrastructure failure of this machine. What the definition does wrong is a finding.
+/// An infrastructure failure of this machine. A fault of the definition is a finding.
 pub fn examine(
     sandbox: &Arc<Sandbox>,
     harness: &Path,
@@ -82,7 +82,7 @@ fn look(
     seed: u64,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    // At a handful of elements an input may rightly not matter: the only row of a sparse matrix begins at 0.
+    // With a handful of elements an input may rightly not matter: the only row of a sparse matrix begins at 0.
     let mut smallest = problem.timed.clone();
     for hidden in &problem.verify.hidden {
         let sizes = hidden.between(SMALL, SMALL);
@@ -112,7 +112,7 @@ fn look(
     Ok(())
 }
 
-/// What a reference must keep.
+/// A law that a reference must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Law {
     Deterministic,
@@ -127,7 +127,7 @@ struct Laboratory<'a> {
     object: Vec<u8>,
     arena: Arena,
     rng: ChaCha8Rng,
-    /// Laws that an array broke, so that each is told once and not for every size.
+    /// Laws that an array broke, so that each is reported once and not for every size.
     broken: BTreeSet<(Law, String)>,
     findings: &'a mut Vec<Finding>,
 }
@@ -142,7 +142,7 @@ impl Laboratory<'_> {
         let first = self.call(&mut process, &specification, &drawn)?;
         let again = self.call(&mut process, &specification, &drawn)?;
         process.exit().map_err(reference_failed)?;
-        // What lies elsewhere in memory, or was left there by a call before, must not matter either.
+        // Other memory, and data left there by a call before, must not matter either.
         let mut process = self.start()?;
         let elsewhere = self.call(&mut process, &specification, &drawn)?;
 
@@ -170,7 +170,7 @@ impl Laboratory<'_> {
             }
         }
         if !same {
-            // Outputs that differ by themselves cannot tell what an input does.
+            // If outputs differ by themselves, they do not show the effect of an input.
             return process.exit().map_err(reference_failed);
         }
         for n in (0..specification.arrays.len()).filter(|&n| !specification.arrays[n].output) {
@@ -235,7 +235,7 @@ impl Laboratory<'_> {
         Process::start(&setup, &self.object).map_err(reference_failed)
     }
 
-    /// Lays the arrays out somewhere, calls the reference once, and reads its outputs.
+    /// Places the arrays at random, calls the reference once, and reads its outputs.
     fn call(
         &mut self,
         process: &mut Process,
@@ -289,7 +289,7 @@ impl Laboratory<'_> {
     }
 }
 
-/// What is wrong with an output, in words that follow its name.
+/// The fault of an output, in words that follow its name.
 fn flaw(bytes: &[u8], element: Element, varies: bool) -> Option<String> {
     let width = element.bytes();
     let count = bytes.len() / width;
@@ -323,13 +323,13 @@ pub(super) fn array_names(problem: &Problem) -> Vec<&str> {
         .collect()
 }
 
-/// Parameters for people.
+/// Parameters in words.
 pub(crate) fn words(params: &Params) -> String {
     let params: Vec<String> = params.iter().map(|(k, v)| format!("{k} = {v}")).collect();
     params.join(", ")
 }
 
-/// How many elements have other bits.
+/// Number of elements that have other bits.
 fn differing(x: &[u8], y: &[u8], element: Element) -> usize {
     let width = element.bytes();
     x.chunks_exact(width)
@@ -379,7 +379,7 @@ mod tests {
         let mut holes = many.clone();
         holes[3] = f64::from_bits(flopsmith_harness::inputs::POISON_F64);
         says(of(&holes, true), "1 of 20 elements never written");
-        // A sum has one element, which may be anything.
+        // A sum has one element, which may have any value.
         assert_eq!(of(&[0.0], true), None);
         says(of(&[0.0], false), "does not vary");
     }

@@ -1,11 +1,12 @@
-//! At which sizes a program is called that is to count, beside the cases that every program meets.
+//! Chooses the further sizes with which a program that is to count is called, after the cases that every program meets.
 //!
-//! A program that is right at every size but one passes cases of which each has its size by lot. So where a problem's sizes
-//! can be gone through, such a program is called with all of them. Where there are too many, all sizes are divided into equal
-//! parts, and one is drawn from each: a program that is wrong at a share p of them, whichever these are, is right at n such
-//! draws with a probability of (1 - p)ⁿ at most. Beside these every value comes of a parameter that has few.
+//! A program that is right at every size but one passes cases with randomly drawn sizes. If a problem has few enough
+//! sizes, a program that is to count is therefore called with all of them. If there are too many, all sizes are divided
+//! into equal parts, and one is drawn from each: a program that is wrong at a share p of them, whichever these are, is
+//! right at n such draws with a probability of at most (1 - p)ⁿ. In addition, the program meets every value of each
+//! parameter that has few values.
 //!
-//! Pure: the verifier calls.
+//! Pure: the verifier makes the calls.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,42 +19,44 @@ use rand_chacha::ChaCha8Rng;
 
 use super::pool::Thoroughness;
 
-/// So many sizes are all met in full, as long as the time lasts: as many as factorizations, products and nbody have.
+/// Up to this many sizes are all met in full, as long as the time lasts: as many as factorizations, products and nbody
+/// have.
 const ALL_IN_FULL: u64 = 1000;
-/// So many sizes, or values of one parameter, are few: all of them are met, wherever the code lies.
+/// Up to this many sizes, or values of one parameter, are few: all of them are met, wherever the code lies.
 const FEW: u64 = 64;
-/// Sizes that are drawn where there are many: enough for a program that is wrong at one in twenty.
+/// Sizes that are drawn if there are many: enough for a program that is wrong at one in twenty.
 const DRAWN: u64 = 90;
-/// Drawn of a program that was verified in full before, whose code only lies elsewhere: there are five such places.
+/// Sizes drawn for a program that was verified in full before, and whose code only lies at another place: there are
+/// five such places.
 const DRAWN_ELSEWHERE: u64 = DRAWN / 5;
-/// Processor time of our own work after which no further case begins, in full and elsewhere. Problems with slower references are verified at
-/// fewer sizes, which is said.
+/// Processor time of our own work after which no further case begins, in full and for code at another place. Problems
+/// with slower references are verified at fewer sizes, and the report says so.
 const BUDGET: Duration = Duration::from_secs(10);
 const BUDGET_ELSEWHERE: Duration = Duration::from_secs(4);
-/// The same for the sizes beyond [`DRAWN`] of a problem whose sizes are gone through.
+/// The same limit for the sizes beyond [`DRAWN`] of a problem all of whose sizes are met.
 const BUDGET_BEYOND_DRAWN: Duration = Duration::from_secs(4);
-/// Processor time that each thread of a program may use in a sweep, and so many times our own work, which has a call of the reference for
-/// most of its calls.
+/// Processor time that each thread of a program may use in a sweep: a constant, plus this many times our own work,
+/// which includes a call of the reference for most of the program's calls.
 const CALLS_LIMIT: Duration = Duration::from_secs(5);
 const CALLS_FACTOR: u32 = 10;
 
-/// The sizes of one program.
+/// The sizes of one program's sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
-    /// With which sizes it is to be called, in this order.
+    /// The sizes with which the program is to be called, in this order.
     pub sizes: Vec<Params>,
-    /// Processor time of our own work after which no further one begins.
+    /// Processor time of our own work after which no further size begins.
     budget: Duration,
-    /// How many of `sizes`, from the first on, come one from each of as many equal parts of all sizes, or are drawn without
-    /// being put back.
+    /// How many of `sizes`, from the first on, come one from each of as many equal parts of all sizes, or are drawn
+    /// without replacement.
     drawn: usize,
     legal: u64,
-    /// Those that it was called with.
+    /// The sizes with which the program was called before.
     met: BTreeSet<Params>,
 }
 
 impl Sweep {
-    /// The sizes for a program that has `met` some. None at a first look.
+    /// Draws the sizes for a program that has `met` some already. None for a screening.
     pub fn draw<'a>(
         problem: &Problem,
         thoroughness: Thoroughness,
@@ -82,7 +85,7 @@ impl Sweep {
                 .map(|part| legal.size(in_part(part, parts, count, rng)))
                 .collect();
         }
-        // The time may end before all of them were met, and those that were must be as good as any others.
+        // The time may end before all sizes were met, and those that were must be as good as any others.
         sizes.shuffle(rng);
         let drawn = sizes.len();
         if thoroughness == Thoroughness::Full && count > goes_through_all {
@@ -98,8 +101,8 @@ impl Sweep {
         })
     }
 
-    /// Does another size begin, once this many were met and our own work took so long? The program's calls do not count, so no program
-    /// ends its sweep by being slow.
+    /// True if another size begins after `done` sizes, when our own work took `own`. The program's calls do not count,
+    /// so no program ends its sweep by being slow.
     pub fn goes_on(&self, done: usize, own: Duration) -> bool {
         let enough = done as u64 >= DRAWN && self.legal <= ALL_IN_FULL;
         let budget = if enough {
@@ -110,12 +113,12 @@ impl Sweep {
         own <= budget
     }
 
-    /// Processor time that a thread of the program may use beside so much work of our own.
+    /// Processor time that a thread of the program may use if our own work took `own`.
     pub fn limit_of_calls(own: Duration) -> Duration {
         CALLS_LIMIT + own * CALLS_FACTOR
     }
 
-    /// What is verified once the program was right at the first `done` sizes.
+    /// The sizes that are verified once the program was right at the first `done` sizes.
     pub fn verified(&self, done: usize) -> VerifiedSizes {
         let met = self.met.iter().chain(&self.sizes[..done]);
         let met = met.collect::<BTreeSet<&Params>>().len() as u64;
@@ -123,7 +126,8 @@ impl Sweep {
     }
 }
 
-/// A number below `count` from the `part`th of so many parts, which are equal even where they do not end between two numbers.
+/// A number below `count` from one of `parts` equal parts; the parts are equal even if they do not end between two
+/// numbers.
 fn in_part(part: u64, parts: u64, count: u64, rng: &mut ChaCha8Rng) -> u64 {
     let at = part as f64 + rng.random_range(0.0..1.0);
     ((at / parts as f64 * count as f64) as u64).min(count - 1)
@@ -153,7 +157,7 @@ impl<'a> Legal<'a> {
 
     fn size(&self, mut number: u64) -> Params {
         let mut params = self.problem.timed.clone();
-        // The first parameter varies most slowly, so that parts of all sizes are parts of its values.
+        // The first parameter varies most slowly, so that a part of all sizes is a part of that parameter's values.
         for (param, values) in self.values.iter().rev() {
             let count = values.len().max(1) as u64;
             if let Some(value) = values.get((number % count) as usize) {
@@ -164,7 +168,7 @@ impl<'a> Legal<'a> {
         params
     }
 
-    /// Is it one of them? Visible sizes and timed ones need not be.
+    /// True if this is one of the legal sizes. Visible sizes and timed ones need not be.
     fn has(&self, params: &Params) -> bool {
         params.iter().all(|(name, value)| {
             match self.values.iter().find(|(param, _)| param == name) {
@@ -174,7 +178,7 @@ impl<'a> Legal<'a> {
         })
     }
 
-    /// Sizes with each value of a parameter of few that no size of `met` has.
+    /// For each parameter with few values, sizes with those values that no size of `met` has.
     fn values_left_out<'p>(
         &self,
         met: impl Iterator<Item = &'p Params> + Clone,
@@ -300,8 +304,8 @@ mod tests {
         assert_eq!((of(0), of(10), of(45), of(90)), (1, 2, 10, 20));
     }
 
-    /// Each problem with more sizes than are met, and programs that are wrong at one size in so many as is said, chosen in
-    /// several ways: how many pass?
+    /// For each problem with more sizes than are met, and for programs that are wrong at one size in this many, chosen
+    /// in several ways: counts how many pass.
     #[test]
     fn programs_that_are_wrong_at_the_share_that_is_named_are_met_as_often_as_is_said() {
         const PROGRAMS: u64 = 120;
@@ -314,7 +318,7 @@ mod tests {
             for seed in 0..PROGRAMS {
                 let mut sweep = swept(problem, Thoroughness::Full, seed);
                 if legal.count() <= ALL_IN_FULL {
-                    // The time may end with those that there is always time for.
+                    // The time may end after the sizes for which there is always time.
                     sweep.sizes.truncate(DRAWN as usize);
                 }
                 let verified = sweep.verified(sweep.sizes.len());
@@ -323,7 +327,7 @@ mod tests {
                 let first = &problem.verify.hidden[0].param;
                 let values = &legal.values[0].1;
                 let place = |p: &Params| values.binary_search(&p[first]).unwrap_or(0);
-                // The values of the first parameter stand for its sizes: every other one has as many.
+                // The values of the first parameter stand for its sizes: each of them has equally many.
                 let wrong = |p: &Params| (place(p) as u64 + seed).is_multiple_of(one_in);
                 by_remainder += u64::from(!sweep.sizes.iter().any(wrong));
                 let width = values.len().div_ceil(one_in as usize);
@@ -331,7 +335,7 @@ mod tests {
                 let wrong = |p: &Params| (from..from + width).contains(&place(p));
                 in_a_row += u64::from(!sweep.sizes.iter().any(wrong));
             }
-            // One in a hundred at most, and what so few programs are off by.
+            // One in a hundred at most, plus the scatter of so few programs.
             let most = PROGRAMS / 20;
             assert!(by_remainder <= most, "{}: {by_remainder}", problem.id);
             assert!(in_a_row <= most, "{}: {in_a_row}", problem.id);

@@ -14,9 +14,10 @@ use super::{Verifier, arena_for, call, passed};
 use crate::supervise::{Arena, Placing, Process};
 
 impl Verifier {
-    /// Has a program called with the sizes of a sweep, as far as time permits: how many these were, and the worst error as a share
-    /// of the bound. The problem's own programs work in memory that the candidate never sees: it is alive, and what it may have
-    /// left running must not change what it is held against.
+    /// Calls a program with the sizes of a sweep, as far as time permits. Returns how many sizes these were, and the
+    /// worst error as a share of the bound. The problem's own programs work in memory that the candidate never sees:
+    /// the candidate's process is alive, and anything it may have left running must not change the results it is
+    /// compared with.
     pub(super) fn sweep(
         &self,
         sweep: &Sweep,
@@ -28,7 +29,7 @@ impl Verifier {
         let mut own: Option<(Arena, Yardstick)> = None;
         let mut worst: f64 = 0.0;
         for (done, params) in sweep.sizes.iter().enumerate() {
-            // Processor time, as of the calls: a machine that others use makes nobody's work longer.
+            // Processor time, as for the calls: other processes on the machine do not make it longer.
             let here = own_time().saturating_sub(began + spent.called);
             let reference = own.as_mut().map(|(_, yardstick)| yardstick.cpu_time());
             let work = here + reference.transpose()?.unwrap_or_default();
@@ -77,7 +78,8 @@ impl Verifier {
         own.map_or(Ok(()), |(_, yardstick)| yardstick.exit())
     }
 
-    /// Has a program called once with a case: the error as a share of the bound. Adds what the call took to `spent`.
+    /// Calls a program once with a case. Returns the error as a share of the bound, and adds the call's time to
+    /// `spent`.
     fn meet(
         &self,
         case: &Case,
@@ -98,12 +100,12 @@ impl Verifier {
     }
 }
 
-/// What a program's calls took, in processor time.
+/// Processor time during a program's calls.
 #[derive(Default)]
 struct Spent {
-    /// Of this thread, which waits for them: no work of our own.
+    /// Used by this thread while it waits for the calls: no work of our own.
     called: Duration,
-    /// Of the program.
+    /// Used by the program.
     used: Duration,
 }
 

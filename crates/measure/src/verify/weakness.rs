@@ -1,9 +1,10 @@
-//! Where a definition is sound and weak all the same.
+//! Finds definitions that are sound but weak.
 //!
-//! A bound may let results pass that have half the digits (of doubles: what single precision has) or come from functions
-//! that are less exact than they could be, or refuse the reference itself once its sums are in another order; a part of the
-//! work on timed inputs may be left out; an output may hardly depend on the inputs; a call may be too short to be timed.
-//! None of that is a mistake for certain, so all of it is a warning, with what to change.
+//! A bound may let results pass that have half the digits (of doubles: those of single precision) or come from
+//! functions that are less exact than they could be, or may refuse the reference itself once its sums are in another
+//! order; a program may leave out a part of the work on timed inputs; an output may hardly depend on the inputs; a call
+//! may be too short to be timed. None of these is certainly a mistake, so each is a warning that names the change to
+//! make.
 
 use std::collections::BTreeMap;
 
@@ -17,37 +18,37 @@ use super::soundness::array_names;
 use super::{Verifier, compile_own};
 use crate::supervise::Array;
 
-/// What a rounding to single precision changes at most, and half of its digits: results that are off by this share of
-/// themselves should be refused.
+/// The largest relative change by a rounding to single precision, and half of its digits: results with this relative
+/// error should be refused.
 const COARSE_F64: f64 = 1.0 / 16_777_216.0;
 const COARSE_F32: f64 = 1.0 / 4_096.0;
-/// An element that changes with the inputs by less than this share of itself hardly does.
+/// An element hardly changes with the inputs if its relative change is smaller than this.
 const NOTICEABLE_F64: f64 = 1.0 / 1_048_576.0;
 const NOTICEABLE_F32: f64 = 1.0 / 1_024.0;
 
-/// What lets a compiler change the order of sums, and nothing else. They need each other.
+/// Flags that let a compiler change the order of sums, and nothing else. They need each other.
 const OTHER_ORDER: [&str; 4] = [
     "-fassociative-math",
     "-fno-signed-zeros",
     "-fno-trapping-math",
     "-fno-math-errno",
 ];
-/// Other cases on which the reference is tried so.
+/// Number of verifications of the reference with these flags, each on other cases.
 const TRIES: u64 = 3;
-/// A bound of which another order of sums uses up so much has no room for the next one.
+/// If another order of sums uses up this share of a bound, there is no room for the next order.
 const NEARLY_ALL: f64 = 0.5;
 
-/// Each call is timed by itself, and of those below this the clock's own noise is a noticeable part.
+/// Each call is timed by itself, and below this time the clock's own noise is a noticeable part.
 const SHORT_CALL_SECONDS: f64 = 20e-6;
 
-/// An output with fewer elements may keep some by right.
+/// An output with fewer elements may rightly keep some of them.
 const FEW: usize = 16;
-/// Less than one element in so many moves with the inputs: the output hardly varies.
+/// If less than one element in this many changes with the inputs, the output hardly varies.
 const HARDLY: usize = 10;
 
 impl Verifier {
-    /// What is weak about the bound and the inputs; `toolchain` compiles the reference again, with its sums in another order and with
-    /// less exact functions.
+    /// The weak points of the bound and the inputs; `toolchain` compiles the reference again, with its sums in another
+    /// order and with less exact functions.
     ///
     /// # Errors
     /// An infrastructure failure of this machine.
@@ -64,7 +65,8 @@ impl Verifier {
         Ok(findings)
     }
 
-    /// Holds coarse results against the bound, at the timed size: smaller ones may have bounds so narrow that they hide it.
+    /// Compares the errors of coarse results with the bound, at the timed size: smaller sizes may have bounds so narrow
+    /// that they hide a loose one.
     fn how_loose(&self) -> Vec<Finding> {
         let mut worst: BTreeMap<usize, f64> = BTreeMap::new();
         let mut elements: BTreeMap<usize, Element> = BTreeMap::new();
@@ -85,8 +87,9 @@ impl Verifier {
             .collect()
     }
 
-    /// Verifies the reference with its sums in another order: what is to be said, and the share of the bound that honest errors take.
-    /// Nothing is found where no output is a floating-point number or the compiler does not know how to do that.
+    /// Verifies the reference with its sums in another order. Returns a finding, and the share of the bound that honest
+    /// errors take. There is no finding if no output is a floating-point number or the compiler cannot change the
+    /// order.
     fn how_tight(
         &mut self,
         toolchain: &Toolchain,
@@ -152,7 +155,7 @@ fn coarser(element: Element, at: usize, value: f64) -> f64 {
     }
 }
 
-/// What is to be said of an output whose coarse results err by `share` of the bound at most.
+/// The finding for an output whose coarse results err by `share` of the bound at most.
 fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Finding {
     let exactly = || Finding::Good(format!("`{name}` is compared exactly"));
     let constant = match bound {
@@ -178,7 +181,7 @@ fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Fi
     ))
 }
 
-/// What is to be said where another order of sums uses up `share` of the bound.
+/// The finding if another order of sums uses up `share` of the bound.
 fn tightness(share: f64) -> Finding {
     let text = format!(
         "with its sums in another order the reference errs by {share:.3} of the bound at most"
@@ -192,7 +195,7 @@ fn tightness(share: f64) -> Finding {
     }
 }
 
-/// Is a call of the reference, which lasts `seconds` at the timed size, too short to be timed by itself?
+/// A finding if a call of the reference, which lasts `seconds` at the timed size, is too short to be timed by itself.
 pub fn short_call(seconds: f64) -> Option<Finding> {
     (seconds < SHORT_CALL_SECONDS).then(|| {
         Finding::Warning(format!(
@@ -204,7 +207,7 @@ pub fn short_call(seconds: f64) -> Option<Finding> {
     })
 }
 
-/// Which elements of an output have changed with the inputs so far.
+/// The elements of an output that have changed with the inputs so far.
 pub(super) struct Movement<'a> {
     array: &'a Array,
     first: Vec<f64>,
@@ -212,7 +215,7 @@ pub(super) struct Movement<'a> {
 }
 
 impl<'a> Movement<'a> {
-    /// Nothing has moved yet.
+    /// A record in which no element has moved.
     pub fn new(array: &'a Array, first: &[u8]) -> Self {
         let first = array.values(first);
         Self {
@@ -222,7 +225,7 @@ impl<'a> Movement<'a> {
         }
     }
 
-    /// Looks at the output for other inputs.
+    /// Records the output for other inputs.
     pub fn note(&mut self, other: &[u8]) {
         let least = match self.array.element {
             Element::F64 => NOTICEABLE_F64,
@@ -235,7 +238,7 @@ impl<'a> Movement<'a> {
         }
     }
 
-    /// What is weak about it, in words that follow its name.
+    /// The weak point of the output, in words that follow its name.
     pub fn weakness(&self) -> Option<String> {
         let (count, moved) = (
             self.moved.len(),
@@ -346,7 +349,7 @@ mod tests {
                 .is_some_and(|text| text.contains("only 2 of 40")),
             "{few:?}"
         );
-        // Below the digits that count.
+        // The change is below the digits that count.
         assert!(with(&|_, x| x * (1.0 + 1e-9)).is_some());
     }
 }

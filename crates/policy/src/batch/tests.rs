@@ -1,4 +1,4 @@
-//! An engine that draws by itself against draws from its probabilities.
+//! Compares the draws of an engine that draws itself with draws from its probabilities.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What runs the model one token at a time for a batch of rows.
+//! Runs the model one token at a time for a batch of rows.
 //!
-//! The sampler knows only [`Decoder`]; which engine serves a model is decided in [`begin`].
+//! The sampler knows only [`Decoder`]; [`begin`] chooses the engine for a model.
 
 mod native;
 mod prefill;
@@ -11,58 +11,60 @@ use crate::draw::Drawn;
 use crate::error::Result;
 use crate::model::Model;
 
-/// The beginning of a row.
+/// A new row's prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prompt<'a> {
-    /// Token ids that are run before the first [`Decoder::advance`]; there may be none.
+    /// Token ids that are run before the first [`Decoder::advance`]; may be empty.
     pub tokens: &'a [u32],
-    /// How many tokens may be appended by [`Decoder::advance`].
+    /// Largest number of tokens that [`Decoder::advance`] may append.
     pub more: usize,
-    /// A row that stays (its place among those) and began with the same tokens: what they left in its cache is copied.
+    /// Place, among the staying rows, of a row that began with the same tokens: its cache entries for them are copied.
     pub like: Option<usize>,
 }
 
-/// One row's draw, where nothing of its distribution is cut.
+/// One row's draw from its whole distribution.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
-    /// What its scores are multiplied by before the softmax: 1 / temperature.
+    /// The factor of the scores before the softmax: 1 / temperature.
     pub sharpen: f32,
     /// Take the likeliest token.
     pub greedy: bool,
-    /// Where in [0, 1) the cumulative sum is inverted.
+    /// The number in [0, 1) at which the cumulative sum is inverted.
     pub u: f64,
 }
 
-/// What was drawn for a row.
+/// The token drawn for a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub drawn: Drawn,
-    /// ln of the token's probability under the scores as they are.
+    /// ln of the token's probability under the unscaled scores.
     pub raw: f32,
 }
 
-/// Rows that are written side by side. It begins without any.
+/// Rows that are decoded together. A new decoder has no rows.
 pub(crate) trait Decoder {
-    /// Tokens the cache has room for after [`Decoder::turn`] with the same arguments.
+    /// Number of tokens that the cache has room for after [`Decoder::turn`] with the same arguments.
     fn room(&self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> usize;
 
-    /// Goes on with the rows `stay` (places in the present batch, ascending), each of which may take `more` tokens, and behind them
-    /// rows that begin with `join`, sorted by descending length with equal ones side by side.
+    /// Keeps the rows `stay` (places in the present batch, ascending), each of which may take `more` tokens, and
+    /// appends rows that begin with `join`, sorted by descending length with equal ones next to each other.
     /// [`Decoder::advance`] has to follow before the next probabilities.
     fn turn(&mut self, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> Result<()>;
 
-    /// Appends one token to every row; one that took all the tokens it has room for gives nothing of use any more.
+    /// Appends one token to every row. The output of a row whose room is used up is meaningless.
     fn advance(&mut self, tokens: &[u32]) -> Result<()>;
 
-    /// Probabilities of every row's next token, row after row. Scores are multiplied by the row's `sharpen` (1 / temperature) before the softmax.
+    /// Probabilities of every row's next token, row after row. Each row's scores are multiplied by its `sharpen` (1 /
+    /// temperature) before the softmax.
     fn probabilities(&mut self, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()>;
 
-    /// Does it draw by itself, where the scores lie? An engine whose scores lie in this process's memory has no reason to.
+    /// True if the decoder draws tokens itself, on the device that holds the scores. An engine whose scores are in this
+    /// process's memory need not.
     fn draws(&self) -> bool {
         false
     }
 
-    /// [`Decoder::probabilities`] of some rows alone, from an engine that draws for the others.
+    /// [`Decoder::probabilities`] of the given rows only, from an engine that draws for the other rows.
     fn probabilities_of(
         &mut self,
         rows: &[usize],
@@ -74,7 +76,7 @@ pub(crate) trait Decoder {
         Ok(())
     }
 
-    /// Draws the next tokens of some rows, one for each of `asks`; nothing from an engine that does not draw.
+    /// Draws the next tokens of the given rows, one for each of `asks`; empty from an engine that does not draw.
     fn draw(&mut self, rows: &[usize], asks: &[Ask]) -> Result<Vec<Answer>> {
         let _unused = (rows, asks);
         Ok(Vec::new())

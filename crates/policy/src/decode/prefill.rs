@@ -1,4 +1,4 @@
-//! Running the prompts, before anything is written.
+//! Runs the prompts before the first token is drawn.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,29 @@ use crate::decode::Prompt;
 use crate::error::{Doing, Result};
 use crate::model::Model;
 
-/// Prompt tokens that are run at once.
+/// Largest number of prompt tokens that run in one pass.
 const TOKENS_AT_ONCE: usize = 1 << 14;
 
-/// Positions of prompts for which weights are widened: it costs about as much as multiplying so few by them.
+/// Number of prompt positions from which widening the weights pays: widening costs about as much as multiplying this
+/// many positions by them.
 const WORTH_WIDENING: usize = 128;
 
-/// Rows of a stretch, and which of its distinct prompts each begins with.
+/// Rows that begin with the prompts of one pass.
 pub(super) struct Stretch<'a> {
-    /// Places among the prompts, ascending.
+    /// Indices of the rows' prompts, ascending.
     pub rows: &'a [usize],
-    /// For each of these rows, its prompt.
+    /// For each of these rows, the index of its prompt in the pass.
     pub from: &'a [i64],
 }
 
-/// Runs every distinct prompt that is not like that of a row in flight once; they come sorted by descending length, equal ones side by side.
+/// Runs each distinct prompt once, except those that a row in flight began with. The prompts come sorted by descending
+/// length, equal ones next to each other.
 ///
-/// For each block, `put` is shown a stretch of rows and the keys and values of their distinct prompts, [prompts, kv heads, length, head].
+/// For each block, `put` receives a stretch of rows and the keys and values of their distinct prompts, [prompts, kv
+/// heads, length, head].
 ///
-/// `widen`: in single precision where the weights are not, when there are enough positions to pay for widening them.
+/// `widen`: compute in single precision for weights of lower precision, if there are enough positions to pay for
+/// widening the weights.
 pub(super) fn run(
     model: &Model,
     prompts: &[Prompt<'_>],
@@ -68,7 +72,7 @@ pub(super) fn run(
             .and_then(|t| t.f_view([distinct.len() as i64, length as i64]))
             .and_then(|t| t.f_to_device(model.device()))
             .doing("hand over prompts")?;
-        // Only what is put away is wanted, not the hidden states.
+        // Only the keys and values are needed, not the hidden states.
         let keep = |block, keys: &Tensor, values: &Tensor| put(block, &stretch, keys, values);
         if widen && distinct.len() * length >= WORTH_WIDENING {
             model.run_widened(&ids, keep)?;

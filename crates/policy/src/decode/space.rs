@@ -1,6 +1,7 @@
-//! Memory for what grows with the number of rows: keys and values, scores, and what goes between products.
+//! Memory that grows with the number of rows: keys and values, scores, and the buffers between products.
 //!
-//! A vector that finds none ends the process. Here that is an error like libtorch's, which says what did not fit, so that somebody can lower it.
+//! A standard vector ends the process if an allocation fails. Here the failure is an error like libtorch's that names
+//! the purpose of the allocation, which tells the user the setting to lower.
 #![expect(
     unsafe_code,
     reason = "memory that is asked for without ending the process"
@@ -23,7 +24,7 @@ impl Plain for u32 {
     const ZERO: Self = 0;
 }
 
-/// So many zeros. Pages of them that nobody writes to take no memory.
+/// A vector of `count` zeros. Its pages take no memory until they are written to.
 ///
 /// # Errors
 /// [`Error::Memory`].
@@ -36,8 +37,8 @@ pub(super) fn zeros<T: Plain>(count: usize, to: &'static str) -> Result<Vec<T>> 
     if layout.size() == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: the layout is of some bytes. What is allocated is of the layout that a vector of this length and capacity has, and every
-    // element is 0.
+    // SAFETY: the layout's size is not 0. The allocation has the layout that a vector of this length and capacity has,
+    // and every element is 0.
     unsafe {
         let at = alloc_zeroed(layout).cast::<T>();
         match at.is_null() {
@@ -47,10 +48,10 @@ pub(super) fn zeros<T: Plain>(count: usize, to: &'static str) -> Result<Vec<T>> 
     }
 }
 
-/// Lets a buffer have `count` numbers at least; what is in it is of no use any more where it has to grow.
+/// Gives a buffer room for at least `count` numbers; if the buffer has to grow, its content is lost.
 ///
 /// # Errors
-/// [`Error::Memory`]; the buffer is empty then.
+/// [`Error::Memory`], which leaves the buffer empty.
 pub(crate) fn room<T: Plain>(buffer: &mut Vec<T>, count: usize, to: &'static str) -> Result<()> {
     if buffer.len() >= count {
         return Ok(());
@@ -59,7 +60,7 @@ pub(crate) fn room<T: Plain>(buffer: &mut Vec<T>, count: usize, to: &'static str
         buffer.resize(count, T::ZERO);
         return Ok(());
     }
-    // What is there is given back first: it may be the larger part of what there is.
+    // The old buffer is freed first: it may hold the larger part of the machine's memory.
     *buffer = Vec::new();
     *buffer = zeros(count, to)?;
     Ok(())
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer[0]), (5, 2.0));
         room(&mut buffer, 9, "hold scores").unwrap();
         assert_eq!(buffer, [0.0; 9]);
-        // No machine has an address space of these sizes.
+        // Allocations of these sizes fail on every machine.
         for count in [1 << 58, usize::MAX] {
             let error = room(&mut buffer, count, "hold scores").unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");

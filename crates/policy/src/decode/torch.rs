@@ -1,4 +1,5 @@
-//! Decoding by libtorch's operations, on any device: the key-value cache, the prompts that begin it and the step that extends it.
+//! Decoding with libtorch's operations, on any device: the key-value cache, the prompts that begin it and the step that
+//! extends it.
 
 use tch::{Device, Kind, Tensor};
 
@@ -14,12 +15,13 @@ pub(crate) struct Torch<'a> {
     cache: Cache,
     /// Scores of the next token, [rows, vocabulary].
     logits: Tensor,
-    /// Draw where the scores lie: on a GPU, moving a large vocabulary's costs more than all else of a step.
+    /// Draw on the scores' device: on a GPU, copying the scores of a large vocabulary costs more than the rest of a
+    /// step.
     draws: bool,
 }
 
 impl<'a> Torch<'a> {
-    /// No rows yet.
+    /// A decoder without rows.
     pub fn begin(model: &'a Model) -> Self {
         Torch {
             model,
@@ -29,7 +31,7 @@ impl<'a> Torch<'a> {
         }
     }
 
-    /// The scores of some rows.
+    /// The scores of the given rows.
     fn logits_of(&self, rows: &[usize]) -> Result<Tensor> {
         let rows: Vec<i64> = rows.iter().map(|row| *row as i64).collect();
         match rows.len() as i64 == self.logits.size()[0] {
@@ -41,7 +43,7 @@ impl<'a> Torch<'a> {
         .doing("pick rows to draw for")
     }
 
-    /// The same that draws wherever it is.
+    /// A decoder that draws on every device.
     #[cfg(test)]
     pub fn that_draws(model: &'a Model) -> Self {
         Torch {
@@ -98,7 +100,7 @@ impl Decoder for Torch<'_> {
     }
 }
 
-/// Brings the scores' softmax into this process's memory.
+/// Copies the scores' softmax into this process's memory.
 fn probabilities(scores: &Tensor, sharpen: &[f32], into: &mut Vec<f32>) -> Result<()> {
     let plain = sharpen.iter().all(|by| *by == 1.0);
     let probabilities = scores
@@ -123,8 +125,8 @@ fn probabilities(scores: &Tensor, sharpen: &[f32], into: &mut Vec<f32>) -> Resul
         .doing("read probabilities")
 }
 
-/// Draws one token for each row of `scores` [rows, vocabulary], on the device they are on: the rule of [`crate::draw::draw`], whose sums are
-/// rounded otherwise. Three numbers of each row come back.
+/// Draws one token for each row of `scores` [rows, vocabulary], on the scores' device. The rule is that of
+/// [`crate::draw::draw`]; the rounding of the sums differs. Three numbers of each row are copied back.
 fn draw(scores: &Tensor, asks: &[Ask]) -> Result<Vec<Answer>> {
     let column = |values: &[f64]| {
         Tensor::f_from_slice(values)?
@@ -143,7 +145,8 @@ fn draw(scores: &Tensor, asks: &[Ask]) -> Result<Vec<Answer>> {
         let token = target
             .f_searchsorted(&sums, false, true, "right", None::<&Tensor>)?
             .f_clamp_max(last)?;
-        // Where rounding leaves the sum behind the last token with any probability, as where the likeliest is wanted.
+        // The likeliest token, if the request is greedy or rounding put the sum past the last token with a positive
+        // probability.
         let best = scores.f_argmax(-1, true)?;
         let greedy = column(&of(|ask| f64::from(u8::from(ask.greedy))))?.f_gt(0.0)?;
         let none = p.f_gather(1, &token, false)?.f_le(0.0)?;
@@ -186,38 +189,38 @@ fn draw(scores: &Tensor, asks: &[Ask]) -> Result<Vec<Answer>> {
 
 /// Keys and values of a batch of rows that all end at the same column.
 ///
-/// Rows that are shorter than the longest begin further right; the columns before are
-/// masked. So every row writes its next entry into the same column, which is one copy for the whole batch, and a row that joins
-/// later is written so that it ends where the others do.
+/// Rows that are shorter than the longest begin at a later column; their earlier columns are masked. Every row thus
+/// writes its next entry into the same column, which is one copy for the whole batch. A row that joins later is placed
+/// to end at the same column as the others.
 #[derive(Debug, Default)]
 struct Cache {
     /// For each block [rows, 2 · kv heads, columns, head]: keys, then values.
     blocks: Vec<Tensor>,
     /// First column of each row.
     starts: Vec<i64>,
-    /// [rows, 1, 1, columns], 0 or very negative; `None` when every row begins at 0.
+    /// [rows, 1, 1, columns], 0 or very negative; `None` if every row begins at 0.
     mask: Option<Tensor>,
     /// Columns in use.
     filled: i64,
     columns: i64,
 }
 
-/// What a cache becomes when rows leave and join.
+/// The layout of a cache after rows leave and join.
 struct Plan {
-    /// Rows that stay, by their present places.
+    /// Present places of the rows that stay.
     stay: Vec<i64>,
-    /// The first present column that is still needed, and how many are.
+    /// The first present column that is still needed, and the number of needed columns.
     first: i64,
     used: i64,
-    /// First column of each row afterwards.
+    /// First column of each row after the change.
     starts: Vec<i64>,
-    /// Columns in use, and of which there is room, afterwards.
+    /// Columns in use, and allocated columns, after the change.
     filled: i64,
     columns: i64,
 }
 
 impl Plan {
-    /// Columns that only rows had which leave are given up.
+    /// Drops the columns that only leaving rows used.
     fn new(cache: &Cache, stay: &[usize], more: usize, join: &[Prompt<'_>]) -> Self {
         let first = stay.iter().map(|r| cache.starts[*r]).min();
         let first = first.unwrap_or(cache.filled);
@@ -240,13 +243,13 @@ impl Plan {
     }
 }
 
-/// Low enough to leave no weight behind the softmax, and finite, so that a stretch of masked columns yields no NaN.
+/// Low enough that the softmax gives no weight, and finite, since a row of masked columns only must not give NaN.
 fn masked(kind: Kind) -> f64 {
     if kind == Kind::Half { -6e4 } else { -1e30 }
 }
 
 impl Cache {
-    /// Moves the rows that stay, and puts those that join behind them.
+    /// Moves the rows that stay, and appends those that join.
     fn turn(&mut self, model: &Model, plan: &Plan, join: &[Prompt<'_>]) -> Result<()> {
         let c = model.config();
         let stayed = plan.stay.len();
@@ -259,7 +262,7 @@ impl Cache {
         let index = |rows: &[i64]| Tensor::f_from_slice(rows)?.f_to_device(model.device());
         let stay = index(&plan.stay).doing("number the rows that stay")?;
         self.blocks.resize_with(model.blocks(), Tensor::new);
-        // Block by block, so that there is never much more than one cache.
+        // One block after the other, which bounds the memory to little more than one cache.
         for block in &mut self.blocks {
             let new = Tensor::f_zeros(shape, (model.kind(), model.device()))
                 .doing("allocate the key-value cache")?;
@@ -305,8 +308,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Writes keys and values [prompts, kv heads, length, head] of one block into `rows`, so that they end where the cache does;
-    /// `from` says which prompt each of the rows begins with.
+    /// Writes keys and values [prompts, kv heads, length, head] of one block into `rows`, ending at the cache's last
+    /// column; `from` is the index of each row's prompt.
     fn put(
         &self,
         block: usize,
@@ -343,7 +346,8 @@ impl Cache {
 }
 
 impl Model {
-    /// Runs one token of every row, `ids` [rows], and appends its keys and values: → the last hidden state [rows, hidden].
+    /// Runs one token of every row, `ids` [rows], and appends its keys and values: → the last hidden state [rows,
+    /// hidden].
     fn step(&self, cache: &mut Cache, ids: &Tensor) -> Result<Tensor> {
         let c = self.config();
         let (d, n, kv) = (c.head(), c.num_attention_heads, c.kv_heads());
@@ -351,7 +355,8 @@ impl Model {
         let rotations = match cache.mask {
             None => self.rotary.range(column, 1)?,
             Some(_) => {
-                // A row that has ended goes on beside the others until it is taken out, perhaps beyond the last position; nobody reads it.
+                // A finished row keeps running with the others until it is taken out, perhaps past the last position;
+                // its output is not read.
                 let last = c.max_position_embeddings - 1;
                 let positions = cache.starts.iter().map(|s| (column - s).min(last));
                 let positions: Vec<i64> = positions.collect();
@@ -379,11 +384,11 @@ impl Model {
                 .doing("project queries, keys and values")?;
             let mut qk = qkv.f_narrow(1, 0, n + kv).doing("split heads")?;
             self.rotary.rotate_(&mut qk, &rotations)?;
-            // Keys and values lie side by side in the projection and in the cache: one copy.
+            // Keys and values are adjacent in the projection and in the cache: one copy writes both.
             kept.f_select(2, column)
                 .and_then(|mut place| place.f_copy_(&qkv.f_narrow(1, n, 2 * kv)?))
                 .doing("append to the key-value cache")?;
-            // The query heads that share a key head stand in as its "sequence": nothing is repeated.
+            // The query heads that share a key head take the place of the "sequence": no key is repeated.
             x = qkv
                 .f_narrow(1, 0, n)
                 .and_then(|q| q.f_view([rows, kv, n / kv, d]))

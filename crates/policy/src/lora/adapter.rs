@@ -11,12 +11,13 @@ use crate::layout::{Layout, Product, SCORE, VALUE};
 use crate::model::Normal;
 use crate::parameters::Parameters;
 
-/// A low-rank adapter for models of one shape. With a scalar head (reward model, value) that is part of it and trained whole.
+/// A low-rank adapter for models of one shape. A scalar head (reward model, value), if the model has one, is part of
+/// the adapter and trained whole.
 #[derive(Debug)]
 pub struct Adapter {
     config: LoraConfig,
     parameters: Parameters,
-    /// For each block and product, where its matrices are.
+    /// For each block and product, the slots of its matrices.
     products: Vec<[Option<Place>; 4]>,
     /// The slots of each block.
     blocks: Vec<Range<usize>>,
@@ -26,13 +27,14 @@ pub struct Adapter {
 #[derive(Debug, Clone)]
 struct Place {
     a: usize,
-    /// For each part of the product its number of outputs, and the slot of its B where it is adapted.
+    /// For each part of the product its number of outputs, and the slot of its B if the part is adapted.
     parts: Vec<(i64, Option<usize>)>,
 }
 
 impl Adapter {
-    /// A fresh adapter for models of the shape of `model`, which changes nothing yet: A is drawn from U(−1/√inputs, 1/√inputs), as PEFT
-    /// does, and B is 0. Its numbers are in single precision (double for a model in double precision).
+    /// A fresh adapter for models of the shape of `model`, which changes no output yet: A is drawn from U(−1/√inputs,
+    /// 1/√inputs), as in PEFT, and B is 0. Its numbers are in single precision (double for a model in double
+    /// precision).
     pub fn fresh(
         model: &Config,
         config: LoraConfig,
@@ -113,17 +115,17 @@ impl Adapter {
         })
     }
 
-    /// Its shape.
+    /// The adapter's shape.
     pub fn config(&self) -> &LoraConfig {
         &self.config
     }
 
-    /// Its numbers.
+    /// The adapter's numbers.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The same numbers with gradients of its own.
+    /// The same numbers with separate gradients.
     pub(crate) fn replica(&self) -> Result<Self> {
         Ok(Adapter {
             config: self.config.clone(),
@@ -133,7 +135,7 @@ impl Adapter {
         })
     }
 
-    /// A copy of it.
+    /// A copy of the adapter.
     pub(crate) fn copy(&self) -> Result<Self> {
         Ok(Adapter {
             config: self.config.clone(),
@@ -143,8 +145,8 @@ impl Adapter {
         })
     }
 
-    /// The same numbers for `model`, which differs from the one before in its scalar head at most: a head that the adapter had is left out, and one
-    /// that it gets is 0.
+    /// The same numbers for `model`, which may differ from the earlier model in its scalar head only: a head that
+    /// `model` lacks is left out, and a new head is 0.
     pub(crate) fn with_head_of(&self, model: &Config) -> Result<Self> {
         let own = self.parameters.flat();
         let new = Self::zeros(model, self.config.clone(), own.device(), own.kind())?;
@@ -160,7 +162,7 @@ impl Adapter {
         Ok(new)
     }
 
-    /// What it adds to a product of a block.
+    /// The adapter's update of a block's product.
     pub(crate) fn low_rank(&self, block: usize, product: Product) -> Option<LowRank<'_>> {
         let place = self.products[block][product as usize].as_ref()?;
         Some(LowRank {
@@ -181,7 +183,7 @@ impl Adapter {
         self.blocks[n].clone()
     }
 
-    /// The scalar head that is trained with it.
+    /// The scalar head that is trained with the adapter.
     pub(crate) fn scalar(&self, kind: Scalar) -> Option<&Tensor> {
         let name = match kind {
             Scalar::None => return None,

@@ -1,4 +1,4 @@
-//! What an adapter adds to a product.
+//! The update that an adapter adds to a product.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -11,14 +11,14 @@ use crate::error::{Doing, Result};
 pub(crate) struct LowRank<'a> {
     /// [adapted parts · rank, inputs].
     pub a: &'a Tensor,
-    /// For each part of the product its outputs, and B, [outputs, rank], where it is adapted.
+    /// For each part of the product its number of outputs, and B, [outputs, rank], if the part is adapted.
     pub parts: Vec<(i64, Option<&'a Tensor>)>,
     pub rank: i64,
     pub scale: f64,
     pub dropout: f64,
 }
 
-/// Where the numbers of dropout come from: the same for a block that is computed twice.
+/// Seed and stream of dropout's random numbers; a block that is computed twice uses the same numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     pub seed: u64,
@@ -54,7 +54,7 @@ impl LowRank<'_> {
                 .doing("leave out inputs of an adapter")?;
         }
         let n = x.size().first().copied().unwrap_or_default();
-        // The narrow result is scaled, not the wide one.
+        // The narrow result is scaled, because that is less work than scaling the wide one.
         let low = x
             .f_linear(self.a, None::<&Tensor>)
             .and_then(|t| t.f_mul_scalar(self.scale))
@@ -82,7 +82,7 @@ impl LowRank<'_> {
         }
     }
 
-    /// scale · B A, [outputs, inputs]: what merging adds to the product's own matrix.
+    /// scale · B A, [outputs, inputs], which merging adds to the product's own matrix.
     pub fn product(&self) -> Result<Tensor> {
         let mut at = 0;
         let mut pieces = Vec::with_capacity(self.parts.len());
@@ -106,12 +106,13 @@ impl LowRank<'_> {
     }
 }
 
-/// Fewer elements than this are not worth a thread.
+/// Number of elements from which a thread of its own pays.
 const MASKED_BY_A_THREAD: usize = 1 << 16;
 
 /// 0 for a share `dropout` of `x`'s elements, 1 / (1 − dropout) for the others.
 ///
-/// The numbers are made here rather than by libtorch's generator, which all threads of a process share: which thread comes first would decide.
+/// The numbers are made here and not by libtorch's generator, which all threads of a process share: the order of the
+/// threads would decide the numbers.
 fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
     let limit = (dropout * 2f64.powi(32)) as u64;
     let kept = (1.0 / (1.0 - dropout)) as f32;
@@ -121,7 +122,7 @@ fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
         .len()
         .div_ceil(threads.max(1))
         .max(MASKED_BY_A_THREAD);
-    // Each element has its own number of the stream, whoever draws it.
+    // Each element has its own number of the stream, independent of the thread that draws it.
     let draw = |first: usize, part: &mut [f32]| {
         let mut random = ChaCha8Rng::seed_from_u64(noise.seed);
         random.set_stream(noise.place);
@@ -165,7 +166,7 @@ mod tests {
         let noise = Noise { seed: 5, place: 7 };
         let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));
         let drawn = |threads: usize| {
-            // libtorch keeps the number for each thread.
+            // libtorch keeps the number of threads for each thread.
             let on_its_own = move || {
                 crate::threads::compute_on(threads);
                 let x = Tensor::zeros([701, 300], (Kind::Float, Device::Cpu));

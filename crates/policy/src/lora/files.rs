@@ -1,4 +1,4 @@
-//! Adapters as PEFT has them: `adapter_config.json` and `adapter_model.safetensors`, or both in one for the bus.
+//! Adapters in PEFT's files, `adapter_config.json` and `adapter_model.safetensors`, or in a single file for the bus.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::files;
 const WEIGHTS: &str = "adapter_model.safetensors";
 const CONFIG: &str = "adapter_config.json";
 
-/// What PEFT puts before the names of tensors.
+/// PEFT's prefix of the names of tensors.
 const PREFIX: &str = "base_model.model.";
 
-/// What PEFT calls the task of an adapter that scores texts.
+/// PEFT's task type of an adapter that scores texts.
 const SCORES: &str = "SEQ_CLS";
 
-/// The entry of a safetensors file's metadata that tells an adapter on its way, and its shape.
+/// The entry of a safetensors file's metadata that marks a sent adapter and holds its shape.
 const SHAPE: &str = "flopsmith.lora";
 
 /// What that entry holds, as JSON.
@@ -35,12 +35,12 @@ struct Shape {
 }
 
 impl Adapter {
-    /// Is there an adapter in this folder?
+    /// True if this folder holds an adapter.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(CONFIG).exists()
     }
 
-    /// Does the adapter in this folder make a reward model of what it belongs to?
+    /// True if the adapter in this folder turns its base model into a reward model.
     pub(crate) fn is_of_a_reward_model(folder: &Path) -> Result<bool> {
         let file = settings(folder)?;
         Ok(file.get("task_type").and_then(Value::as_str) == Some(SCORES))
@@ -49,7 +49,7 @@ impl Adapter {
     /// Opens a PEFT folder for models of the shape of `model`.
     ///
     /// # Errors
-    /// What of the file's settings is not known here, by name; every missing, misshapen and surplus tensor in one error.
+    /// Unknown settings of the file, by name; every missing, misshapen and surplus tensor, in one error.
     pub fn load(folder: &Path, model: &Config, device: Device, kind: Kind) -> Result<Self> {
         let adapter = Self::zeros(model, parse(&settings(folder)?, model)?, device, kind)?;
         let path = folder.join(WEIGHTS);
@@ -62,14 +62,14 @@ impl Adapter {
         Ok(adapter)
     }
 
-    /// Writes a folder that PEFT opens. `base` is the name or folder of the model it belongs to.
+    /// Writes a folder that PEFT opens. `base` is the name or folder of the base model.
     pub fn save(&self, folder: &Path, base: &str) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.to_owned(),
             source,
         })?;
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        // The value head is no part of what others know.
+        // The value head is left out: other programs do not know it.
         let bytes = checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |name| {
             name != crate::layout::VALUE
         })?;
@@ -82,8 +82,8 @@ impl Adapter {
         files::replace(folder, CONFIG, (text + "\n").as_bytes())
     }
 
-    /// All of it in one safetensors file, whose metadata say what shape it has, also in PEFT's words, but for the name of the model. Equal
-    /// adapters have equal bytes.
+    /// The whole adapter in one safetensors file, whose metadata hold its shape, also as PEFT's configuration without
+    /// the base model's name. Equal adapters have equal bytes.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         let shape = Shape {
             lora: self.config().clone(),
@@ -93,12 +93,13 @@ impl Adapter {
             path: SHAPE.into(),
             source,
         })?;
-        // One entry only: several would stand in another order each time, and equal adapters have equal digests.
+        // One entry only: the order of several entries would differ each time, and equal adapters must have equal
+        // digests.
         let metadata = HashMap::from([(SHAPE.to_owned(), text)]);
         checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
     }
 
-    /// Are these bytes those of an adapter? Its shape then.
+    /// The adapter's shape if these bytes are an adapter's; otherwise `None`.
     pub(crate) fn shape_in(bytes: &[u8]) -> Result<Option<LoraConfig>> {
         let origin = || "the new weights".to_owned();
         let (_, metadata) =
@@ -129,7 +130,7 @@ impl Adapter {
         Ok(adapter)
     }
 
-    /// Is it that of a reward model?
+    /// True if the adapter is a reward model's.
     fn scores(&self) -> bool {
         self.scalar(Scalar::Score).is_some()
     }
@@ -161,7 +162,7 @@ fn settings(folder: &Path) -> Result<Map<String, Value>> {
     files::json(&folder.join(CONFIG))
 }
 
-/// Settings of PEFT's that change what an adapter computes, unless they are false or empty.
+/// PEFT's settings that change an adapter's computation, unless they are false or empty.
 const NEUTRAL: [&str; 20] = [
     "use_dora",
     "use_qalora",
@@ -214,7 +215,7 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
             return Err(fail(field, format!("is {value}, which is not known here")));
         }
     }
-    // Some ways to begin an adapter change the weights below it when PEFT opens it.
+    // PEFT changes the base weights when it opens an adapter with certain initialisations.
     let begun = file.get("init_lora_weights").unwrap_or(&Value::Null);
     let harmless = match begun {
         Value::Null | Value::Bool(_) => true,
@@ -264,7 +265,7 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
     Ok(config)
 }
 
-/// Which products are adapted. PEFT names them, or each of them in each block.
+/// The adapted products. PEFT names a product once for all blocks, or separately for each block.
 fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, String> {
     let names = match named {
         Some(Value::String(all)) if all == "all-linear" => return Ok(Target::ALL.into()),
@@ -303,7 +304,8 @@ fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, Strin
     Ok(everywhere)
 }
 
-/// The product that a name of PEFT's means: `q_proj`, `self_attn.q_proj` or `model.layers.3.self_attn.q_proj`, with its block then.
+/// The product that a PEFT name means: `q_proj`, `self_attn.q_proj` or `model.layers.3.self_attn.q_proj`. The last form
+/// also gives the block.
 fn place(name: &str) -> Option<(Target, Option<i64>)> {
     let (path, last) = name.rsplit_once('.').unwrap_or(("", name));
     let target = Target::ALL.into_iter().find(|t| t.name() == last)?;

@@ -1,7 +1,7 @@
 //! Low-rank adapters (LoRA; Hu et al., 2021): W x + (α / r) · B (A x), where only A and B are trained.
 //!
-//! An [`Adapter`] belongs to one model at a time ([`crate::Model::attach`]); any number of models may stand on the same base
-//! ([`crate::Model::bare`]), each with an adapter of its own. Files are PEFT's.
+//! An [`Adapter`] belongs to one model at a time ([`crate::Model::attach`]). Any number of models may share the same
+//! base ([`crate::Model::bare`]), each with its own adapter. Files are PEFT's.
 
 mod adapter;
 mod apply;
@@ -46,7 +46,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// All of them.
+    /// All targets.
     pub const ALL: [Target; 7] = [
         Target::Query,
         Target::Key,
@@ -100,7 +100,7 @@ impl Default for LoraConfig {
 }
 
 impl LoraConfig {
-    /// What B A x is multiplied by.
+    /// The factor of B A x.
     pub fn scale(&self) -> f64 {
         let rank = f64::from(self.rank.max(1));
         self.alpha
@@ -111,7 +111,7 @@ impl LoraConfig {
             }
     }
 
-    /// Do the settings make sense?
+    /// Checks the ranges of the settings.
     pub fn check(&self) -> Result<()> {
         let fail = |what: String| Err(Error::Input(format!("the adapter's {what}")));
         if !(1..=4096).contains(&self.rank) {

@@ -1,11 +1,12 @@
-//! Blocks of chat templates that Jinja knows in transformers only.
+//! Blocks of chat templates that transformers adds to Jinja.
 
-/// The blocks that mark what the model wrote, for masks that nobody asks for here; what is set in them does not reach beyond them, as with `with`.
+/// The blocks that mark the model's answer for training masks, which this crate does not use. A variable that is set in
+/// such a block ends with the block, as with `with`.
 const KNOWN: [(&str, &str); 2] = [("generation", "with"), ("endgeneration", "endwith")];
 
-/// A template in which each block is one of Jinja's own, line by line as it was.
+/// The template with these blocks replaced by Jinja's own; the lines stay the same.
 pub(super) fn known(source: &str) -> String {
-    // Jinja takes every kind of line end for one.
+    // Jinja accepts every kind of line end.
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len());
     let mut rest = source.as_str();
@@ -36,13 +37,13 @@ pub(super) fn known(source: &str) -> String {
     out
 }
 
-/// The tag under Jinja's own name, where it is one that Jinja does not know.
+/// The tag under Jinja's own name, if it is one of [`KNOWN`].
 fn renamed(tag: &str) -> Option<String> {
     let (name, own) = KNOWN.iter().find(|(name, _)| word(tag) == *name)?;
     Some(tag.replacen(name, own, 1))
 }
 
-/// The word that a tag begins with.
+/// The first word of a tag.
 fn word(tag: &str) -> &str {
     let inner = tag.get(2..).unwrap_or_default();
     let inner = inner.trim_start_matches(['-', '+']).trim_start();
@@ -50,12 +51,12 @@ fn word(tag: &str) -> &str {
     &inner[..end.unwrap_or(inner.len())]
 }
 
-/// The length of a text up to and with `mark`; all of it where there is none.
+/// The length of a text up to and including `mark`; the whole length if `mark` is missing.
 fn end_of(text: &str, mark: &str) -> usize {
     text.find(mark).map_or(text.len(), |at| at + mark.len())
 }
 
-/// The same of a tag: a mark within a string or brackets does not end it.
+/// [`end_of`] for a tag: a mark within a string or brackets does not end the tag.
 fn end_of_code(tag: &str, mark: &str) -> usize {
     let (mut open, mut quote, mut escaped) = (0u32, None, false);
     for (at, c) in tag.char_indices().skip(2) {
@@ -81,7 +82,7 @@ fn end_of_code(tag: &str, mark: &str) -> usize {
     tag.len()
 }
 
-/// The length of what stands in a `raw` block, with the tag that ends it.
+/// The length of a `raw` block's content, including the tag that ends the block.
 fn after_raw(text: &str) -> usize {
     let tags = text.match_indices("{%");
     let mut ends = tags.map(|(at, _)| (at, at + end_of(&text[at..], "%}")));

@@ -6,12 +6,12 @@ use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 use chrono::{Local, NaiveDateTime, Timelike};
 use minijinja::{Error, ErrorKind};
 
-/// This moment, in the machine's time zone.
+/// The current time, in the machine's time zone.
 pub(super) fn strftime_now(format: &str) -> Result<String, Error> {
     strftime(Local::now().naive_local(), format)
 }
 
-/// `datetime.strftime` of a moment that knows no time zone.
+/// `datetime.strftime` of a time without a time zone.
 fn strftime(at: NaiveDateTime, format: &str) -> Result<String, Error> {
     let unknown = || {
         let text = format!("`{format}` is no format of a date that is known here");
@@ -22,7 +22,7 @@ fn strftime(at: NaiveDateTime, format: &str) -> Result<String, Error> {
         match item {
             Item::Error => return Err(unknown()),
             Item::Literal(text_of) | Item::Space(text_of) => text.push_str(text_of),
-            // Python has microseconds.
+            // Python's `%f` prints microseconds.
             Item::Numeric(Numeric::Nanosecond, _) => {
                 let micros = at.nanosecond() / 1000 % 1_000_000;
                 write!(text, "{micros:06}").map_err(|_| unknown())?;
@@ -55,7 +55,7 @@ mod tests {
     fn dates_are_those_of_python() {
         let at = NaiveDate::from_ymd_opt(2024, 7, 6).unwrap();
         let at = at.and_hms_micro_opt(9, 5, 3, 7).unwrap();
-        // By `datetime(2024, 7, 6, 9, 5, 3, 7).strftime(…)`.
+        // The expected texts come from `datetime(2024, 7, 6, 9, 5, 3, 7).strftime(…)`.
         for (format, wanted) in [
             ("%d %b %Y", "06 Jul 2024"),
             ("%Y-%m-%d %H:%M:%S.%f", "2024-07-06 09:05:03.000007"),

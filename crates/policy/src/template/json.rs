@@ -1,5 +1,5 @@
-//! JSON in a chat template, as Python's `json.dumps` writes it: Jinja's own filter would write `<`, `>`, `&` and `'` as HTML needs them, and no
-//! space after commas and colons.
+//! JSON in a chat template, as Python's `json.dumps` writes it. Jinja's own filter would escape `<`, `>`, `&` and `'`
+//! for HTML, and write no space after commas and colons.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-/// What the filter takes, in this order.
+/// The arguments of the filter, in the order of their positions.
 const ARGUMENTS: [&str; 4] = ["ensure_ascii", "indent", "separators", "sort_keys"];
 
-/// transformers' filter, with its arguments by place or by name.
+/// transformers' filter, with positional or named arguments.
 pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Result<Value, Error> {
     if places.len() > ARGUMENTS.len() {
         return Err(Error::from(ErrorKind::TooManyArguments));
@@ -65,7 +65,7 @@ pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Resul
     Ok(Value::from(String::from_utf8_lossy(&out).into_owned()))
 }
 
-/// So many blanks, or a text.
+/// The indentation as text: a number of blanks, or the given text.
 fn indentation(indent: Value) -> Result<String, Error> {
     match (indent.as_str(), indent.kind()) {
         (Some(text), _) => Ok(text.to_owned()),
@@ -77,7 +77,7 @@ fn indentation(indent: Value) -> Result<String, Error> {
     }
 }
 
-/// What stands between items, and between a key and its value.
+/// The separator of items, and that of a key and its value.
 fn two(pair: &Value) -> Result<(String, String), Error> {
     let parts: Vec<String> = pair.try_iter()?.map(|part| part.to_string()).collect();
     <[String; 2]>::try_from(parts).map(Into::into).map_err(|_| {
@@ -88,14 +88,14 @@ fn two(pair: &Value) -> Result<(String, String), Error> {
     })
 }
 
-/// How Python lays JSON out.
+/// The layout of Python's JSON.
 struct Python {
     ascii: bool,
     indent: Option<String>,
     item: String,
     key: String,
     depth: usize,
-    /// Has what was closed last, or is open, any items?
+    /// True if the container that is open, or was closed last, has items.
     filled: bool,
 }
 
@@ -132,7 +132,8 @@ impl Python {
 
 impl Formatter for Python {
     fn write_f64<W: ?Sized + Write>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
-        // Rust and Python agree but for the exponent, which has a sign and two digits there.
+        // Rust and Python write the same number except for the exponent, which in Python has a sign and at least two
+        // digits.
         let text = format!("{value:?}");
         match text.split_once('e') {
             Some((digits, exponent)) => {

@@ -1,4 +1,4 @@
-//! Chat templates: Jinja as transformers sets it up.
+//! Chat templates: Jinja with transformers' extensions.
 
 mod blocks;
 mod clock;
@@ -15,15 +15,15 @@ use crate::error::{Error, Result};
 /// The Jinja template of a tokenizer's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
-    /// As the folder has it.
+    /// The template's text in the folder.
     pub source: String,
-    /// The special tokens that the tokenizer has, by the names that the template knows them by, such as `bos_token`. One that it does not have is
-    /// undefined there.
+    /// The tokenizer's special tokens by their names in templates, such as `bos_token`. A token that the tokenizer
+    /// lacks is undefined in the template.
     pub tokens: BTreeMap<String, String>,
 }
 
 impl Template {
-    /// The conversation as text, up to where the answer begins.
+    /// The conversation as text, up to the beginning of the answer.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
         let source = blocks::known(&self.source);
         let environment = environment();
@@ -32,7 +32,8 @@ impl Template {
             .iter()
             .map(|(name, token)| (name.as_str(), Value::from(token.as_str())))
             .collect();
-        // transformers gives these always: templates ask whether they are none, not whether they are defined.
+        // transformers always defines these variables: templates test whether they are none, not whether they are
+        // defined.
         context.insert("tools", Value::from(()));
         context.insert("documents", Value::from(()));
         context.insert("messages", Value::from_serialize(messages));

@@ -1,9 +1,9 @@
-//! Lists and maps that a chat template prints, as Python shows them: texts within them stand in single quotes.
+//! Prints lists and maps in chat templates as Python does: texts within them stand in single quotes.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, Output, State, escape_formatter};
 
-/// Writes what an expression of the template comes to.
+/// Writes the value of a template's expression.
 pub(super) fn show(
     out: &mut Output<'_>,
     state: &State<'_, '_>,

@@ -115,7 +115,7 @@ fn what_programs_are_refused_for_is_said_and_obeyed_by_no_terminal() {
     let said =
         "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";
     assert!(text.contains(said), "{text}");
-    // Whose programs are mostly right needs no explanation in a log.
+    // A run with mostly correct programs needs no explanation in a log.
     assert!(!line(&some()).contains("refused"));
     assert_eq!(refusal(&some()), None);
     let poor = Live {

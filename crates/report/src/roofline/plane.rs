@@ -4,7 +4,7 @@ use super::{BOTTOM, LEFT, MEMORY, RIGHT, TOP};
 use crate::axis::Scale;
 use crate::text::{coordinate as c, escape, number, tick};
 
-/// Where things lie.
+/// The coordinates of a roofline chart.
 pub struct Plane {
     /// Logarithms of intensities.
     x: Scale,
@@ -28,17 +28,17 @@ impl Plane {
         }
     }
 
-    /// Where an intensity lies.
+    /// The coordinate of an intensity.
     pub fn x(&self, intensity: f64) -> f64 {
         self.x.at(intensity.log10())
     }
 
-    /// Where a speed lies.
+    /// The coordinate of a speed.
     pub fn y(&self, gflops: f64) -> f64 {
         self.y.at(gflops.log10())
     }
 
-    /// Grid and numbers.
+    /// Draws the grid and the numbers at the axes.
     pub fn axes(&self, svg: &mut String) {
         for value in ticks(self.low.1, self.high.1) {
             svg.push_str(&format!(
@@ -66,7 +66,7 @@ impl Plane {
         ));
     }
 
-    /// A rate of reading, as far up as the peak.
+    /// Draws a rate of reading as a slope, up to the peak.
     pub fn slope(&self, svg: &mut String, name: &str, gb_s: f64, peak: f64) {
         let from = self.low.0.max(self.low.1 / gb_s);
         let to = self.high.0.min(peak / gb_s);
@@ -83,7 +83,7 @@ impl Plane {
             c(x2),
             c(y2)
         ));
-        // The name lies along the slope, just above it, near its lower end.
+        // The name is written along the slope, just above it, near its lower end.
         let (dx, dy) = (x2 - x1, y2 - y1);
         let length = dx.hypot(dy).max(1.0);
         let (x, y) = (
@@ -100,7 +100,7 @@ impl Plane {
         ));
     }
 
-    /// A rate of computing, from this intensity on.
+    /// Draws a rate of computing as a level, from this intensity on.
     pub fn level(&self, svg: &mut String, class: &str, from: f64, gflops: f64) {
         svg.push_str(&format!(
             "<line class=\"{class}\" x1=\"{}\" x2=\"{RIGHT}\" y1=\"{y}\" y2=\"{y}\"/>",
@@ -110,7 +110,7 @@ impl Plane {
     }
 }
 
-/// Round numbers between two others on a logarithmic scale: 1, 2 and 5 of each power of ten where there are few powers.
+/// Round numbers between two others on a logarithmic scale: 1, 2 and 5 of each power of ten if there are few powers.
 pub fn ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let powers = last.saturating_sub(first);
@@ -119,7 +119,7 @@ pub fn ticks(low: f64, high: f64) -> Vec<f64> {
     } else {
         &[1.0]
     };
-    // At most a dozen where there are many.
+    // With many powers, at most a dozen of them.
     let step = usize::try_from(powers / 12 + 1).unwrap_or(1);
     (first..=last)
         .step_by(step)

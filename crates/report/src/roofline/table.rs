@@ -1,9 +1,9 @@
-//! The rates beside a roofline, by number of threads.
+//! The table of a roofline's rates, by number of threads.
 
 use crate::model::{Bandwidth, Ceiling, Roofline};
 use crate::text::{escape, number};
 
-/// Everything that was measured, by number of threads.
+/// All measured rates, by number of threads.
 pub fn html(roofline: &Roofline) -> String {
     let mut threads: Vec<u32> = roofline.ceilings.iter().map(|c| c.threads).collect();
     threads.extend(roofline.bandwidths.iter().map(|b| b.threads));

@@ -109,7 +109,7 @@ fn without_an_intensity_only_the_ceilings_are_shown() {
     assert_eq!(lead(&RunReport::default()), "");
 }
 
-/// The size of text in the charts, and how far a program's name is outlined, as in the style.
+/// The size of text in the charts, and the width of a program name's outline, as in the style sheet.
 fn text_and_outline() -> (f64, f64) {
     let style = include_str!("../style.css");
     let pixels = |from: &str| -> f64 {
@@ -139,7 +139,7 @@ fn names_of_programs_that_are_equally_fast_do_not_cover_each_other() {
     assert_eq!(heights.len(), 2, "{page}");
     let (size, outline) = text_and_outline();
     for pair in heights.windows(2) {
-        // A line of text is at most a third higher than its letters are large.
+        // The height of a line of text exceeds the letters' size by at most a third.
         assert!(
             pair[1] - pair[0] > size * 4.0 / 3.0 + outline,
             "{heights:?}"

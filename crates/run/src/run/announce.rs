@@ -1,4 +1,4 @@
-//! Telling the nodes of a cluster what a run is, and taking that back where it cannot be told whole.
+//! Announces a run to the nodes of a cluster, and withdraws an announcement that could not be completed.
 
 use anyhow::Result;
 use flopsmith_actors::course::Job;
@@ -15,19 +15,19 @@ use flopsmith_store::Store;
 use crate::export;
 use crate::folder::Folder;
 
-/// What the bus knows of a new run after it was to be told.
+/// The state of a new run's announcement on the bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Told {
-    /// Nothing: another run has the name, or this key may tell nobody.
+    /// The bus has no announcement: another run has the name, or this key may not announce runs.
     Nothing,
-    /// That cannot be said: nothing was answered.
+    /// Unknown: the bus did not answer.
     Perhaps,
-    /// That there is such a run.
+    /// The bus has the announcement.
     All,
 }
 
-/// Tells nodes of the cluster what they need to know to evaluate this run's programs, and by which speed of its reference they
-/// all go if that was measured here. From then on the run has begun; it has not where nobody was told.
+/// Announces the settings that nodes need to evaluate this run's programs, and, if it was measured here, the speed of
+/// the reference that all nodes use. From then on the run has begun; without an announcement it has not.
 pub async fn announce(
     bus: &Bus,
     store: &Store,
@@ -37,7 +37,7 @@ pub async fn announce(
     first: bool,
 ) -> Result<()> {
     let registry = RunRegistry::open(bus).await?;
-    // Each node has its own way to bus and store, and this run's may hold what proves who it is.
+    // Each node has addresses of its own for bus and store, and this run's addresses may contain credentials.
     let without_ways = Settings {
         nats: String::new(),
         store: String::new(),
@@ -68,7 +68,7 @@ pub async fn announce(
     if first {
         let (told, result) = tell_new(&registry, &spec).await;
         if told == Told::Perhaps {
-            // Nodes may know of it: it stays, to be gone on with or ended.
+            // Nodes may know of the run, so its folder stays, to be resumed or ended.
             folder.begun();
         }
         result?;
@@ -78,7 +78,7 @@ pub async fn announce(
     if let Some(chain) = chain
         && let Err(error) = registry.in_common(&folder.id, class, chain).await
     {
-        // No node is to begin with half of what it has to know.
+        // No node is to begin with an incomplete announcement.
         if first && registry.withdraw(&folder.id).await.is_err() {
             folder.begun();
         }

@@ -1,24 +1,24 @@
-//! What a sitting takes from its first moment to its last: time and memory.
+//! Measures the time and memory of a session from its first moment to its last.
 
 use std::time::{Duration, Instant};
 
 use crate::machine;
 use crate::summary::Facts;
 
-/// How often the memory is looked at.
+/// Interval between two samples of the memory.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Goes as long as the sitting: also while it measures before its roles begin and after the run's end.
+/// Runs as long as the session, also during the measurements before its roles begin and after the run's end.
 pub(super) struct Meter {
-    /// When the sitting began.
+    /// Start of the session.
     began: Instant,
-    /// Seconds of the run before this sitting.
+    /// Seconds of the run before this session.
     seconds_before: f64,
     memory: machine::Watch,
 }
 
 impl Meter {
-    /// Of a sitting that began at this moment, of a run that took so many seconds before.
+    /// Starts a meter for a session that began at `began`, of a run that took `seconds_before` in earlier sessions.
     pub fn start(began: Instant, seconds_before: f64) -> std::io::Result<Self> {
         Ok(Self {
             began,
@@ -27,7 +27,8 @@ impl Meter {
         })
     }
 
-    /// Notes what it came to so far. `broker` is the peak memory of the run's broker, bytes.
+    /// Writes the session's time and peak memory so far to `facts`. `broker` is the peak memory of the run's broker,
+    /// bytes.
     pub fn note(&self, facts: &mut Facts, broker: u64) {
         facts.seconds = self.seconds_before + self.began.elapsed().as_secs_f64();
         facts.peak_memory_bytes = facts
@@ -57,7 +58,7 @@ mod tests {
         let most = 1000.0 + began.elapsed().as_secs_f64();
         assert!(facts.seconds >= 1010.0 && facts.seconds <= most);
         assert!(facts.peak_memory_bytes > 0);
-        // An earlier sitting took more.
+        // An earlier session took more.
         facts.peak_memory_bytes = u64::MAX;
         meter.note(&mut facts, 0);
         assert_eq!(facts.peak_memory_bytes, u64::MAX);

@@ -1,4 +1,4 @@
-//! What a sitting measures before its roles begin.
+//! The measurements of a session before its roles begin.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::folder::Folder;
 use crate::summary::Facts;
 use crate::{certification, comparability, evaluator, paths};
 
-/// What the roles of a sitting are made of, and what they are held against.
+/// The measured tools that a session's roles are made of, and OpenBLAS for comparison.
 pub(super) struct Ready {
     pub evaluator: Evaluator,
     pub timer: Timer,
     pub openblas: Option<openblas::Best>,
 }
 
-/// Measures this machine. None where somebody asked to stop meanwhile.
+/// Measures this machine. `None` if a stop was requested in the meantime.
 pub(super) fn measure(
     settings: &Settings,
     folder: &Folder,
@@ -31,7 +31,7 @@ pub(super) fn measure(
     stopped: &CancellationToken,
 ) -> Result<Option<Ready>> {
     let ready = step_by_step(settings, folder, facts, stopped);
-    // A signal from a keyboard reaches what is being measured as well: its failure then means nothing.
+    // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
     if stopped.is_cancelled() {
         return Ok(None);
     }
@@ -70,7 +70,7 @@ fn step_by_step(
     })
 }
 
-/// The stages under the yardstick that the run was begun with.
+/// The stages, checked against the comparability key that the run was begun with.
 pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
     let (flags, compiler) = (&settings.evaluate.flags, &settings.evaluate.compiler);
     let problem = paths::problem_under(&settings.problem, flags)?;

@@ -1,4 +1,5 @@
-//! Runs whose programs the workers of a cluster evaluate: what is measured after the end is asked of them as well.
+//! The measurements after the end of a run whose programs the workers of a cluster evaluate: the workers make these
+//! measurements as well.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,12 +22,12 @@ use crate::folder::Folder;
 use crate::record;
 use crate::summary::{Certified, Facts, finalists, outcomes};
 
-/// A program whose failure is not its own is asked for so often.
+/// Number of requests for a program whose failure is not its own fault.
 const ATTEMPTS: u32 = 2;
-/// Somebody who waits is told so often that nobody answers.
+/// Time without an outcome after which the user is told that the workers do not answer.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Has the fastest programs of a finished run certified by the workers. False where it was stopped before it came to an end; then,
+/// Has the workers certify the fastest programs of a finished run. False if the wait was stopped before its end; then,
 /// and after an error, the run stays as it was and can be concluded later.
 pub async fn conclude(
     bus: &Bus,
@@ -75,17 +76,17 @@ pub async fn conclude(
     Ok(true)
 }
 
-/// Programs that the workers are asked to measure once more.
+/// Programs that the workers are to measure once more.
 struct Asked<'a> {
     bus: &'a Bus,
     log: Option<flopsmith_bus::LogReader<Outcome>>,
-    /// A number that no earlier one had.
+    /// A number that is larger than in all earlier sessions; the ids of requests are made of it.
     began: u32,
-    /// What earlier ones were told.
+    /// Outcomes of requests of earlier sessions.
     said: Vec<Outcome>,
-    /// Those without an outcome, by the id under which each was asked for, and how often in this sitting.
+    /// Programs without an outcome, by the id of the latest request, each with the number of requests in this session.
     waiting: BTreeMap<CandidateId, (&'a Outcome, u32)>,
-    /// Those that an earlier sitting had asked for, and that have one.
+    /// Programs that an earlier session requested and that have an outcome, each with that outcome.
     done: Vec<(Outcome, Outcome)>,
 }
 
@@ -117,7 +118,8 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// Asks, unless there is an outcome that says something of the program. Each time under an id of its own: the bus takes none twice.
+    /// Requests a measurement, unless an earlier outcome gives a verdict on the program. Each request has an id of its
+    /// own, since the bus drops a repeated id.
     async fn ask(&mut self, program: &'a Outcome, attempt: u32) -> Result<()> {
         let first = &program.candidate;
         let of = |said: &&Outcome| said.candidate.remeasures.as_ref() == Some(&first.id);
@@ -145,7 +147,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// The next program and what became of it; none when all are done or somebody asks to stop.
+    /// The next program and its outcome; `None` when all programs are done or a stop is requested.
     async fn next(&mut self, stopped: &CancellationToken) -> Result<Option<(Outcome, Outcome)>> {
         loop {
             if let Some(done) = self.done.pop() {
@@ -185,7 +187,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Nothing came for a while: is what was asked for still in a queue, or in somebody's hands?
+    /// Returns an error if no message of the run is queued or in work any more, so that the missing outcomes will never
+    /// come. The caller calls it after [`SILENCE`].
     async fn still_there(&self) -> Result<()> {
         let Some((program, _)) = self.waiting.values().next() else {
             return Ok(());
@@ -204,7 +207,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Writes down what a number rests on: the samples from the store, the attestation from whoever measured.
+/// Writes the record of a number: the samples come from the store, the attestation from the machine that measured.
 async fn keep(
     bus: &Bus,
     store: &Store,
@@ -227,7 +230,7 @@ async fn keep(
     Ok(Some(record::keep(&folder.path, id, &json)?))
 }
 
-/// The machine that attested a measurement, noted among those of the run.
+/// The facts of the machine that attested a measurement; they are added to the run's machines.
 async fn machine(
     bus: &Bus,
     folder: &Path,

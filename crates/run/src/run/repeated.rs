@@ -1,4 +1,4 @@
-//! What a run takes from the one that it repeats.
+//! The parts of a run that repeats a recorded run.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use flopsmith_protocol::{MachineClass, MachineFacts, RunId, subjects};
 use crate::folder::Folder;
 use crate::summary::Facts;
 
-/// The run that is repeated, if one is.
+/// The recorded run that this run repeats, if there is one.
 pub(super) fn recorded(settings: &Settings) -> Result<Option<Arc<Recorded>>> {
     if !settings.evaluate.replays() {
         return Ok(None);
@@ -20,7 +20,7 @@ pub(super) fn recorded(settings: &Settings) -> Result<Option<Arc<Recorded>>> {
     Ok(Some(Arc::new(recorded)))
 }
 
-/// Says what its machine was: rewards rest on the peak.
+/// Publishes the recorded machine's facts: rewards depend on its peak.
 pub(super) async fn say_machine(
     bus: &Bus,
     run: &RunId,
@@ -37,7 +37,7 @@ pub(super) async fn say_machine(
     Ok(())
 }
 
-/// Nothing is measured, so nothing is left to do behind the last step.
+/// Marks the run as concluded: nothing is measured, so there is no work after the last step.
 pub(super) fn conclude(folder: &Folder, facts: &mut Facts) -> Result<bool> {
     facts.concluded = true;
     folder.write_facts(facts)?;

@@ -1,4 +1,4 @@
-//! How each role of a run is made: once when the run starts, and anew whenever it has failed.
+//! Makes the roles of a run: once when the run starts, and again whenever a role has failed.
 
 use std::sync::{Arc, Mutex};
 #[cfg(feature = "torch")]
@@ -27,7 +27,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// A role that `make` makes.
+/// The specification of a role that `make` makes.
 pub fn spec<R: Role>(
     name: &'static str,
     make: impl Fn() -> BoxFuture<'static, Result<R, flopsmith_actors::Error>> + Send + Sync + 'static,
@@ -39,29 +39,30 @@ pub fn spec<R: Role>(
     Spec { name, factory }
 }
 
-/// What the archive of a run tells this process, or what is learned of it where it is elsewhere.
+/// Messages of a run's archive to this process; if the archive is on another node, the follower sends them.
 #[derive(Clone)]
 pub struct Told {
     /// The run is over.
     pub finished: CancellationToken,
-    /// Somebody has ended it before its time.
+    /// The run was ended before its planned end.
     pub ended: CancellationToken,
-    /// Seconds of the run.
+    /// Seconds that the run has taken.
     pub elapsed: watch::Sender<f64>,
 }
 
-/// Where programs are evaluated.
+/// The place where programs are evaluated.
 pub(super) enum Evaluation<'a> {
     /// By roles of this process.
     Here(&'a Evaluator, Box<flopsmith_measure::Timer>),
     /// By the workers of a cluster.
     Elsewhere,
-    /// Nowhere: it is known what came of them.
+    /// Nowhere: the outcomes are recorded.
     Recorded(Arc<Recorded>),
 }
 
-/// The roles of a job on this machine; those that evaluate programs are among them where there is something for them to evaluate
-/// with, and those of which a run has one where no node of the cluster has them. `before` are the seconds the run has gone on for.
+/// The roles of a job on this machine. The roles that evaluate programs are included if the evaluation is `Here` or
+/// `Recorded`; once-per-run roles are included unless the settings leave them to nodes of the cluster. `before` are the
+/// seconds that the run has taken in earlier sessions.
 pub(super) fn specs(
     job: Job,
     context: &Arc<Context>,
@@ -99,7 +100,7 @@ pub(super) fn specs(
     Ok(specs)
 }
 
-/// The roles of which a job has one.
+/// The once-per-run roles of a job.
 pub fn needed(job: Job, kind: GeneratorKind) -> impl Iterator<Item = Hosted> {
     let trains = kind == GeneratorKind::Policy && job == Job::Train;
     [Hosted::Archive, Hosted::Generator]
@@ -107,7 +108,7 @@ pub fn needed(job: Job, kind: GeneratorKind) -> impl Iterator<Item = Hosted> {
         .chain(trains.then_some(Hosted::Learner))
 }
 
-/// A role of which a run has one.
+/// A once-per-run role.
 pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Result<Spec> {
     let c = Arc::clone(context);
     Ok(match role {
@@ -138,7 +139,7 @@ pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Re
     })
 }
 
-/// Learns when a run is over whose archive is elsewhere.
+/// A role that learns the end of a run whose archive is on another node.
 pub fn follower(context: &Arc<Context>, told: &Told, before: f64) -> Spec {
     let (c, told) = (Arc::clone(context), told.clone());
     spec("follower", move || {

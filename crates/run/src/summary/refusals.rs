@@ -1,4 +1,4 @@
-//! What the programs of a run were refused for, whether any was correct, and what to try where none was.
+//! The faults that the programs of a run were refused for, whether any program was correct, and advice if none was.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::Summary;
 use crate::digits::{counted, share};
 
-/// So many kinds are told apart.
+/// Number of faults that are listed.
 const KINDS: usize = 3;
 /// Bytes of an example that are kept.
 const EXAMPLE: usize = 1000;
 /// Characters of an example in the table.
 const WIDTH: usize = 160;
-/// Where a smaller share of the programs was correct, the table says what the others were refused for.
+/// If the share of correct programs is smaller than this, the table lists the faults of the refused ones.
 const POOR: f64 = 0.25;
 
 /// A fault, and how many programs had it.
@@ -33,7 +33,8 @@ pub struct Refusal {
     pub example: String,
 }
 
-/// What programs were refused for, the commonest first. Second measurements are of programs that were correct.
+/// The faults that programs were refused for, the commonest first. Second measurements are skipped: they are of
+/// programs that were correct.
 pub fn refusals(outcomes: &[Outcome]) -> Vec<Refusal> {
     let mut kinds: BTreeMap<CandidateFault, (u64, &Outcome, &str)> = BTreeMap::new();
     for outcome in outcomes {
@@ -45,7 +46,7 @@ pub fn refusals(outcomes: &[Outcome]) -> Vec<Refusal> {
         };
         let (count, example, words) = kinds.entry(*fault).or_insert((0, outcome, detail));
         *count += 1;
-        // One of several lines says more.
+        // A detail of several lines is a better example.
         if detail.contains('\n') && !words.contains('\n') {
             (*example, *words) = (outcome, detail);
         }
@@ -64,7 +65,8 @@ pub fn refusals(outcomes: &[Outcome]) -> Vec<Refusal> {
     refusals
 }
 
-/// Training or search steps at the end of a run, in a row, of which programs were judged and none was correct.
+/// Number of consecutive training or search steps at the end of a run in which programs were judged and none was
+/// correct.
 pub fn fruitless_steps(outcomes: &[Outcome]) -> u64 {
     let mut steps: BTreeMap<u64, bool> = BTreeMap::new();
     for outcome in outcomes {
@@ -78,7 +80,7 @@ pub fn fruitless_steps(outcomes: &[Outcome]) -> u64 {
     in_vain.count() as u64
 }
 
-/// Programs that were judged for the first time, and those of them that were correct.
+/// Number of programs that were judged for the first time, and number of correct ones among them.
 pub fn judged(outcomes: &[Outcome]) -> (u64, u64) {
     let first = |o: &&Outcome| o.candidate.purpose != Purpose::Certify && o.verdict.counts();
     let judged = outcomes.iter().filter(first);
@@ -87,7 +89,7 @@ pub fn judged(outcomes: &[Outcome]) -> (u64, u64) {
 }
 
 impl Summary {
-    /// The lines of the table about what was refused, where that was nearly all.
+    /// The lines of the table about refusals; none if the share of correct programs is at least `POOR`.
     pub(super) fn about_refusals(&self) -> Vec<String> {
         let (judged, correct) = (self.judged_programs, self.correct_programs);
         if judged == 0 || correct as f64 >= POOR * judged as f64 {
@@ -108,8 +110,8 @@ impl Summary {
         lines
     }
 
-    /// Why a run that came to its end counts as a failure of its programs: it was ended because none was correct any more, or none ever
-    /// was. None where it is none.
+    /// The reason why a finished run counts as a failure of its programs: the run was ended because no program was
+    /// correct any more, or no program ever was correct. `None` if the run is no failure.
     pub fn fruitless(&self, job: Job, settings: &Settings) -> Option<String> {
         let limit = u64::from(settings.fruitless_steps_limit);
         let ended = self.finished && limit > 0 && self.fruitless_steps >= limit;
@@ -135,7 +137,7 @@ impl Summary {
         Some(format!("{what}\n  try: {advice}"))
     }
 
-    /// What to try with a model whose programs are refused.
+    /// Advice for a model whose programs are refused.
     fn advice(&self, never: bool, settings: &Settings) -> String {
         if !never {
             return "begin again with a smaller `learner.learning_rate` or a larger `learner.kl_beta`; the model in the run's folder is the last one, and has unlearned"
@@ -281,7 +283,7 @@ mod tests {
         assert_eq!(told(&[&right, &wrong], 2), None);
         assert_eq!(told(&[&right, &wrong, &wrong], 0), None);
         assert!(told(&[&wrong], 20).is_some());
-        // Whoever trained nothing, and was only evaluated, is told by the table.
+        // A run without training steps is no failure here; the table reports its evaluation.
         assert_eq!(told(&[], 20), None);
         // A search has no model to teach.
         let search = summary(&steps(&[&wrong])).fruitless(Job::Search, &settings(0));

@@ -1,4 +1,4 @@
-//! A run's sums as a table for people.
+//! The summary of a run as a table for people.
 
 use super::{Best, Samples, Summary};
 use crate::digits::{between, counted, four, percent, share, significant};
@@ -146,7 +146,7 @@ impl Summary {
     }
 }
 
-/// The interval of its ratio, however wide it is.
+/// The interval of the best program's ratio, however wide it is.
 fn interval(best: &Best) -> String {
     let ends = between(&best.interval);
     if best.interval.is_telling() {
@@ -156,7 +156,7 @@ fn interval(best: &Best) -> String {
     }
 }
 
-/// What training changed.
+/// Rows that compare the policy before and after training.
 fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
     let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
         let end = end.map_or_else(|| "–".to_owned(), of);

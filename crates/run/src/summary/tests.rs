@@ -83,7 +83,7 @@ fn else_the_best_is_one_whose_measurement_was_repeated() {
         measurement.samples = Some(artifact.clone());
     }
     let lucky = first(1, "lucky", "simd", measured(90.0));
-    // What was measured after the end belongs to an outcome nobody has: it says nothing.
+    // A measurement after the end without its outcome does not count.
     let stray = certified(&first(9, "stray", "simd", measured(1.0)), 99.0);
     let best = best(&[twice, a, lucky], &[stray], &[]).unwrap();
     assert_eq!((best.source.as_str(), best.gflops), ("a", 36.0));
@@ -228,7 +228,7 @@ fn the_best_stands_under_the_roofs_of_its_machine() {
     let json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["roofline"]["bound"], "compute");
     assert_eq!(json["roof_vector_bits"], 512);
-    // Without its problem nobody knows.
+    // Without its problem the place is unknown.
     let gone = sum("no such problem");
     assert_eq!(gone.roofline, None);
     assert!(!gone.table().join("\n").contains("of the roof"));
@@ -333,14 +333,14 @@ fn a_search_is_right_as_often_as_its_programs_are_that_could_be_judged() {
         let summary = summarise("r", folder.path(), &Facts::default()).unwrap();
         summary.search_correct_rate
     };
-    // Training says it by its evaluations.
+    // Training reports its share by its evaluations.
     add(0, measured(20.0), Purpose::Train);
     assert_eq!(rate(), None);
     for sample in 1..4 {
         add(sample, measured(20.0), Purpose::Search);
     }
     add(4, wrong(), Purpose::Search);
-    // Nobody knows whether these are right, and whether that one still is.
+    // It is unknown whether the first is right, and whether the second still is.
     add(5, unknown(), Purpose::Search);
     add(6, measured(20.0), Purpose::Certify);
     assert_eq!(rate(), Some(0.75));
@@ -373,7 +373,7 @@ fn an_evaluation_that_was_interrupted_is_null() {
     assert_eq!(counted(&sum(false).start), Some(4));
     add(4, Purpose::EvaluateEnd);
     assert_eq!(counted(&sum(false).end), None);
-    // A task that was given up leaves an evaluation short for good; the run has ended with it all the same.
+    // A task that was given up leaves an evaluation incomplete for good; the run has ended nevertheless.
     assert_eq!(counted(&sum(true).end), Some(1));
 }
 

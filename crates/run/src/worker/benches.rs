@@ -1,4 +1,5 @@
-//! What a node has for each run that it works for: made when the first program of a run comes, kept for the last few runs.
+//! The stage contexts of a node: one bench for each run, made when the first program of the run arrives, and kept for
+//! the last few runs.
 #![expect(
     clippy::result_large_err,
     reason = "a stage failure is large because a verdict is, and comes once in a while"
@@ -28,10 +29,10 @@ use tokio::sync::OnceCell;
 
 use crate::evaluator;
 
-/// A bench has processes and buffers of its own; more runs than these are seldom worked for in turn.
+/// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs in turn.
 const KEPT: usize = 4;
 
-/// The benches of a node, the one that was used last in front.
+/// The benches of a node, the most recently used first.
 pub struct Benches {
     host: Host,
     registry: RunRegistry,
@@ -39,7 +40,7 @@ pub struct Benches {
     known: tokio::sync::Mutex<VecDeque<Arc<Bench>>>,
 }
 
-/// What programs of one run are compiled, verified and timed with, each part made when it is first needed.
+/// The stage contexts that compile, verify and time the programs of one run; each is made when it is first needed.
 struct Bench {
     context: Arc<Context>,
     evaluator: Evaluator,
@@ -49,7 +50,7 @@ struct Bench {
 }
 
 impl Benches {
-    /// The benches of `host`, none of which is made yet.
+    /// The benches of `host`, without any bench yet.
     pub fn new(host: Host, registry: RunRegistry, allow_weaker_jail: bool) -> Self {
         Self {
             host,
@@ -69,7 +70,7 @@ impl Benches {
             return Ok(bench);
         }
         let spec = self.registry.find(run).await.map_err(|e| bus(&e))?;
-        // It is over, or was never begun: whoever has its work decides that, after some tries.
+        // The run is over or was never begun. The caller decides which, after some tries.
         let spec = spec.ok_or_else(|| {
             StageFailure::from(Failure::infrastructure(
                 InfrastructureCause::Bus,
@@ -99,7 +100,7 @@ impl Benches {
         Ok(bench)
     }
 
-    /// Measures this machine for a run and tells the run what it is.
+    /// Measures this machine for a run and publishes the machine's facts to the run.
     async fn timer(&self, bench: &Arc<Bench>) -> Result<timer::StageContext, StageFailure> {
         let host = &self.host;
         let run = &bench.context.run;
@@ -154,7 +155,7 @@ impl Runs<verifier::StageContext> for Benches {
         let make = || async {
             let begun = Arc::clone(&bench);
             let slots = self.host.cores.total();
-            // It runs the reference, beside whatever is timed for other runs.
+            // Making the verifier runs the reference, next to measurements for other runs, so it takes a core's lease.
             let _lease = self.host.cores.one("prepare").await;
             let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
                 evaluation::verifier(&begun.context, &begun.evaluator, slots).map_err(unfit)
@@ -175,7 +176,7 @@ impl Runs<timer::StageContext> for Benches {
     }
 }
 
-/// What is said where a run and a node are of two clusters that share a broker.
+/// The error of a run and a node of two clusters that share a broker.
 pub(super) fn another_store(run: &RunId, store: &Store) -> String {
     format!(
         "run {run} keeps its artifacts in another store than this node's, {}: give both the same `--store`, or each cluster a broker of its own",
@@ -183,7 +184,7 @@ pub(super) fn another_store(run: &RunId, store: &Store) -> String {
     )
 }
 
-/// The stages of a run under this node's jail: a run may not weaken it.
+/// Makes the bench of a run with this node's own jail setting: a run cannot weaken the node's jail.
 fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, StageFailure> {
     let settings: Settings = serde_json::from_str(&spec.settings_json).map_err(|e| {
         unusable(format!(
@@ -205,7 +206,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
     let context = Context::new(Parts {
         run: spec.run,
         settings,
-        // Nothing of a run is written on a node that only evaluates.
+        // A node that only evaluates writes no files of a run.
         folder: PathBuf::new(),
         problem: Arc::clone(&evaluator.problem),
         toolchain: evaluator.toolchain.fingerprint.clone(),
@@ -220,22 +221,22 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
     })
 }
 
-/// What this node lacks, or what it cannot do for a run; another one may.
+/// The failure of a node that lacks something or cannot work for a run; another node may be able to.
 fn unusable(detail: impl Into<String>) -> StageFailure {
     StageFailure::elsewhere(detail)
 }
 
-/// The problem's own programs fail here.
+/// The failure of a node on which the problem's own programs fail.
 fn unfit(failure: Failure) -> StageFailure {
     unusable(failure.to_string())
 }
 
-/// A bus that does not answer says nothing of the program either.
+/// The failure of a bus that does not answer; it tells nothing of the program either.
 fn bus(error: &dyn std::error::Error) -> StageFailure {
     StageFailure::elsewhere(words(error))
 }
 
-/// What a node cannot do for a run, whatever stands in the way of it.
+/// Maps any error of preparing a node for a run to a failure that leaves the work to another node.
 fn failing<T>(result: anyhow::Result<T>) -> Result<T, StageFailure> {
     result.map_err(|error| unusable(format!("{error:#}")))
 }

@@ -1,8 +1,8 @@
-//! Cores of their own for workers that share a machine, as containers do.
+//! Exclusive cores for workers that share a machine, for example as containers.
 //!
-//! Each core has a file in a folder that all of them see, and who has the core holds a lock on it for as long as its process lives. The
-//! kernel lets a lock go however a process ends. Where no core is left, workers share them: better a slower farm
-//! than one that does not start, and each of them says so.
+//! Each core has files in a folder that all workers see. The worker that claims a core holds a lock on one of its files
+//! until the worker's process ends; the kernel releases the lock however the process ends. If no core is free, workers
+//! share cores: a slower cluster is better than one that does not start, and each worker reports that it shares.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use anyhow::{Context as _, Result};
 
 use crate::console::usage;
 
-/// So many workers share a core at most.
+/// Greatest number of workers that share a core.
 const MOST: usize = 64;
 
-/// Cores that this process has as long as this lives.
+/// Cores that this process has claimed; dropping the value releases them.
 #[derive(Debug)]
 pub struct Claim {
-    /// Which cores.
+    /// The claimed hardware threads.
     pub cores: Vec<usize>,
-    /// So many other workers have each of them, too.
+    /// Number of other workers that share each of these cores.
     pub others: usize,
     _locks: Vec<File>,
 }
 
-/// Claims `wanted` physical cores, none of which another worker has, as long as there are such: all those of the `allowed`
-/// hardware threads that belong to them (`siblings`), since two that share a core slow each other.
+/// Claims `wanted` physical cores. If possible, none of them is claimed by another worker. A core is claimed with all
+/// of its `allowed` hardware threads (`siblings`), since two workers on one physical core slow each other down.
 ///
 /// # Errors
-/// When the folder cannot be used, or there are not so many cores.
+/// If the folder cannot be used, or fewer than `wanted` physical cores are allowed.
 pub fn claim(
     folder: &Path,
     wanted: usize,
@@ -53,7 +53,7 @@ pub fn claim(
     }
     let unusable = || format!("the claims of cores in {} cannot be used", folder.display());
     std::fs::create_dir_all(folder).with_context(unusable)?;
-    // Two that claim at the same time would each get a part of what one needs.
+    // The lock serialises claims: two simultaneous claims could each get a part of the cores that one of them needs.
     let turn = open(folder.join("turn")).with_context(unusable)?;
     turn.lock().with_context(unusable)?;
     for others in 0..MOST {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn threads_of_one_core_go_together() {
         let place = tempfile::tempdir().unwrap();
-        // Threads 0 and 1, 2 and 3 are neighbours; 3 is somebody else's.
+        // Threads 0 and 1 share a core, as do 2 and 3; thread 3 is not allowed here.
         let pair = |core: usize| vec![core & !1, core | 1];
         let claim = || claim(place.path(), 1, &[0, 1, 2], pair).unwrap();
         let (first, second) = (claim(), claim());
@@ -129,7 +129,7 @@ mod tests {
         drop(first);
         let fourth = claim(1);
         assert_eq!((&fourth.cores[..], fourth.others), (&[3][..], 0));
-        // One core is free, two were asked for: it is left to who wants one.
+        // One core is free and two were asked for: the free core stays available to a claim of one.
         let fifth = claim(2);
         assert_eq!(fifth.others, 2, "{fifth:?}");
         assert_eq!(claim(1).cores, [5]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever comes and goes, no core is in two claims of the same round.
+        /// In any sequence of claims and releases, no core is in two claims of the same round.
         #[test]
         fn no_core_is_claimed_twice(moves in proptest::collection::vec((1usize..4, 0usize..6), 1..30)) {
             let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Roles of which a run has one, for all runs that leave them to nodes of the cluster.
+//! Roles that each run has once, for all runs that leave them to nodes of the cluster.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,24 +29,25 @@ use super::benches::another_store;
 use crate::run::roles::{self, Told};
 use crate::{comparability, export};
 
-/// Before what failed is tried again: longer than those who wait for a lease wait, so that another node gets it.
+/// Pause before a failed attempt is repeated. It is longer than the time between two attempts to take a lease, so that
+/// another node gets the lease.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// Has certain roles for whatever runs leave them to nodes.
+/// Runs certain once-per-run roles for all runs that leave them to nodes.
 pub struct Hosting(Arc<House>);
 
 struct House {
     host: Host,
     registry: RunRegistry,
     roles: Vec<Hosted>,
-    /// How long the roles of a run may take to come to rest.
+    /// Time that the roles of a run may take to stop.
     grace: Duration,
 }
 
-/// A run whose roles this node has, or waits to have.
+/// A run whose roles this node runs, or waits to run.
 struct Guest {
     spec: RunSpec,
-    /// What was told of the run meanwhile: with that it goes on.
+    /// A later announcement of the run; the roles start again with it once they have stopped.
     next: Option<RunSpec>,
     stop: CancellationToken,
 }
@@ -54,7 +55,7 @@ struct Guest {
 type Ends = FuturesUnordered<BoxFuture<'static, String>>;
 
 impl Hosting {
-    /// These roles at `host`; those of a run may take so long to come to rest.
+    /// Hosts `roles` at `host`; the roles of a run may take `grace` to stop.
     pub fn new(host: Host, registry: RunRegistry, roles: Vec<Hosted>, grace: Duration) -> Self {
         Self(Arc::new(House {
             host,
@@ -79,7 +80,7 @@ impl Hosting {
                 }
             }
             RunChange::Told(spec) => match guests.get_mut(&key(&spec.run)) {
-                // One that is on its way out begins anew with it.
+                // A run whose roles are stopping starts again with this announcement.
                 Some(guest) if guest.spec == *spec => {
                     guest.next = guest.stop.is_cancelled().then_some(*spec);
                 }
@@ -141,7 +142,8 @@ impl Role for Hosting {
                     Err(error) => {
                         tracing::info!(error = words(&error), "hearing of runs anew");
                         runs = None;
-                        // Roles that are at work meanwhile go on: they are in `ends`, which are looked at again after this.
+                        // Roles that are running go on in the meantime: they are in `ends`, which the loop polls again
+                        // after the pause.
                         tokio::select! {
                             () = stop.cancelled() => break,
                             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -156,7 +158,7 @@ impl Role for Hosting {
 }
 
 impl House {
-    /// Has the roles of a run until it is over or `stop` is asked for, whatever fails in between.
+    /// Runs the roles of a run until the run is over or `stop` is cancelled; after an error it tries again.
     async fn attend(&self, spec: &RunSpec, stop: &CancellationToken) {
         let run = &spec.run;
         if spec.version != version() {
@@ -250,7 +252,7 @@ impl House {
             folder: folder.to_owned(),
             problem: Arc::new(problem),
             toolchain: comparability::workers_toolchain(),
-            // What is asked for is asked of the run's machines, not of this node's.
+            // Programs are measured by the run's machine class, not by this node's.
             host: Host {
                 machine_class: spec.machine_class.clone(),
                 ..self.host.clone()
@@ -259,7 +261,7 @@ impl House {
     }
 }
 
-/// A build without libtorch has neither learner nor policy.
+/// True if this build can run the role: without libtorch it has neither a learner nor a policy.
 fn can(role: Hosted, kind: GeneratorKind) -> bool {
     cfg!(feature = "torch") || role == Hosted::Archive || kind != GeneratorKind::Policy
 }

@@ -1,4 +1,4 @@
-//! Buckets: values with revisions.
+//! Key-value buckets: values with revisions.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Kv {
         self.entries.get(&key).cloned()
     }
 
-    /// The record of an office; that of a run that begins where there is none.
+    /// The record of a lease. Without an entry, the record of a run that begins.
     pub fn record(&self, single: Single) -> Record {
         match self.entries.get(&Key::Office(single)) {
             Some((Value::Office(record), _)) => record.clone(),
@@ -25,7 +25,7 @@ impl Kv {
         }
     }
 
-    /// The new revision; none where the entry has another one than that.
+    /// The new revision. None if the entry's revision differs from `revision`.
     pub fn write(
         &mut self,
         key: Key,

@@ -1,19 +1,19 @@
-//! Streams that keep what they are given.
+//! Streams that keep their entries.
 
 use std::collections::BTreeMap;
 
 use super::{Out, Reply};
 use crate::message::{Entry, Log, MessageId, Micros, NodeId};
 
-/// Entries that one answer brings.
+/// Number of entries in one answer.
 const BATCH: usize = 256;
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// Places begin with 1.
+    /// The first entry has sequence 1.
     entries: Vec<Entry>,
     ids: BTreeMap<MessageId, (Micros, u64)>,
-    /// Who waits for what comes next.
+    /// Reads that wait for the next entry, with their start sequence.
     waiting: BTreeMap<(NodeId, u64), u64>,
 }
 
@@ -37,7 +37,7 @@ impl Logs {
             .map_or(&[], |stream| stream.entries.as_slice())
     }
 
-    /// Where the entry stands, and whether it is new.
+    /// The sequence of the entry, and whether the entry is new.
     pub fn store(
         &mut self,
         now: Micros,
@@ -64,7 +64,7 @@ impl Logs {
         (sequence, true)
     }
 
-    /// Answers with what stands from place `from` on.
+    /// Answers with the entries from sequence `from` on.
     pub fn read(
         &mut self,
         log: Log,
@@ -79,7 +79,7 @@ impl Logs {
             let reply = stream.answer(from, limit);
             out.push(Out::Reply { to, id, reply });
         } else {
-            // Who asks anew does not wait twice.
+            // A node has at most one waiting read: a new one replaces the earlier one.
             stream.waiting.retain(|(node, _), _| *node != to);
             stream.waiting.insert((to, id), from);
         }
@@ -91,7 +91,7 @@ impl Logs {
         }
     }
 
-    /// Loses the last entries. Only a mutated broker does.
+    /// Loses the last entries. Only a mutated broker does this.
     pub fn forget(&mut self, count: usize) {
         for stream in self.streams.values_mut() {
             let left = stream.entries.len().saturating_sub(count);

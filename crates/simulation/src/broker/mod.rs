@@ -1,7 +1,8 @@
 //! JetStream as the bus uses it: a work-queue stream, logs, buckets.
 //!
-//! Sans IO: packets go in, [`Out`]s come out. Writes are applied in the order in which they arrived, each once it is on disk, and confirmed
-//! then. A kill loses what was not on disk, or only the word of it.
+//! Sans IO: packets go in, [`Out`]s come out. Writes are applied in the order of their arrival. Each write is applied
+//! and confirmed once it is on disk. A kill loses writes that were not on disk; for other writes it may lose only the
+//! confirmation.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ pub(crate) use kv::Kv;
 pub(crate) use logs::Logs;
 pub(crate) use work::WorkStream;
 
-/// What a node asks for and waits for.
+/// A message of a node that expects an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Request {
     Publish {
@@ -29,25 +30,25 @@ pub(crate) enum Request {
         token: u64,
         terminate: bool,
     },
-    /// Stands until there is something behind `from`.
+    /// Stands until there is an entry at or after `from`.
     Read {
         log: Log,
         from: u64,
-        /// Answers at once, and with everything.
+        /// Answers at once, with all entries.
         all: bool,
     },
     Get(Key),
-    /// Written only at this revision; whatever it is where there is none, which no real role asks for.
+    /// Writes only at this revision. Without a revision the write is unconditional, which no correct role requests.
     Write {
         key: Key,
         value: Value,
         revision: Option<u64>,
     },
-    /// How many messages are in the work queues?
+    /// Asks for the number of messages in the work queues.
     Count,
 }
 
-/// What a node says without waiting.
+/// A message of a node that gets no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Notice {
     Pull {
@@ -66,13 +67,13 @@ pub(crate) enum Notice {
     },
 }
 
-/// What the broker says.
+/// An answer of the broker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     Stored,
     Full,
     Answered,
-    /// Entries with their places, and how many stand behind them.
+    /// Entries with their sequences, and the number of entries that follow them.
     Entries(Vec<(u64, Entry)>, usize),
     Value(Option<(Value, u64)>),
     Written(u64),
@@ -80,7 +81,7 @@ pub(crate) enum Reply {
     Count(usize),
 }
 
-/// A message on its way to a worker.
+/// A message for a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Delivery {
     pub inbox: u32,
@@ -90,7 +91,7 @@ pub(crate) struct Delivery {
     pub work: Work,
 }
 
-/// What the broker wants done.
+/// An action that the world performs for the broker.
 #[derive(Debug)]
 pub(crate) enum Out {
     Reply {
@@ -102,19 +103,19 @@ pub(crate) enum Out {
         to: NodeId,
         delivery: Delivery,
     },
-    /// Look at the ack wait of a delivery then.
+    /// Checks the ack wait of a delivery at this time.
     AckWait {
         at: Micros,
         sequence: u64,
         token: u64,
     },
-    /// A message that was given back may be given out again then.
+    /// A message that was given back may be given out again at this time.
     Return {
         at: Micros,
         sequence: u64,
         token: u64,
     },
-    /// A write is on disk then.
+    /// A write is on disk at this time.
     Sync {
         at: Micros,
     },
@@ -128,15 +129,15 @@ struct Unsynced {
     request: Request,
 }
 
-/// What the broker lost, though it had confirmed it, is gone with a kill; only a mutated one does that.
+/// Number of confirmed messages that a kill removes from each stream. Only a mutated broker loses confirmed messages.
 const FORGETS: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub up: bool,
-    /// Which of its lives this is: connections end with it.
+    /// Number of kills so far. A connection ends with its generation.
     pub generation: u32,
-    /// Is there no room on its disk?
+    /// True if the broker's disk is full.
     pub full: bool,
     unsynced: VecDeque<Unsynced>,
     last_sync: Micros,
@@ -272,19 +273,20 @@ impl Broker {
         }
     }
 
-    /// It is killed. Of what was on its way to the disk, a beginning is there afterwards.
+    /// Kills the broker. Of the writes that were on their way to the disk, a random prefix survives without a
+    /// confirmation.
     pub fn kill(&mut self, now: Micros, forgets: bool, chance: &mut Chance, out: &mut Vec<Out>) {
         let kept = chance.below(self.unsynced.len() + 1);
         for write in std::mem::take(&mut self.unsynced).into_iter().take(kept) {
             self.apply(now, write, false, out);
         }
-        // Nobody hears what it would have said.
+        // Replies are dropped, because the connections end with the kill.
         out.retain(|out| matches!(out, Out::Fact(_)));
         self.up = false;
         self.generation += 1;
         self.logs.kill();
         let heard_of = chance.one_in_million(500_000);
-        // That a message left is noted a moment after it was answered.
+        // The broker records the removal of a message up to 5 ms after it answered.
         self.work.kill(now.saturating_sub(5 * MILLI), heard_of, out);
         if forgets {
             self.work.forget(FORGETS);
@@ -292,7 +294,7 @@ impl Broker {
         }
     }
 
-    /// It is there again: nobody is connected yet.
+    /// Restarts the broker. No node is connected yet.
     pub fn restart(&mut self, now: Micros, out: &mut Vec<Out>) {
         self.up = true;
         self.last_sync = now;

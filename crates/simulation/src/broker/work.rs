@@ -1,4 +1,4 @@
-//! The work-queue stream: a message goes when somebody has worked it off.
+//! The work-queue stream: a message is removed when a worker has acknowledged or terminated it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -34,7 +34,7 @@ struct Asked {
 struct Consumer {
     ready: BTreeSet<u64>,
     held: BTreeMap<u64, Held>,
-    /// Given back and not to be given out yet, and by which delivery.
+    /// Messages that were given back and may not be given out yet, each with the token of that delivery.
     delayed: BTreeMap<u64, u64>,
     waiting: VecDeque<Asked>,
 }
@@ -45,13 +45,13 @@ pub(crate) struct WorkStream {
     last: u64,
     ids: BTreeMap<MessageId, (Micros, u64)>,
     consumers: BTreeMap<Queue, Consumer>,
-    /// Where each node listens; nobody does for what was asked for elsewhere.
+    /// The current inbox of each node. Requests from an earlier inbox are void.
     inboxes: Vec<u32>,
     tokens: u64,
-    /// Deliveries below this one are those of a consumer that the server knows nothing of any more.
+    /// Deliveries with a token below this belong to a consumer state that the server has lost.
     unknown: u64,
     window: Micros,
-    /// What left lately, and when: a kill may undo it.
+    /// Messages that were removed lately, with the time. A kill may undo the removal.
     left: VecDeque<(Micros, u64, Stored)>,
 }
 
@@ -82,7 +82,7 @@ impl WorkStream {
         self.messages.values().map(|stored| &stored.work)
     }
 
-    /// Where the message stands, and whether it is new.
+    /// The sequence of the message, and whether the message is new.
     pub fn store(
         &mut self,
         now: Micros,
@@ -113,7 +113,7 @@ impl WorkStream {
         (sequence, true)
     }
 
-    /// Somebody wants work. A new inbox makes what was asked for from the one before void.
+    /// A node requests work. A new inbox makes the node's earlier requests void.
     pub fn pull(
         &mut self,
         now: Micros,
@@ -133,7 +133,7 @@ impl WorkStream {
         self.give_out(now, queue, out);
     }
 
-    /// From now on a node listens at `inbox` only: the end of a connection tells the server so.
+    /// Sets the inbox of a node. The end of a connection tells the server that the earlier inbox has no subscriber.
     pub fn listen(&mut self, node: NodeId, inbox: u32) {
         if let Some(there) = self.inboxes.get_mut(node.0 as usize) {
             *there = inbox;
@@ -144,7 +144,7 @@ impl WorkStream {
         self.inboxes.get(node.0 as usize).copied().unwrap_or(0)
     }
 
-    /// A final answer. False where the server knows nothing of the delivery, so that nobody answers.
+    /// A final answer. False if the server does not know the delivery, so that the node gets no reply.
     pub fn answer(
         &mut self,
         now: Micros,
@@ -156,7 +156,7 @@ impl WorkStream {
         if token < self.unknown {
             return false;
         }
-        // An answer that comes late is taken all the same: it is no fence.
+        // The server also accepts a late answer: a token is no fence.
         if let Some(stored) = self.messages.remove(&sequence) {
             let work = stored.work;
             let consumer = self.consumer(work.queue);
@@ -242,7 +242,7 @@ impl WorkStream {
         }
     }
 
-    /// The consumer in which a message is held by just this delivery.
+    /// The consumer, if exactly this delivery holds the message.
     fn holding(&mut self, sequence: u64, token: u64) -> Option<&mut Consumer> {
         let queue = self.messages.get(&sequence)?.work.queue;
         let consumer = self.consumer(queue);
@@ -308,7 +308,7 @@ impl WorkStream {
         }
     }
 
-    /// What left since `noted` may be there again; who holds what is kept or not.
+    /// Messages that were removed since `noted` are restored. The holders of messages are kept or forgotten.
     pub fn kill(&mut self, noted: Micros, holders_kept: bool, out: &mut Vec<Out>) {
         for (at, sequence, stored) in std::mem::take(&mut self.left) {
             if at >= noted {
@@ -317,7 +317,7 @@ impl WorkStream {
                 out.push(Out::Fact(Fact::Returned { sequence }));
             }
         }
-        // Ids are read from the messages that are there: those of what was worked off are forgotten.
+        // The server rebuilds the ids from the messages that exist, so it forgets the ids of removed messages.
         self.ids = self
             .messages
             .iter()
@@ -337,7 +337,7 @@ impl WorkStream {
         }
     }
 
-    /// Ack waits begin anew.
+    /// All ack waits begin again.
     pub fn restart(&mut self, now: Micros, out: &mut Vec<Out>) {
         for consumer in self.consumers.values_mut() {
             for (sequence, held) in &mut consumer.held {
@@ -351,7 +351,7 @@ impl WorkStream {
         }
     }
 
-    /// Loses the last messages. Only a mutated broker does.
+    /// Loses the last messages. Only a mutated broker does this.
     pub fn forget(&mut self, count: usize) {
         for _ in 0..count {
             if let Some((sequence, stored)) = self.messages.pop_last() {

@@ -1,4 +1,5 @@
-//! Archive: outcomes and dead letters → tasks; the only writer of a run's course. As `flopsmith_actors::role::archive` does it.
+//! Archive: outcomes and dead letters → tasks. Only the archive decides the course of a run. Follows
+//! `flopsmith_actors::role::archive`.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +15,15 @@ use crate::program::cell;
 use crate::store::{Book, State};
 use crate::world::World;
 
-/// Of a sample that nobody wrote.
+/// The program of a sample that no generator wrote.
 const NO_PROGRAM: Program = Program(u32::MAX);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
-    /// Looks which tasks of the step were answered: in the log of outcomes, then in that of rollouts.
+    /// The archive looks for the tasks of the step that were answered: first in the log of outcomes, then in the log of
+    /// rollouts.
     Finding(BTreeSet<u32>),
-    /// So many tasks are on their way.
+    /// This number of tasks is not stored yet.
     Telling(u32),
     Running,
     Saving(Name),
@@ -32,16 +34,17 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Archive {
     book: Book,
-    /// As it was when the step began: what is saved in the middle of it, so that its outcomes are read again.
+    /// The book as it was when the step began. A save in the middle of the step writes this book, so that a restarted
+    /// archive reads the outcomes of the step again.
     begun: Book,
-    /// Tasks of the step that were told.
+    /// Number of tasks of the step that were published.
     told: u32,
     phase: Phase,
     /// Outcomes of the current step.
     counted: u32,
-    /// Outcomes are read from here on.
+    /// The archive reads outcomes from this sequence on.
     place: u64,
-    /// All outcomes that there are have been heard: who has not does not know which are missing.
+    /// True if all stored outcomes have been read. Before that, the archive does not know which outcomes are missing.
     up_to_date: bool,
     dead_place: u64,
     asks_for_letters: bool,
@@ -49,7 +52,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Has it been noted, or its step been closed?
+    /// True if the sample has an outcome in the book or its step is closed.
     fn knows(&self, config: &Config, sample: Sample) -> bool {
         Some(config.step_of(sample)) < self.book.step || self.book.outcomes.contains_key(&sample)
     }
@@ -103,7 +106,7 @@ impl World {
         self.ask(node, request, Then::Replay(log));
     }
 
-    /// After a restart: tasks that nobody has answered yet go out again. Answering one twice counts once.
+    /// After a restart the archive publishes unanswered tasks again. A task that is answered twice counts once.
     pub(crate) fn on_replay(&mut self, node: NodeId, log: Log, heard: Heard) {
         let silent = self.config.has(Mutation::TasksNotToldAgain);
         let (Heard::Entries(entries, _), config) = (heard, self.config.clone()) else {
@@ -178,7 +181,7 @@ impl World {
     fn follow_outcomes(&mut self, node: NodeId) {
         if let Some(archive) = self.archive(node) {
             let (log, from) = (Log::Outcome, archive.place);
-            // Opening a log says how much there is, even where that is nothing.
+            // The first read also returns if the log is empty, which shows that the archive is up to date.
             let all = !archive.up_to_date;
             self.ask(node, Request::Read { log, from, all }, Then::Follow(log));
         }
@@ -216,7 +219,7 @@ impl World {
                 return;
             };
             if archive.counted >= archive.book.tasks * group {
-                // What stands behind it is read again afterwards.
+                // The archive reads the entries behind this one again later.
                 self.round_ended(node);
                 return;
             }
@@ -269,7 +272,7 @@ impl World {
         }
     }
 
-    /// Every outcome of the tasks so far is here: others are drawn in the place of some of them, or the step is over.
+    /// All outcomes of the published tasks are here. Either further tasks are drawn, or the step is over.
     fn round_ended(&mut self, node: NodeId) {
         let config = self.config.clone();
         let Some(archive) = self.archive(node) else {
@@ -297,7 +300,7 @@ impl World {
         self.set_phase(node, Phase::Saving(name));
     }
 
-    /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
+    /// Plans the next step, saves the state, and then publishes the tasks: a published task is always a saved task.
     fn next_step(&mut self, node: NodeId) {
         let (steps, tasks) = (self.config.steps, self.config.tasks);
         let Some(archive) = self.archive(node) else {
@@ -348,7 +351,7 @@ impl World {
         }
     }
 
-    /// Work that left its queue undone gets an outcome at once: the infrastructure's fault, never a reward.
+    /// Work that left its queue without a result gets an outcome at once: an infrastructure failure, never a reward.
     pub(crate) fn on_letters(&mut self, node: NodeId, entries: &[(u64, Entry)]) {
         let config = self.config.clone();
         let Some(archive) = self.archive(node) else {
@@ -379,7 +382,7 @@ impl World {
         }
         let verdict = Verdict::Infrastructure(Cause::DeadLetter);
         for (sample, program, queue) in undecided {
-            // Duplicates find it where the compiler had named the program.
+            // The cache entry exists only after the compiler stage has named the program. Duplicates look there.
             let key = match queue {
                 Queue::Verify | Queue::Time => program,
                 _ => NO_PROGRAM,
@@ -419,7 +422,7 @@ impl World {
         }
     }
 
-    /// Work that nobody has any more gets an outcome; what waits in a queue is not lost.
+    /// Samples that are in no queue and have no outcome get one. A sample that waits in a queue is not lost.
     pub(crate) fn on_queued(&mut self, node: NodeId, heard: &Heard) {
         let config = self.config.clone();
         let count = match heard {

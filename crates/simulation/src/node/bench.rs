@@ -1,4 +1,5 @@
-//! Compiler, verifier and timer: candidate → compiled → verified → outcome. As `flopsmith_actors::role` and `results` do it.
+//! Compiler, verifier and timer: candidate → compiled → verified → outcome. Follows `flopsmith_actors::role` and
+//! `results`.
 
 use super::job::Stage;
 use super::{Heard, Then};
@@ -12,14 +13,14 @@ use crate::message::{
 use crate::program::{Fate, fate};
 use crate::world::World;
 
-/// What to do with a candidate.
+/// How a candidate proceeds.
 enum Lookup {
     New(Option<Known>),
     UnderWay(Sample),
     Known(Verdict),
 }
 
-/// What a candidate with a program of which this is known has to do; see `flopsmith_actors::outcome_cache::Entry`.
+/// How a candidate proceeds, given the cache entry of its program; see `flopsmith_actors::outcome_cache::Entry`.
 fn look_up(known: Known, sample: Sample, instead: Option<Sample>) -> Lookup {
     if let Some(verdict) = known.verdict {
         return Lookup::Known(verdict);
@@ -34,13 +35,13 @@ fn look_up(known: Known, sample: Sample, instead: Option<Sample>) -> Lookup {
     }
 }
 
-/// What is known after an outcome; none where that is nothing new.
+/// The cache entry after an outcome. None if the outcome does not change the entry.
 fn decided(known: Known, sample: Sample, verdict: Verdict) -> Option<Known> {
     let mut after = known;
     if after.holder == Some(sample) {
         after.holder = None;
     }
-    // An infrastructure failure depends on luck.
+    // An infrastructure failure is a matter of chance and says nothing about the program.
     if !matches!(verdict, Verdict::Infrastructure(_)) {
         after.verdict.get_or_insert(verdict);
     }
@@ -56,7 +57,7 @@ fn known(value: Option<(Value, u64)>) -> (Known, u64) {
 }
 
 impl World {
-    /// Begins with a message of one of the stages.
+    /// Begins to work on a message of one of the stages.
     pub(crate) fn begin_stage(&mut self, node: NodeId, number: u32) {
         match self.node(node).role {
             Role::Worker(Queue::Compile) => self.look(node, number, None),
@@ -72,7 +73,7 @@ impl World {
         self.ask(node, Request::Get(Key::Result(program)), Then::Job(number));
     }
 
-    /// Evaluates: the stage's own program runs.
+    /// Evaluates the message: the stage's own work begins.
     fn work(&mut self, node: NodeId, number: u32) {
         let Some(work) = self.job(node, number).map(|job| job.work) else {
             return;
@@ -86,7 +87,7 @@ impl World {
     }
 
     fn duration(&mut self, queue: Queue) -> Micros {
-        // Now and then something takes longer than the ack wait.
+        // Some evaluations take longer than the ack wait.
         if self.chance.one_in_million(4_000) {
             return self.chance.between(12 * SECOND, 40 * SECOND);
         }
@@ -97,7 +98,7 @@ impl World {
         self.chance.between(10 * MILLI, most)
     }
 
-    /// A job of a stage has heard something.
+    /// A job of a stage received an answer.
     pub(crate) fn on_stage(&mut self, node: NodeId, number: u32, heard: Heard) {
         let Some(job) = self.job(node, number) else {
             return;
@@ -122,7 +123,7 @@ impl World {
             }
             (Stage::Taking, Heard::Written(_)) => self.work(node, number),
             (Stage::Taking, Heard::Conflict) => self.look(node, number, None),
-            // What is known cannot be read: at worst it is evaluated twice.
+            // The cache cannot be read or written. At worst the program is evaluated twice.
             (Stage::Looking { .. } | Stage::Taking, _) => self.work(node, number),
             (
                 Stage::Parked {
@@ -152,7 +153,7 @@ impl World {
                     self.set(node, wait, Timer::Job(number));
                 }
             }
-            // Looked up anew, and dealt with there.
+            // The cache could not be read. The job looks the program up again, and that look-up handles a failure.
             (Stage::Parked { .. }, _) => self.look(node, number, None),
             (Stage::Noting, _) => self.acknowledge(node, number, None),
             _ => {}
@@ -172,7 +173,7 @@ impl World {
             },
         );
         self.ask_twin(node, number);
-        // It makes room for another one meanwhile.
+        // A parked job frees its slot for another job.
         self.begin(node);
     }
 
@@ -182,7 +183,7 @@ impl World {
         }
     }
 
-    /// Something that was done about a job is over.
+    /// The timer of a job has fired.
     pub(crate) fn on_job_timer(&mut self, node: NodeId, number: u32) {
         match self.job(node, number).map(|job| job.stage) {
             Some(Stage::Parked { .. }) => self.ask_twin(node, number),
@@ -197,7 +198,7 @@ impl World {
         }
     }
 
-    /// The stage's own program has come to an end, or to a bad one.
+    /// The stage's own work has finished or failed.
     fn worked(&mut self, node: NodeId, number: u32) {
         let Some(work) = self.job(node, number).map(|job| job.work) else {
             return;
@@ -223,7 +224,8 @@ impl World {
         }
     }
 
-    /// Notes an outcome for equal programs. Where that fails they are tried themselves, so it is no failure.
+    /// Writes an outcome to the cache entry of the program. A failed write is no error: duplicates are then evaluated
+    /// themselves.
     pub(crate) fn note(
         &mut self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Generator: task → rollouts and candidates. As `flopsmith_actors::role::generator` does it.
+//! Generator: task → rollouts and candidates. Follows `flopsmith_actors::role::generator`.
 
 use super::job::Stage;
 use super::{Heard, Mind, Then};
@@ -11,19 +11,19 @@ use crate::world::World;
 
 #[derive(Debug, Default)]
 pub(crate) struct Generator {
-    /// The policy it has; none before it was told of one.
+    /// The newest known policy version. None before the generator has read one.
     version: Option<u32>,
     read: u64,
-    /// The log of versions was read to its end once.
+    /// True once the log of versions has been read to its end.
     replayed: bool,
-    /// Tasks that are answered now, with the policy of this version.
+    /// The jobs that are answered now, and the policy version that answers them.
     answering: Option<(Vec<u32>, u32)>,
-    /// The rest of a step's tasks is waited for.
+    /// True while the generator waits for further tasks of the step.
     waits: bool,
 }
 
 impl Generator {
-    /// May it take tasks?
+    /// True if the generator may take tasks.
     pub fn is_ready(&self) -> bool {
         self.replayed
     }
@@ -63,7 +63,7 @@ impl World {
         self.ask_for_work(node);
     }
 
-    /// Begins a little later, so that the tasks of a step are answered together.
+    /// Begins after a short wait, so that the tasks of a step are answered together.
     pub(crate) fn begin_tasks(&mut self, node: NodeId) {
         if !self.serves(node) {
             return;
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Is the policy new enough for every task in hand?
+    /// True if the policy is new enough for every waiting task.
     fn serves(&self, node: NodeId) -> bool {
         let here = self.node(node);
         let Mind::Generator(generator) = &here.mind else {
@@ -129,7 +129,7 @@ impl World {
         self.set(node, takes, Timer::Written);
     }
 
-    /// The programs are written: each task's go out, and then it is let go.
+    /// The programs are written. The generator publishes the programs of each task and then acknowledges the task.
     pub(crate) fn programs_written(&mut self, node: NodeId) {
         let Mind::Generator(generator) = &mut self.node_mut(node).mind else {
             return;
@@ -151,7 +151,8 @@ impl World {
         self.begin_tasks(node);
     }
 
-    /// Publishes the rollouts of a task, or its candidates. The rollouts go first: an outcome never waits for tokens that were lost.
+    /// Publishes the rollouts or the candidates of a task. The rollouts go first, so that an outcome never lacks its
+    /// tokens.
     fn spread(&mut self, node: NodeId, number: u32, version: u32, candidates: bool) {
         let Some(task) = self.job(node, number).map(|job| job.work.number) else {
             return;
@@ -160,7 +161,7 @@ impl World {
         let stage = Stage::Spreading { left, candidates };
         self.set_stage(node, number, stage);
         if let Some(job) = self.node_mut(node).jobs.get_mut(&number) {
-            // The version is remembered in place of the program, of which a task has none.
+            // The job keeps the version in the field of the program, because a task has no program.
             job.work.program.0 = version;
         }
         for sample in self.config.samples_of_task(task) {
@@ -174,7 +175,7 @@ impl World {
         }
     }
 
-    /// A task has heard something.
+    /// A task received an answer.
     pub(crate) fn on_task(&mut self, node: NodeId, number: u32, heard: &Heard) {
         let Some(job) = self.job(node, number) else {
             return;

@@ -1,4 +1,5 @@
-//! Messages in hand: taking them, giving them back, being done with them. As `flopsmith-bus` does it (`worker`, `take`, `delivery`).
+//! Held messages: how a node takes, gives back and finishes them. Follows `flopsmith-bus` (`worker`, `take`,
+//! `delivery`).
 
 use super::{Heard, Mind, Then};
 use crate::broker::{Delivery, Notice, Request};
@@ -8,46 +9,47 @@ use crate::fact::Fact;
 use crate::message::{Body, Entry, Micros, NodeId, Queue, Sample, Verdict, Work};
 use crate::world::World;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nobody has begun with it.
+    /// Work has not begun.
     Waiting,
-    /// What is known of its program is read; after it waited too long for a duplicate, `instead` of that.
+    /// The node reads the cache entry of the program. `instead` names a duplicate for which the job has waited too
+    /// long, and which it replaces as holder.
     Looking { instead: Option<Sample> },
-    /// Its turn is written down.
+    /// The node writes its sample as the holder of the program.
     Taking,
-    /// It waits for the outcome of a duplicate.
+    /// The job waits for the outcome of a duplicate.
     Parked {
         duplicate: Sample,
         until: Micros,
         pause: Micros,
     },
-    /// A program of ours works on it.
+    /// The stage's own work runs.
     Working,
-    /// It does not come to an end.
+    /// The stage's own work hangs.
     Hanging,
-    /// What came of it is on its way.
+    /// The result is being published.
     Publishing(After),
-    /// What came of it is noted for duplicates.
+    /// The result is being written to the cache for duplicates.
     Noting,
-    /// So many of the messages that came of it are not stored yet: rollouts, then candidates.
+    /// Number of messages of the task that are not stored yet: rollouts, then candidates.
     Spreading { left: u32, candidates: bool },
-    /// It is acknowledged; before or after the result is stored.
+    /// The job is being acknowledged. `early` holds a result that a mutated node publishes only afterwards.
     Acknowledging { early: Option<Work> },
-    /// A dead letter is written.
+    /// A dead letter is being written.
     DeadLettering,
-    /// It is taken out of its queue.
+    /// The message is being terminated.
     Terminating,
 }
 
-/// What comes after a result is stored.
+/// What follows after a result is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     Acknowledge,
-    /// Equal programs shall find this.
+    /// The verdict is written to the cache for identical programs.
     Note(Verdict),
-    /// It was acknowledged too early, by a mistake.
+    /// The message was already acknowledged, by a mutated node.
     Nothing,
 }
 
@@ -57,10 +59,10 @@ pub(crate) struct Job {
     pub token: u64,
     pub work: Work,
     pub since: Micros,
-    /// The connection it came on.
+    /// The connection on which the message came.
     pub epoch: u32,
     pub stage: Stage,
-    /// It was held for too long; somebody else may take it.
+    /// The message was held for too long, and another node may take it.
     hangs: bool,
 }
 
@@ -95,7 +97,7 @@ impl World {
         }
     }
 
-    /// Begins with what waits, as far as there is room for it.
+    /// Begins the waiting jobs for which there is room.
     pub(crate) fn begin(&mut self, node: NodeId) {
         if !self.node(node).up {
             return;
@@ -120,13 +122,14 @@ impl World {
             if job.epoch == worker.epoch {
                 self.begin_stage(node, number);
             } else {
-                // The server was lost before anybody began with this one. It may know nothing of having given it out.
+                // The connection was lost before work on this message began. The server may have forgotten this
+                // delivery.
                 self.give_back(node, number, 0);
             }
         }
     }
 
-    /// Asks for as many messages as there is room for.
+    /// Requests as many messages as there is room for.
     pub(crate) fn ask_for_work(&mut self, node: NodeId) {
         let worker = self.node(node);
         let Role::Worker(queue) = worker.role else {
@@ -168,7 +171,7 @@ impl World {
         self.facts.push(Fact::Hand { node, held, slots });
     }
 
-    /// Tells the server which messages are still worked on.
+    /// Tells the server which messages are still in work.
     pub(crate) fn give_signs(&mut self, node: NodeId) {
         let now = self.now;
         let for_ever = self.config.has(Mutation::HoldLimitIgnored);
@@ -220,14 +223,14 @@ impl World {
         }
     }
 
-    /// A message is out of hand: there is room for another.
+    /// A job has ended, which makes room for another one.
     fn release(&mut self, node: NodeId, number: u32) {
         self.node_mut(node).jobs.remove(&number);
         self.begin(node);
         self.ask_for_work(node);
     }
 
-    /// Gives a message back; somebody takes it again after `delay`.
+    /// Gives a message back. A node takes it again after `delay`.
     pub(crate) fn give_back(&mut self, node: NodeId, number: u32, delay: Micros) {
         let Some(job) = self.node_mut(node).jobs.remove(&number) else {
             return;
@@ -241,13 +244,13 @@ impl World {
         self.ask_for_work(node);
     }
 
-    /// Dropped without a word, as by a panic.
+    /// Drops a job without an answer, as a panic does.
     pub(crate) fn drop_job(&mut self, node: NodeId, number: u32) {
         let Some(job) = self.job(node, number) else {
             return;
         };
         let (sequence, work) = (job.sequence, job.work);
-        // What is dropped because the server is away has failed at nothing of its own.
+        // A job that is dropped while the server is unreachable does not count as a failure.
         if self.node(node).connected {
             self.count_failure(node, sequence, &work);
         }
@@ -256,7 +259,7 @@ impl World {
         self.begin(node);
     }
 
-    /// A stage failed for a reason that may pass: it is tried again, or that is the outcome.
+    /// A stage failed for a reason that may pass. The job is tried again, or the failure becomes the outcome.
     pub(crate) fn mishap(&mut self, node: NodeId, number: u32, verdict: Verdict) {
         let Some(job) = self.job(node, number) else {
             return;
@@ -275,7 +278,7 @@ impl World {
         }
     }
 
-    /// Publishes the outcome of a job's sample; equal programs find it where it is `noted`.
+    /// Publishes the outcome of a job's sample. If `noted`, the outcome also goes to the cache for identical programs.
     pub(crate) fn decide(&mut self, node: NodeId, number: u32, verdict: Verdict, noted: bool) {
         let Some(job) = self.job(node, number) else {
             return;
@@ -293,7 +296,7 @@ impl World {
         self.publish(node, Body::Entry(entry), Then::Job(number));
     }
 
-    /// Hands a job's sample to the next stage.
+    /// Passes a job's sample to the next stage.
     pub(crate) fn hand_over(&mut self, node: NodeId, number: u32, next: Queue) {
         let Some(job) = self.job(node, number) else {
             return;
@@ -329,7 +332,7 @@ impl World {
         }
     }
 
-    /// Worked off: the message leaves its queue. Its results are stored by now.
+    /// Acknowledges a job, which removes the message from its queue. The results are stored by then.
     pub(crate) fn acknowledge(&mut self, node: NodeId, number: u32, early: Option<Work>) {
         self.set_stage(node, number, Stage::Acknowledging { early });
         self.answer(node, number, false);
@@ -351,7 +354,7 @@ impl World {
         }
     }
 
-    /// Nobody can work this off: it goes to the dead letters.
+    /// Writes a dead letter for a message that no node can finish.
     fn dead_letter(&mut self, node: NodeId, number: u32) {
         let Some(job) = self.job(node, number) else {
             return;
@@ -366,7 +369,7 @@ impl World {
         self.publish(node, Body::Entry(letter), Then::Job(number));
     }
 
-    /// What every job hears alike; false where its role has to say what it makes of it.
+    /// Handles the answers that all jobs have in common. False if the role has to handle the answer.
     pub(crate) fn on_job(&mut self, node: NodeId, number: u32, heard: &Heard) -> bool {
         let Some(job) = self.job(node, number) else {
             return true;
@@ -388,7 +391,8 @@ impl World {
                 self.set_stage(node, number, Stage::Terminating);
                 self.answer(node, number, true);
             }
-            // It comes again after the ack wait, and becomes a dead letter under the same id.
+            // The server gives the message out again after the ack wait, and the message becomes a dead letter under
+            // the same id.
             (Stage::DeadLettering | Stage::Terminating, _) => self.release(node, number),
             (Stage::Acknowledging { .. } | Stage::Publishing(_), Heard::Failed) => {
                 self.role_failed(node);
@@ -401,7 +405,7 @@ impl World {
 }
 
 impl Job {
-    /// Does it take up room among what is worked on?
+    /// True if the job takes up one of the places for jobs in work.
     fn is_busy(&self) -> bool {
         !matches!(
             self.stage,
@@ -410,7 +414,7 @@ impl Job {
     }
 }
 
-/// `first`, doubled with each further failure.
+/// `first`, doubled with each further failure, up to the backoff limit.
 pub(crate) fn doubled(first: Micros, failures: u32) -> Micros {
     let times = failures.saturating_sub(1).min(16);
     (first << times).min(terms::BACKOFF_LIMIT)

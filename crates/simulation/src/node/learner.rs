@@ -1,4 +1,4 @@
-//! Learner: groups of outcomes → policy versions. As `flopsmith_actors::role::learner`, `batches` and `ledger` do it.
+//! Learner: groups of outcomes → policy versions. Follows `flopsmith_actors::role::learner`, `batches` and `ledger`.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::world::World;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Says once more which version there is: a generator may not have heard it.
+    /// The learner publishes its current version again, because a generator may not have read it.
     Telling,
     Reading,
-    /// Every outcome of the step is here, and not every rollout.
+    /// Every outcome of the step is here, but not every rollout.
     Missing,
     Training,
     Saving(Name),
@@ -26,7 +26,7 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Learner {
     lessons: Lessons,
-    /// The step that is learnt from next.
+    /// The step from which the learner learns next.
     next: u32,
     phase: Phase,
     outcomes: BTreeMap<Sample, (Program, Verdict)>,
@@ -70,7 +70,7 @@ impl World {
             return;
         };
         if learner.phase == Phase::Telling {
-            // The first time since it began.
+            // This is the first published version since the start of the role.
             learner.phase = Phase::Reading;
             for log in [Log::Outcome, Log::Rollout] {
                 self.follow(node, log, 0);
@@ -90,7 +90,7 @@ impl World {
         self.ask(node, request, Then::Follow(log));
     }
 
-    /// Entries of either log, in whatever order. The first of a sample counts.
+    /// Entries of both logs, in any order. The first entry of a sample counts.
     pub(crate) fn on_lessons(&mut self, node: NodeId, log: Log, entries: &[(u64, Entry)]) {
         let config = self.config.clone();
         let Some(learner) = self.learner(node) else {
@@ -115,7 +115,7 @@ impl World {
         self.learn(node);
     }
 
-    /// Trains on the next step once every outcome of it and every rollout that belongs to one is here.
+    /// Trains on the next step once all of its outcomes and all rollouts for them are here.
     fn learn(&mut self, node: NodeId) {
         let config = self.config.clone();
         let Some(learner) = self.learner(node) else {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// What must be there does not come: begin anew.
+    /// Rollouts that must exist do not arrive. The role restarts.
     pub(crate) fn on_silence(&mut self, node: NodeId, step: u32) {
         if let Some(learner) = self.learner(node)
             && learner.phase == Phase::Missing
@@ -205,7 +205,7 @@ impl World {
 }
 
 impl Learner {
-    /// The tasks of the next step, and whether it is over.
+    /// The number of tasks of the next step, and whether the step is complete.
     fn asked(&self, config: &Config) -> (u32, bool) {
         let known = |sample: Sample| self.outcomes.get(&sample).map(|(_, verdict)| *verdict);
         if config.has(Mutation::LearnsBeforeDrawnAgain) {
@@ -215,7 +215,7 @@ impl Learner {
         config.asked(self.next, known)
     }
 
-    /// Did a policy write it, and does its outcome say something about it?
+    /// The program and verdict of a sample, unless the outcome is an infrastructure failure.
     fn teaches(&self, sample: Sample) -> Option<(Program, Verdict)> {
         let found = self.outcomes.get(&sample).copied()?;
         (!matches!(found.1, Verdict::Infrastructure(_))).then_some(found)

@@ -1,4 +1,4 @@
-//! Nodes: connections, requests and the roles behind them.
+//! Nodes: their connections, requests and roles.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,50 +23,50 @@ pub(crate) use job::Job;
 pub(crate) use learner::Learner;
 pub(crate) use office::Office;
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Then {
-    /// A job goes on.
+    /// The answer goes to a job.
     Job(u32),
-    /// What became of a program is noted, for its duplicates; then a job goes on.
+    /// An outcome is written to the cache for duplicates; then the job continues.
     Note {
         job: Option<u32>,
         program: Program,
         sample: Sample,
         verdict: Verdict,
     },
-    /// Who has the office?
+    /// Reads the holder of the lease.
     Seek,
-    /// It is taken.
+    /// Takes the lease.
     Take(Record),
-    /// It is kept, or changed.
+    /// Renews the lease or commits a state.
     Renew(Record),
-    /// It was refused: who has it now?
+    /// Reads the record after a refused write.
     Adopt(Record),
-    /// The state to go on from.
+    /// Loads the state from which the role continues.
     Restore,
-    /// A state is saved.
+    /// Saves a state.
     Save,
-    /// A log is read from its beginning.
+    /// Reads a log from its beginning.
     Replay(Log),
-    /// A log is followed.
+    /// Follows a log.
     Follow(Log),
-    /// One of several messages is stored.
+    /// Stores one of several messages.
     Part,
-    /// What nobody could work off was decided.
+    /// Stores the outcome of a dead-lettered or lost sample.
     Decided(Sample, Program, Verdict),
-    /// How much is queued?
+    /// Counts the queued messages.
     Count,
-    /// A version is told.
+    /// Publishes a version.
     Told,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Heard {
     Stored,
     Answered,
-    /// The server that gave the message out is gone, and may give it out again.
+    /// The server that gave out the message is gone and may give the message out again.
     Stale,
     Entries(Vec<(u64, Entry)>, usize),
     Value(Option<(Value, u64)>),
@@ -74,7 +74,7 @@ pub(crate) enum Heard {
     Conflict,
     Count(usize),
     Found(Rc<Saved>),
-    /// Nothing came, or no.
+    /// No answer came, or a refusal.
     Failed,
 }
 
@@ -90,23 +90,24 @@ struct Pending {
     then: Then,
     since: Micros,
     due: Micros,
-    /// The connection it was first sent on.
+    /// The connection on which the request was first sent.
     epoch: u32,
     stale_since: Option<Micros>,
-    /// A write that got no answer: look whether it happened.
+    /// A write that got no answer and whose key is read to see whether the write happened. The value, and the revision
+    /// before it.
     unsure: Option<(Value, u64)>,
 }
 
-/// How a node is cut off.
+/// A cut of a node's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub number: u32,
     pub until: Micros,
-    /// What is sent meanwhile is lost, and the connection with it; else it comes late.
+    /// True if packets during the cut and the connection are lost. Otherwise the packets arrive late.
     pub loses: bool,
 }
 
-/// What a role has in mind.
+/// The state of a role.
 #[derive(Debug)]
 pub(crate) enum Mind {
     Worker,
@@ -120,18 +121,19 @@ pub(crate) struct Node {
     pub id: NodeId,
     pub role: Role,
     pub up: bool,
-    /// Counts the starts of the role: what was meant for an earlier one is void.
+    /// Number of starts of the role. Events for an earlier start are void.
     pub life: u32,
-    /// Counts the processes.
+    /// Number of the node's process, which grows with every new process.
     pub process: u32,
     pub connected: bool,
-    /// Counts the connections.
+    /// Number of the connection, which grows with every reconnect.
     pub epoch: u32,
     pub cut: Option<Cut>,
     pub cuts: u32,
-    /// What is sent before this is lost; later on it is known that the connection is, and it is kept.
+    /// Before this time the client has not noticed the lost connection, and packets are lost. Later packets are kept in
+    /// `unsent`.
     pub unnoticed_until: Micros,
-    /// What was sent while it was known that there is no connection.
+    /// Packets that were sent while the client knew that it had no connection.
     pub unsent: Vec<Packet>,
     pub stands_until: Micros,
     pub inbox: u32,
@@ -140,9 +142,9 @@ pub(crate) struct Node {
     next_job: u32,
     pending: BTreeMap<u64, Pending>,
     next_request: u64,
-    /// How often this process failed at a message.
+    /// Number of failures of this process at each message.
     pub failures: BTreeMap<u64, u32>,
-    /// When its role failed lately.
+    /// Times of the role's latest failures.
     pub fell: VecDeque<Micros>,
     pub office: Option<Office>,
     pub mind: Mind,
@@ -176,7 +178,7 @@ impl Node {
         }
     }
 
-    /// Is its role in this life, and alive?
+    /// True if the role runs and is in this life.
     pub fn is(&self, life: u32) -> bool {
         self.up && self.life == life
     }
@@ -188,7 +190,7 @@ impl Node {
         }
     }
 
-    /// Forgets what only lived in the role; its next life begins without it.
+    /// Forgets the state of the role, which the next life does not have.
     pub fn forget_role(&mut self) {
         self.life += 1;
         self.inbox += 1;

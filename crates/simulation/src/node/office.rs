@@ -1,4 +1,5 @@
-//! Offices: who holds one, and what of a state is the run's. As `flopsmith_actors::role_lease` does it.
+//! The leases of the single roles: which process holds one, and which saved state is committed. An [`Office`] is one
+//! lease as its candidate or holder sees it. Follows `flopsmith_actors::role_lease`.
 
 use super::{Heard, Then};
 use crate::broker::Request;
@@ -12,21 +13,21 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Office {
     single: Single,
-    /// The revision that was there, and since when.
+    /// The revision that was read last, and when it was first read.
     seen: Option<(u64, Micros)>,
-    /// What was written last, and its revision; none while somebody else holds it.
+    /// The record that was written last, and its revision. None while this process does not hold the lease.
     written: Option<(Record, u64)>,
-    /// When a sign of life last arrived.
+    /// When the broker last confirmed the lease.
     heard: Micros,
-    /// A write is under way: the next one waits for it.
+    /// True while a write is under way. The next write waits for it.
     busy: bool,
-    /// A state that is to become the run's behind that.
+    /// A state to commit after the write that is under way, and whether the run is over with it.
     wanted: Option<(Name, bool)>,
     saved: u32,
 }
 
 impl Office {
-    /// The term, where it is held.
+    /// The term, if this process holds the lease.
     pub fn term(&self) -> Option<u32> {
         self.written.as_ref().map(|(record, _)| record.term)
     }
@@ -119,7 +120,7 @@ impl World {
         }
     }
 
-    /// It is time for a sign of life, or for another look.
+    /// A renewal, or another check of the lease, is due.
     pub(crate) fn on_beat(&mut self, node: NodeId) {
         let now = self.now;
         let Some(office) = &self.node(node).office else {
@@ -129,7 +130,8 @@ impl World {
             self.look_at_office(node);
             return;
         };
-        // What stood still for longer than that may have been replaced meanwhile, whatever its next sign says.
+        // After a longer silence another process may have taken the lease. The holder gives the lease up without a
+        // further renewal.
         if now - office.heard >= terms::GIVE_UP {
             self.replaced(node, false);
             return;
@@ -176,25 +178,25 @@ impl World {
                     office.heard = now;
                 }
             }
-            // Not always somebody else: an earlier write of its own may have come late.
+            // The cause is not always another process: an earlier write of this process may have arrived late.
             Heard::Conflict => {
                 office.busy = true;
                 let key = Key::Office(office.single);
                 self.ask(node, Request::Get(key), Then::Adopt(after));
                 return;
             }
-            // The state is saved and nobody's: the role begins anew from what is the run's.
+            // The state is saved but not committed. The role restarts from the committed state.
             _ if commits => {
                 self.role_failed(node);
                 return;
             }
-            // A broker that is away comes back, or it does not in time.
+            // Either the broker answers again before the silence limit, or the holder gives up the lease.
             _ => {}
         }
         self.commit_what_waits(node);
     }
 
-    /// What stands in the record whose holder was refused: `after` was to stand there.
+    /// Handles the record that was found after the write of `after` was refused.
     pub(crate) fn on_adopt(&mut self, node: NodeId, after: Record, heard: Heard) {
         let now = self.now;
         let Some(office) = &mut self.node_mut(node).office else {
@@ -207,7 +209,7 @@ impl World {
         let commits = before.head != after.head || before.over != after.over;
         match heard {
             Heard::Value(Some((Value::Office(found), revision))) => {
-                // Every change of hands has a term of its own.
+                // Every change of the holder has a term of its own.
                 if found.holder != before.holder || found.term != before.term {
                     self.replaced(node, true);
                     return;
@@ -240,7 +242,7 @@ impl World {
         }
     }
 
-    /// Saves a state. It is nobody's before it is committed.
+    /// Saves a state. The state is not used before it is committed.
     pub(crate) fn save(&mut self, node: NodeId, steps: u32, state: State) -> Option<Name> {
         let office = self.node_mut(node).office.as_mut()?;
         let name = Name {
@@ -258,7 +260,7 @@ impl World {
         Some(name)
     }
 
-    /// Makes a state that was saved the one to go on from.
+    /// Commits a saved state: a new holder continues from it.
     pub(crate) fn commit(&mut self, node: NodeId, name: Name, over: bool) {
         let Some(office) = &mut self.node_mut(node).office else {
             return;

@@ -1,4 +1,5 @@
-//! Requests, their limits and what is done where no answer comes: as `flopsmith-bus` does it (`publish`, `delivery::settle`, `kv`).
+//! Requests, their time limits and the handling of missing answers. Follows `flopsmith-bus` (`publish`,
+//! `delivery::settle`, `kv`).
 
 use super::{Asked, Heard, Pending, Then};
 use crate::broker::{Reply, Request};
@@ -8,7 +9,7 @@ use crate::message::{Body, Key, Micros, NodeId, Value};
 use crate::world::World;
 
 impl World {
-    /// Asks the broker; the answer, or that there is none, comes to `then`.
+    /// Sends a request to the broker. The answer, or its absence, goes to `then`.
     pub(crate) fn ask(&mut self, node: NodeId, request: Request, then: Then) {
         let limit = limit(&request);
         let id = self.note_request(node, Asked::Bus(request.clone()), then, limit);
@@ -42,7 +43,7 @@ impl World {
         self.ask(node, request, then);
     }
 
-    /// Asks the store.
+    /// Sends a request to the store.
     pub(crate) fn ask_store(&mut self, node: NodeId, ask: Ask, then: Then) {
         let limit = 2 * terms::REQUEST_LIMIT;
         let id = self.note_request(node, Asked::Store, then, limit);
@@ -78,13 +79,13 @@ impl World {
         id
     }
 
-    /// An answer of the broker. A second one to the same request is nobody's.
+    /// Handles an answer of the broker. A second answer to the same request is ignored.
     pub(crate) fn on_reply(&mut self, node: NodeId, id: u64, reply: Reply) {
         let Some(mut pending) = self.node_mut(node).pending.remove(&id) else {
             return;
         };
         if pending.unsure.is_some() && !matches!(reply, Reply::Value(_)) {
-            // The answer to the write itself: nobody waits for that any more.
+            // The late answer to the write itself is ignored; the read decides.
             self.node_mut(node).pending.insert(id, pending);
             return;
         }
@@ -113,14 +114,14 @@ impl World {
         self.heard(node, pending.then, reply.into());
     }
 
-    /// An answer of the store.
+    /// Handles an answer of the store.
     pub(crate) fn on_store_reply(&mut self, node: NodeId, id: u64, heard: Heard) {
         if let Some(pending) = self.node_mut(node).pending.remove(&id) {
             self.heard(node, pending.then, heard);
         }
     }
 
-    /// The time of a request may be over.
+    /// Checks whether the time limit of a request has passed.
     pub(crate) fn on_limit(&mut self, node: NodeId, id: u64) {
         let now = self.now;
         let taken_for_granted = self.config.has(Mutation::AcknowledgementNotRetried);
@@ -140,7 +141,7 @@ impl World {
             Asked::Bus(Request::Answer { .. }) if taken_for_granted => Some(Heard::Answered),
             Asked::Bus(Request::Answer { .. }) => match pending.stale_since {
                 Some(since) if now - since >= terms::STALE_ACK_LIMIT => Some(Heard::Stale),
-                // Sent on a connection that was lost already.
+                // The request was sent on a connection that is lost.
                 None if pending.epoch != epoch => Some(Heard::Stale),
                 _ => (waited >= terms::ACK_LIMIT).then_some(Heard::Failed),
             },
@@ -163,7 +164,7 @@ impl World {
         }
     }
 
-    /// The last request answers a delivery of a connection that is no more.
+    /// Marks the latest request as an answer to a delivery of a lost connection.
     pub(crate) fn make_stale(&mut self, node: NodeId) {
         let now = self.now;
         let asker = self.node_mut(node);
@@ -190,7 +191,7 @@ impl World {
         self.send_to_broker(node, Packet::Request(id, request));
     }
 
-    /// A write without an answer may have happened: look, rather than call our own write a conflict later.
+    /// Checks whether a write without an answer happened, so that a repeated write does not conflict with the first.
     fn look_whether_written(&mut self, node: NodeId, id: u64, mut pending: Pending) {
         let Asked::Bus(Request::Write {
             key,
@@ -208,7 +209,7 @@ impl World {
         self.send_to_broker(node, Packet::Request(id, request));
     }
 
-    /// The connection is there again: whoever waits for an answer of the old one waits in vain.
+    /// Handles a reconnect: requests of the lost connection get no answer.
     pub(crate) fn resume_requests(&mut self, node: NodeId) {
         let now = self.now;
         let mut again = Vec::new();
@@ -234,7 +235,7 @@ impl World {
     }
 }
 
-/// How long an answer is waited for before it is asked for anew, or given up.
+/// How long a request waits for its answer before it is repeated or given up.
 fn limit(request: &Request) -> Micros {
     match request {
         Request::Answer { .. } => terms::ACK_TRY,

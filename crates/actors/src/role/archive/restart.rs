@@ -1,4 +1,4 @@
-//! How the archive goes on from what was saved, and how it begins where nothing was.
+//! How the archive continues from a saved state, and how it begins without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::role_lease::RoleLease;
 use crate::steps::Steps;
 
 impl Archive {
-    /// The state to go on from: the one that was saved last, or that of a run that begins.
+    /// The state to continue from: the one that was saved last, or the initial state of a new run.
     pub(super) async fn restore(&self, lease: RoleLease) -> Result<Working, Error> {
         let checkpoints =
             Checkpoints::new(self.context.host.store.clone(), "archive").in_term(lease.term());
@@ -85,7 +85,8 @@ impl Archive {
         .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
     }
 
-    /// After a restart: elites whose second measurement was asked for and never came. Asking twice counts once.
+    /// After a restart: asks again for second measurements that were asked for and never arrived. Asking twice counts
+    /// once.
     async fn ask_again(&self, work: &mut Working) -> Result<(), Error> {
         let pending: Vec<Pending> = work.saved.sqd.pending().cloned().collect();
         for waiting in pending {
@@ -105,7 +106,7 @@ impl Archive {
         Ok(())
     }
 
-    /// After a restart: tasks nobody has answered yet go out again. Answering one twice counts once.
+    /// After a restart: publishes the tasks without an answer again. Answering a task twice counts once.
     async fn publish_unanswered(&self, work: &Working) -> Result<(), Error> {
         let mut answered = BTreeSet::new();
         let run = &self.context.run;

@@ -1,4 +1,4 @@
-//! What a step's tasks are, and how they go out.
+//! Plans a step's tasks and publishes them.
 
 use std::time::Instant;
 
@@ -15,15 +15,15 @@ use crate::trace::task_span;
 /// Tasks of a step that are drawn together, by their numbers.
 #[derive(Debug, Clone, Copy)]
 struct Round {
-    /// The first is 0.
+    /// The first round is 0.
     number: u32,
     from: u32,
-    /// Behind the last one.
+    /// One more than the last number.
     to: u32,
 }
 
 impl Archive {
-    /// Plans the next step, saves everything, then lets the tasks go: a task that was published is always a task that was saved.
+    /// Plans the next step, saves the state, then publishes the tasks: every published task was saved before.
     pub(super) async fn next_step(&self, work: &mut Working, seconds: f64) -> Result<(), Error> {
         let elapsed = work.elapsed();
         let next = work.saved.course.advance(elapsed, seconds, self.budget());
@@ -49,8 +49,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Gives out tasks in the place of those whose groups have rewards that are all equal ([`crate::refill`]), once a round of a step is
-    /// decided. True while the step goes on for that.
+    /// Draws tasks in place of those whose groups have rewards that are all equal ([`crate::dynamic_sampling`]), once a
+    /// round of a step is decided. True while the step goes on because of that.
     pub(super) async fn draws_again(
         &self,
         work: &mut Working,
@@ -96,7 +96,8 @@ impl Archive {
         Ok(true)
     }
 
-    /// Makes the state the run's. What has arrived of the current step is not in it, and is read again by whoever goes on from it.
+    /// Saves the state and makes it the one to continue from. Outcomes of the current step are not in it; an archive
+    /// that continues from it reads them again.
     async fn save(&self, work: &mut Working, step: Option<u64>, round: u32) -> Result<(), Error> {
         let saved = Saved {
             sequence: work.begun,
@@ -106,7 +107,8 @@ impl Archive {
             role: "archive",
             detail: e.to_string(),
         })?;
-        // A state of its own for each round: one that takes the place of another is gone before the new one is the run's.
+        // Each round has a state of its own: replacing another round's state would remove that state before the new one
+        // is committed.
         let rounds = u64::from(self.context.settings.advantage.dynamic_sampling) + 1;
         let number = step.map_or(u64::MAX, |step| step * rounds + u64::from(round));
         let meta = serde_json::json!({
@@ -126,7 +128,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Tasks that a step begins with.
+    /// Number of tasks with which a step begins.
     fn tasks_of(&self, purpose: Purpose) -> u32 {
         match purpose {
             Purpose::EvaluateStart | Purpose::EvaluateEnd => self.context.settings.evaluate_tasks,
@@ -138,12 +140,12 @@ impl Archive {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
         let count = round.to - round.from;
-        // Those of a step rest on the same outcomes, whenever they are drawn.
+        // All tasks of a step rest on the same outcomes, whenever they are drawn.
         let heard = match work.saved.tasks.first() {
             Some(first) if round.number > 0 => first.heard,
             _ => work.saved.heard,
         };
-        // The two evaluations have other seeds than training, and the same in every run of a seed.
+        // The two evaluations have other seeds than training has; every run of a seed has the same ones.
         let seed = settings
             .seed
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -151,7 +153,7 @@ impl Archive {
         let plans = if evaluation {
             work.saved.sqd.evaluation(count as usize)
         } else {
-            // Other prompts than those that gave nothing.
+            // A further round has other prompts than the rounds without a spread.
             let another = u64::from(round.number).wrapping_mul(0xa076_1d64_78bd_642f);
             let seed = seed.wrapping_add(another);
             work.saved.sqd.plan(step, count as usize, seed)
@@ -197,7 +199,8 @@ impl Archive {
             .collect()
     }
 
-    /// The oldest policy that may answer a step's tasks after so many trained steps. Both evaluations are of the policy as it is.
+    /// The oldest policy that may answer a step's tasks after `trained` steps. Both evaluations measure the current
+    /// policy.
     fn needed_policy(&self, trained: u64, purpose: Purpose) -> PolicyVersion {
         let ahead = match purpose {
             Purpose::Train => u64::from(self.context.settings.generator.steps_ahead),
@@ -211,7 +214,7 @@ impl Archive {
             GeneratorKind::Policy => "policy",
             GeneratorKind::Schedule => "schedule",
         };
-        // The beginning of a trace: all that comes of the task continues it.
+        // The trace begins here: all later work on the task continues it.
         let span = task_span!("task", task);
         let subject = Queue::generate(policy).of(&task.run);
         let published = self.context.host.bus.publish(&subject, task);

@@ -1,4 +1,4 @@
-//! What a run's outcomes sum up to: a line for each step, and what the live view shows.
+//! Sums up a run's outcomes: a line for each step, and the data of the live view.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -6,7 +6,7 @@ use flopsmith_archive::identity::source_digest;
 use flopsmith_protocol::{Digest, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// What the live view shows.
+/// The data of the live view.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
     /// The newest step with an outcome.
@@ -17,21 +17,23 @@ pub struct Progress {
     pub stage: u32,
     /// Permission sets seen in it.
     pub permitted: Vec<TechniqueSet>,
-    /// Outcomes of it so far, and how many there will be.
+    /// Outcomes of it so far, and the number that is expected.
     pub outcomes: (u32, u32),
     /// The last complete step.
     pub last: Option<StepLine>,
-    /// Best speed of a program whose measurement was repeated, and its techniques; before there is one, the best so far.
+    /// Best speed of a program whose measurement was repeated, and its techniques. Before there is one: the best speed
+    /// so far.
     pub best: Option<(f64, TechniqueSet)>,
     /// Technique sets with a verified program whose measurement was repeated.
     pub cells: usize,
     /// Outcomes in all.
     pub total: u64,
-    /// Infrastructure failures in all; what nobody can be blamed for is none of them.
+    /// Infrastructure failures in all; outcomes of unknown cause are not among them.
     pub infrastructure: u64,
-    /// The machine, once a timer has said what it is.
+    /// The machine, once a timer has published its facts.
     pub machine: Option<MachineFacts>,
-    /// What the last complete step's programs were refused for, the commonest first, each with the newest example.
+    /// The faults for which the last complete step's programs were refused, the most frequent first, each with the
+    /// newest example.
     pub refused: Vec<Refused>,
 }
 
@@ -40,13 +42,13 @@ pub struct Progress {
 pub struct Refused {
     /// Its name.
     pub kind: String,
-    /// How many had it.
+    /// Number of programs with this fault.
     pub count: u64,
-    /// What was said of one of them: compilers' words, or the answer that holds no program.
+    /// The detail of one of them: compiler messages, or the answer that holds no program.
     pub example: String,
 }
 
-/// Bytes of an example that are kept.
+/// Longest example that is kept, bytes.
 const EXAMPLE: usize = 600;
 
 /// One line of `metrics.jsonl`.
@@ -82,10 +84,10 @@ pub(super) struct Book {
     steps: BTreeMap<u64, Sum>,
     lines_written: HashSet<u64>,
     cells: HashSet<TechniqueSet>,
-    /// May further tasks come once all outcomes of a training step are here?
+    /// True if further tasks may come once all outcomes of a training step are here.
     draws_again: bool,
     trained: HashSet<u64>,
-    /// The newest example of each fault. One of several lines says more than one of a single line.
+    /// The newest example of each fault. An example of several lines is preferred to one of a single line.
     examples: BTreeMap<&'static str, String>,
     pub(super) progress: Progress,
 }
@@ -103,7 +105,7 @@ struct Sum {
 }
 
 impl Book {
-    /// A book that goes on behind lines that are written already.
+    /// A book that continues after lines that are written already.
     pub(super) fn behind(lines: &[StepLine]) -> Self {
         let mut book = Self {
             lines_written: lines.iter().map(|l| l.step).collect(),
@@ -113,7 +115,8 @@ impl Book {
         book
     }
 
-    /// The same for a run that may draw groups of a step again: a step is then over once it was trained, or a later one has begun.
+    /// The same for a run that may draw groups of a step again. A step of such a run is over once it was trained, or
+    /// once a later one has begun.
     pub(super) fn drawing_again(self, draws_again: bool) -> Self {
         Self {
             draws_again,
@@ -121,7 +124,7 @@ impl Book {
         }
     }
 
-    /// A step was trained, so nothing more comes of it.
+    /// Notes that a step was trained, so no further outcome of it comes.
     pub(super) fn trained(&mut self, step: u64) {
         self.trained.insert(step);
     }
@@ -134,7 +137,7 @@ impl Book {
         sum.arrived >= sum.expected && !open
     }
 
-    /// Adds an outcome. Whoever calls makes sure that each comes once.
+    /// Adds an outcome. The caller passes each outcome once.
     pub(super) fn note(&mut self, outcome: &Outcome) {
         let progress = &mut self.progress;
         progress.total += 1;
@@ -144,7 +147,7 @@ impl Book {
         if let (Some(m), Some(techniques)) = (outcome.verdict.measurement(), outcome.techniques) {
             let repeated = outcome.candidate.purpose == Purpose::Certify;
             let confirmed = repeated && !m.reused && m.converged();
-            // The best of many first measurements is too high; it is shown until one was repeated.
+            // The best of many first measurements is too high, so it is shown only until a measurement was repeated.
             let first_confirmed = confirmed && self.cells.is_empty();
             let counts = confirmed || self.cells.is_empty();
             let better = progress.best.is_none_or(|(best, _)| best < m.gflops);
@@ -178,7 +181,7 @@ impl Book {
         }
     }
 
-    /// What a step's programs were refused for.
+    /// The faults for which a step's programs were refused.
     fn refused(&self, line: &StepLine) -> Vec<Refused> {
         let mut refused: Vec<Refused> = line
             .outcomes
@@ -237,7 +240,8 @@ impl Sum {
             .entry(outcome.verdict.kind().to_owned())
             .or_default() += 1;
         self.permitted.insert(candidate.permitted);
-        // The rates and means of a step are those of the policy; an explorer's answer was changed behind its back.
+        // The rates and means of a step describe the policy; an explorer's answer was altered while the policy wrote
+        // it.
         match &outcome.verdict {
             Verdict::Measured { measurement } if candidate.explorer => {
                 self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);

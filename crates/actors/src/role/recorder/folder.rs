@@ -1,4 +1,4 @@
-//! The files of a run's folder. What is written already is read when they are opened, and nothing is written twice.
+//! The files of a run's folder. Opening them reads the lines that they hold already, so that nothing is written twice.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::dead::Work;
 use crate::error::Error;
 use crate::journal::{Journal, write_atomically};
 
-/// The timing machines of a run. Each sitting measures its peak anew, so each attests another machine.
+/// The timing machines of a run. Each session measures the peak anew, so each session attests another machine.
 struct Machines {
     journal: Journal,
     known: HashSet<(NodeId, Digest)>,
@@ -33,13 +33,13 @@ impl Machines {
         })
     }
 
-    /// Writes what is new; what is known already is not the latest.
+    /// Writes a new attestation; a known one does not become the latest.
     fn note(&mut self, facts: &MachineFacts) -> Result<(), Error> {
         let key = (facts.node.clone(), facts.attestation.clone());
         if self.known.contains(&key) {
             return Ok(());
         }
-        // The line last: whoever is killed in between does both again.
+        // The line is written last: a process that is killed in between writes both again.
         write_atomically(&self.latest, facts)?;
         self.journal.write(facts)?;
         self.known.insert(key);
@@ -47,7 +47,7 @@ impl Machines {
     }
 }
 
-/// Adds an attestation to the files of a run that no recorder is at work on.
+/// Adds an attestation to the files of a run while no recorder works on them.
 pub fn note_machine(folder: &Path, facts: &MachineFacts) -> Result<(), Error> {
     Machines::open(folder)?.note(facts)
 }
@@ -67,7 +67,7 @@ pub struct DeadLine {
     pub attempts: u32,
 }
 
-/// The files of a run and what they hold already.
+/// The files of a run and the ids that they hold already.
 pub(super) struct Files {
     run: RunId,
     outcomes: Journal,
@@ -116,12 +116,12 @@ impl Files {
             dead_lettered: dead_lettered.iter().map(|d| d.sequence).collect(),
             book,
         };
-        // Whoever was killed between an outcome and the line of its step wrote the one and not the other.
+        // A process that was killed between an outcome and the line of its step wrote the outcome only.
         files.complete()?;
         Ok(files)
     }
 
-    /// What the live view shows by now.
+    /// The current data of the live view.
     pub(super) fn progress(&self) -> Progress {
         self.book.progress.clone()
     }
@@ -158,7 +158,8 @@ impl Files {
         Ok(())
     }
 
-    /// Other runs of the bus have dead letters as well. Whose one is that cannot be read says where it had been.
+    /// Writes a dead letter of this run. Other runs of the bus have dead letters as well; the queue or log of an
+    /// unreadable letter tells its run.
     pub(super) fn dead_letter(&mut self, letter: &DeadLetter) -> Result<(), Error> {
         let work = Work::of(letter);
         let foreign = match &work {
@@ -201,12 +202,12 @@ mod tests {
                 .unwrap()
         };
         note_machine(folder.path(), &machine("first sitting")).unwrap();
-        // The next sitting reads the log from its start.
+        // The next session reads the log from its start.
         let mut machines = Machines::open(folder.path()).unwrap();
         machines.note(&machine("first sitting")).unwrap();
         machines.note(&machine("second sitting")).unwrap();
         assert_eq!(latest(), machine("second sitting"));
-        // So does a recorder that is started anew.
+        // A restarted recorder reads it from the start as well.
         let mut machines = Machines::open(folder.path()).unwrap();
         machines.note(&machine("first sitting")).unwrap();
         assert_eq!(latest(), machine("second sitting"));

@@ -1,6 +1,6 @@
-//! `flopsmith config explain`: every setting with what it means, as a configuration that could be used.
+//! `flopsmith config explain`: prints every setting with its meaning, as a valid configuration.
 //!
-//! Words, types and defaults come from the types that read a configuration, so none can be missing or out of date.
+//! Descriptions, types and defaults come from the types that read a configuration, so none can be missing or outdated.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 
 use crate::args::Format;
 
-/// Columns of text.
+/// Greatest width of a line, characters.
 const WIDTH: usize = 100;
 
-/// Prints what a setting, a table or all of them mean.
+/// Prints the meaning of a setting, of a table or of all settings.
 pub fn run(key: Option<&str>, format: Format) -> Result<ExitCode> {
     let book = Book::new()?;
     if format == Format::Json {
@@ -28,11 +28,11 @@ pub fn run(key: Option<&str>, format: Format) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is to say.
+/// The schema and the defaults of a configuration.
 struct Book {
-    /// The JSON Schema of a configuration, its own definitions under `$defs`.
+    /// The JSON Schema of a configuration; its definitions are under `$defs`.
     schema: Value,
-    /// Every setting at its default; those that may be left out without one are null.
+    /// Every setting with its default; optional settings without a default are null.
     defaults: Value,
 }
 
@@ -42,7 +42,7 @@ impl Book {
         #[cfg_attr(not(feature = "torch"), expect(unused_mut, reason = "see below"))]
         let mut schema = generator.root_schema_for::<Settings>().to_value();
         let mut defaults = serde_json::to_value(Settings::default())?;
-        // The learner's table is free where there is no learner.
+        // Without a learner in this build, the keys of its table are unknown.
         #[cfg(feature = "torch")]
         {
             let mut learner = schemars::schema_for!(flopsmith_learner::GrpoConfig).to_value();
@@ -62,7 +62,7 @@ impl Book {
         Ok(Self { schema, defaults })
     }
 
-    /// What is known of a key, its default, and its parts.
+    /// The schema of a key, its default, and the parts of the key.
     fn find<'a>(&'a self, key: &'a str) -> Result<(&'a Value, &'a Value, Vec<&'a str>)> {
         let (mut schema, mut value) = (&self.schema, &self.defaults);
         let mut path = Vec::new();
@@ -87,7 +87,7 @@ impl Book {
         Ok(schema)
     }
 
-    /// A configuration with comments: that of a key, or all of it.
+    /// A configuration with comments, of one key or of all.
     fn explain(&self, key: &str) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         let (schema, value, mut path) = self.find(key)?;
@@ -131,7 +131,7 @@ impl Book {
         })
     }
 
-    /// A table: single settings first, as TOML wants it.
+    /// Writes a table. Single settings come first, as TOML requires.
     fn table(&self, path: &str, schema: &Value, value: &Value, lines: &mut Vec<String>) {
         let Some(properties) = self.properties(schema) else {
             return;
@@ -165,7 +165,7 @@ impl Book {
             lines.push(format!("{name} = {text}"));
             return;
         }
-        // A table that is not there has settings all the same.
+        // An unset table has settings as well, which are listed as comments.
         for (key, inner) in self.properties(schema).into_iter().flatten() {
             let said = self.words(inner).join(" ").replace("# ", "");
             lines.extend(comment(&format!("{key}: {said}"), "#   ", "#     "));
@@ -173,7 +173,7 @@ impl Book {
         lines.push(format!("# {name} is not set"));
     }
 
-    /// Is this a table of its own, all of whose keys are known?
+    /// True for a table whose keys are all known.
     fn is_table(&self, schema: &Value, value: &Value) -> bool {
         value.is_object() && self.properties(schema).is_some()
     }
@@ -182,7 +182,7 @@ impl Book {
         self.resolve(schema).get("properties")?.as_object()
     }
 
-    /// What a reference means; of what may be left out, what it is where it is not.
+    /// Follows references. An optional schema is replaced by the schema of its value.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let name = schema.get("$ref").and_then(Value::as_str);
         let named = name.and_then(|n| self.schema.pointer(n.trim_start_matches('#')));
@@ -197,7 +197,7 @@ impl Book {
         present.map_or(schema, |inner| self.resolve(inner))
     }
 
-    /// What is said of a setting, and of each of its possible values, as comments.
+    /// The description of a setting and of each of its possible values, as comments.
     fn words(&self, schema: &Value) -> Vec<String> {
         let inner = self.resolve(schema);
         let of = |schema: &Value| schema.get("description").and_then(Value::as_str).map(plain);
@@ -210,7 +210,7 @@ impl Book {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        // Kinds that nothing is said of stand together.
+        // Values without a description are listed together.
         for kind in inner
             .get("enum")
             .and_then(Value::as_array)
@@ -233,7 +233,7 @@ impl Book {
         lines
     }
 
-    /// The name of one of several kinds, and its own settings with what is said of them.
+    /// The name of a variant, and the variant's own settings with their descriptions.
     fn kind(&self, schema: &Value) -> (String, Vec<(String, String)>) {
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
             let names: Vec<String> = values.iter().filter_map(literal).collect();
@@ -243,7 +243,7 @@ impl Book {
             return (name, Vec::new());
         }
         let own = schema.get("properties").and_then(Value::as_object);
-        // A kind whose settings have a name of their own refers to them.
+        // A variant with a named settings type refers to that type.
         let shared = schema
             .get("$ref")
             .and_then(Value::as_str)
@@ -264,7 +264,7 @@ impl Book {
     }
 }
 
-/// A description without the links of the code's documentation.
+/// A description without the markup of intra-doc links.
 fn plain(text: &str) -> String {
     text.replace("[`", "`")
         .replace("`]", "`")
@@ -274,7 +274,7 @@ fn plain(text: &str) -> String {
         .join(" ")
 }
 
-/// Text in lines that are not too long.
+/// Breaks text into lines of at most `WIDTH` characters.
 fn comment(text: &str, first: &str, others: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
@@ -294,7 +294,7 @@ fn comment(text: &str, first: &str, others: &str) -> Vec<String> {
     lines
 }
 
-/// A value as TOML has it; none for what is not there.
+/// A value in TOML's syntax; `None` for null.
 fn literal(value: &Value) -> Option<String> {
     if value.is_null() {
         return None;
@@ -303,7 +303,7 @@ fn literal(value: &Value) -> Option<String> {
     toml::Value::try_from(&value).ok().map(|v| v.to_string())
 }
 
-/// TOML knows no null: what is not there is left out.
+/// Removes nulls from a value, as TOML has no null.
 fn without_null(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(

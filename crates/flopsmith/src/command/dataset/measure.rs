@@ -1,4 +1,4 @@
-//! `flopsmith dataset measure`: programs are compiled, verified and timed.
+//! `flopsmith dataset measure`: compiles, verifies and times programs.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Given {
     source: String,
 }
 
-/// The techniques that all programs may use, and the prompt that permits them, where one was asked for.
+/// The techniques that all programs may use and the prompt that permits them, if the arguments give them.
 fn one_prompt(args: &Measure, problem: &Problem) -> Result<Option<(TechniqueSet, String)>> {
     let Some(text) = args.permit.as_deref() else {
         return Ok(None);
@@ -75,7 +75,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
             Verdict::Measured { .. } if permitted.is_some_and(|p| !used.is_subset(p)) => Some(None),
             Verdict::Measured { measurement } => Some(Some(measurement.seconds_per_call)),
             Verdict::Rejected { .. } => Some(None),
-            // Nobody can say anything about the program.
+            // There is no verdict on the program.
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => None,
         };
         match runtime_s {

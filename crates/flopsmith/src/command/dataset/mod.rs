@@ -1,4 +1,4 @@
-//! `flopsmith dataset`: corpora, measured programs, and their parts for the stages of training.
+//! `flopsmith dataset`: makes corpora and measured programs, and splits them for the stages of training.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ mod measure;
 mod of_run;
 mod split;
 
-/// Prints or writes what was asked for.
+/// Executes a subcommand.
 pub fn run(args: &Dataset) -> Result<ExitCode> {
     match args {
         Dataset::Schedules {

@@ -1,4 +1,4 @@
-//! `flopsmith dataset run`: what a run has measured.
+//! `flopsmith dataset run`: prints the measured programs of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,8 +50,9 @@ fn origin(path: &Path) -> String {
     format!("run {}", name.unwrap_or_default())
 }
 
-/// The programs of some outcomes, and how many outcomes say nothing. Times of different classes of machines cannot be compared: only those
-/// of the commonest one count. The prompt is that of the task without the program it may have built on, which outcomes do not have.
+/// The programs of some outcomes, and the number of outcomes that are left out. Times of different machine classes
+/// cannot be compared, so only outcomes of the commonest class are used. The prompt is that of the task without the
+/// earlier program that the task may have built on, since outcomes do not contain that program.
 fn programs(
     outcomes: &[Outcome],
     problem: &Problem,
@@ -82,7 +83,7 @@ fn programs(
                 origin: origin.to_owned(),
                 rank: None,
             };
-            // An answer without a program has none.
+            // An answer without a program is left out.
             program.check().is_ok().then_some(program)
         })
         .collect();
@@ -114,7 +115,7 @@ mod tests {
             rejected(CandidateFault::Format),
         ));
         outcomes[nothing_said + 1].source.clear();
-        // Its seconds are those of another machine.
+        // The time of this outcome was measured on another machine class.
         let mut elsewhere = Measured::at(9.0).outcome(candidate(0, 0, 6));
         elsewhere.machine_class =
             MachineClass::new("another").unwrap_or_else(|e| unreachable!("{e}"));

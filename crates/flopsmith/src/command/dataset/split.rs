@@ -1,4 +1,4 @@
-//! `flopsmith dataset split`: the parts of measured programs.
+//! `flopsmith dataset split`: splits measured programs into the parts for training.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -111,7 +111,7 @@ pub fn run(args: &Split) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Pairs whose answers stand in blocks of a language, where that is asked for.
+/// Pairs whose answers are put into fenced code blocks of a language, if a language is given.
 fn fenced(mut pairs: Vec<Pair>, fence: Option<&str>) -> Vec<Pair> {
     for pair in &mut pairs {
         for text in [&mut pair.fast, &mut pair.slow] {

@@ -1,4 +1,4 @@
-//! What protects this machine from untrusted programs, and what these may use here.
+//! Checks the jail that protects this machine from untrusted programs, and the limits of programs here.
 
 use flopsmith_measure::needs;
 use flopsmith_run::jail;
@@ -6,10 +6,10 @@ use flopsmith_sandbox::Error;
 
 use super::{Findings, State};
 
-/// Said where the jail gives less than its full protection.
+/// Advice if the jail gives less than its full protection.
 const WEAKER: &str = "untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";
 
-/// Opens the jail. Can untrusted programs be run?
+/// Opens the jail. True if untrusted programs can be run.
 pub(super) fn look(findings: &mut Findings) -> bool {
     let mut weaker = None;
     let mut sandbox = jail::look(false);
@@ -40,7 +40,7 @@ pub(super) fn look(findings: &mut Findings) -> bool {
         let advice = less.advice();
         findings.add("limits", State::Advice, less.to_string(), Some(&advice));
     }
-    // Without them runs go on, and miss what shows in no result.
+    // Without sanitizers runs still work, but miss faults that do not change a result.
     if let Err(error) = needs::sanitizers(&sandbox, 1) {
         let found = format!("no sanitizer can be used: {}", jail::fact(&error));
         let advice = error.advice();

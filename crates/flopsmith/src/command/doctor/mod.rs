@@ -1,4 +1,4 @@
-//! `flopsmith doctor`: what is here, what is missing, and how good a stopwatch this machine is.
+//! `flopsmith doctor`: reports the tools that are installed or missing, and the timing precision of this machine.
 
 mod jails;
 mod roofs;
@@ -39,7 +39,7 @@ struct Finding {
     advice: Option<String>,
 }
 
-/// Said of what is absent.
+/// The finding for an optional tool that is not installed.
 const OPTIONAL: &str = "not installed, optional";
 
 #[derive(Default)]
@@ -61,14 +61,14 @@ impl Findings {
         });
     }
 
-    /// Advice on what fails where something it needs is missing.
+    /// Advice for a check that fails because something that it needs is missing.
     fn lacking(&self) -> Option<&'static str> {
         let missing = self.0.iter().any(|f| f.state == State::Missing);
         missing.then_some("see the findings above")
     }
 }
 
-/// Looks around and prints what it found. Exit code 3 when something needed is missing.
+/// Runs all checks and prints the findings. Exit code 3 if something needed is missing.
 pub fn run(args: &Doctor) -> Result<ExitCode> {
     let wait = args.wait.limit()?;
     let mut findings = Findings::default();
@@ -78,7 +78,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     match paths::harness() {
         Ok(path) => findings.add("harness", State::Good, path.display().to_string(), None),
         Err(e) => {
-            // It says what to do.
+            // The error names the remedy.
             findings.add("harness", State::Missing, e.to_string(), None);
             sandbox = false;
         }
@@ -152,7 +152,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
     }))
 }
 
-/// Measures the peak, OpenBLAS and how well a kernel agrees with itself.
+/// Measures the peak, OpenBLAS, and the difference between two measurements of one kernel.
 fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
     let problem = Arc::new(paths::problem("dgemm")?);
     let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;

@@ -1,4 +1,4 @@
-//! What this machine can compute and read at best, with one thread and with all.
+//! Measures the roofs of compute and bandwidth of this machine, with one thread and with all.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use flopsmith_machine::{peak, pinning};
 
 use flopsmith_run::digits::significant;
 
-/// Time spent on the peak, and on every other roof: longer than before a run, where nobody waits for them.
+/// Time spent on the peak, and on every other roof. It is longer than before a run, which has to wait for the
+/// measurement.
 const BUDGETS: (Duration, Duration) = (Duration::from_millis(400), Duration::from_millis(50));
 
 /// Measures all roofs. Takes about two seconds.
 pub fn measure() -> Roofs {
-    // What a machine does beside its work mostly lies on the first core.
+    // The cores are used in reverse order, since most background work of a machine runs on the first core.
     let cores: Vec<usize> = pinning::allowed_cores().into_iter().rev().collect();
     let threads = u32::try_from(cores.len()).unwrap_or(1);
     let (_, roofs) = peak::measure_all(&cores, threads, BUDGETS.0, BUDGETS.1);
     roofs
 }
 
-/// A line for each number of threads.
+/// The roofs as text, one line for each number of threads.
 pub fn lines(roofs: &Roofs) -> String {
     let lines: Vec<String> = roofs
         .threads()

@@ -1,4 +1,5 @@
-//! `flopsmith doctor --timing`: which difference can this machine tell from noise, in which time?
+//! `flopsmith doctor --timing`: measures the smallest difference that this machine can tell from noise, and the time
+//! that takes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +16,15 @@ use flopsmith_run::console::say;
 use flopsmith_run::idle_wait::{self, Patience};
 use flopsmith_run::{evaluator, paths};
 
-/// Measurements of each standard: enough that its spread is known to a fifth or so; to a quarter where one takes ten seconds.
+/// Measurements of each standard. The number is large enough to know the spread to about a fifth, or to a quarter for
+/// the standard that takes ten seconds for each measurement.
 const ROUNDS: [(Purpose, &str, usize); 3] = [
     (Purpose::Screen, "screen", 40),
     (Purpose::Rank, "rank", 30),
     (Purpose::Certify, CERTIFY, 8),
 ];
 
-/// What the standard is called that moves the code.
+/// The name of the standard that changes the code layout.
 const CERTIFY: &str = "certify";
 
 /// Two measurements whose true values lie this many standard deviations of their difference apart are told apart with 95 %
@@ -63,8 +65,8 @@ pub struct Calibration {
     pub machine_busy: Option<String>,
 }
 
-/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes two minutes or so, and `wait`
-/// more at most until the machine is quiet.
+/// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about two minutes,
+/// and at most `wait` more until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     let problem = Arc::new(paths::problem("dgemm")?);
     let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
@@ -75,7 +77,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
         .clone()
         .unwrap_or_else(|| problem.reference_source.clone());
     let kernel = evaluator.prepare(Language::C, &source, &mut verifier, false);
-    // The kernel is the baseline itself, so the ratio to it is 1 whatever the machine does.
+    // The kernel is the baseline itself, so the ratio to the baseline is 1 in any state of the machine.
     let chain = timer.chain();
     let mut standards = Vec::new();
     let (mut patience, mut machine_busy) = (Patience::new(wait), None);
@@ -86,7 +88,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
         for round in 0..rounds {
             if round % 10 == 0 {
                 say(&format!("{name}: {round} of {rounds}"));
-                // Nobody listens for signals here: one ends the process.
+                // No token is needed: a signal ends this process.
                 let never = CancellationToken::new();
                 let busy = patience
                     .wait(|| idle_wait::look(&mut timer), &never)
@@ -98,7 +100,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
             let measured = measured(&done.verdict)?;
             seconds.push(started.elapsed().as_secs_f64());
             let log = measured.ratio.ln() - chain.log_ratio;
-            // Not the interval of a report, which also holds the error of the plain reference.
+            // The interval of a report is not used here, since it also contains the error of the plain reference.
             covered += usize::from(log.abs() <= 1.96 * measured.log_ratio_se);
             logs.push(log);
         }
@@ -118,7 +120,7 @@ pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
     Ok((calibration, path))
 }
 
-/// What a verdict on the problem's own kernel says.
+/// The measurement of the problem's own kernel; an error if it was not measured.
 fn measured(verdict: &Verdict) -> Result<&Measurement> {
     match verdict {
         Verdict::Measured { measurement } => Ok(measurement),
@@ -159,7 +161,8 @@ fn folder() -> Result<PathBuf> {
     Ok(state.join("flopsmith"))
 }
 
-/// Where the figures of a machine lie: homes are shared, and what one machine tells apart says nothing of another.
+/// The file of a machine's figures. Homes are shared by several machines, and the figures of one machine do not hold
+/// for another.
 fn place(folder: &Path, machine: &str) -> PathBuf {
     folder.join(format!("timing-{machine}.json"))
 }
@@ -174,7 +177,7 @@ fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What an earlier calibration of this machine found.
+/// The figures of an earlier calibration of this machine.
 pub fn known(machine: &str) -> Option<Calibration> {
     known_in(&folder().ok()?, machine)
 }
@@ -188,7 +191,7 @@ fn known_in(folder: &Path, machine: &str) -> Option<Calibration> {
 /// The figures as lines.
 pub fn lines(calibration: &Calibration) -> String {
     let line = |r: &Resolution| {
-        // Only a certification moves the code; elsewhere it lies in each measurement where it lay in the one before.
+        // Only a certification changes the code layout; the other standards leave it the same in each measurement.
         let left_out = if r.purpose == CERTIFY {
             ""
         } else {
@@ -240,14 +243,14 @@ mod tests {
         for figures in [&one, &other] {
             keep(&place(&folder, &figures.machine), figures).unwrap();
         }
-        // The second machine of a shared home does not overwrite what is known of the first.
+        // In a shared home, the second machine does not overwrite the figures of the first.
         assert_eq!(known_in(&folder, "one").as_ref(), Some(&one));
         assert_eq!(known_in(&folder, "other").as_ref(), Some(&other));
         assert_eq!(known_in(&folder, "a third"), None);
-        // Figures under another machine's name are none of its own.
+        // A file under another machine's name is ignored.
         std::fs::copy(place(&folder, "one"), place(&folder, "copied")).unwrap();
         assert_eq!(known_in(&folder, "copied"), None);
-        // Nor are those of another method of measuring, as of a version that did not say.
+        // A file of another measuring method is ignored as well, and one of a version that named no method.
         for method in ["", "an older one"] {
             let older = Calibration {
                 method: method.into(),

@@ -1,4 +1,4 @@
-//! The programs and libraries that this machine has or lacks.
+//! Checks the programs and libraries that Flopsmith needs.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,16 +11,16 @@ use flopsmith_measure::sanitize;
 
 use super::{Findings, OPTIONAL, State};
 
-/// What to do about a tool that is there and does not work.
+/// Advice for a tool that is installed and does not work.
 const BROKEN: &str = "it is installed and does not work: try it by hand, or install it anew";
 
 /// A tool on the PATH.
 enum Tool {
-    /// The first line of what it says of its version.
+    /// The first line of its version message.
     Answers(String),
-    /// Not there.
+    /// The tool is not installed.
     Absent,
-    /// There, and it does not say its version: why.
+    /// The tool is installed and prints no version; holds the reason.
     Broken(String),
 }
 
@@ -46,7 +46,7 @@ fn ask(program: &str) -> Tool {
     }
 }
 
-/// A tool that nothing goes without.
+/// Checks a tool that every command needs.
 fn needed(findings: &mut Findings, name: &'static str, install: &str) {
     match ask(name) {
         Tool::Answers(found) => findings.add(name, State::Good, found, None),
@@ -55,7 +55,7 @@ fn needed(findings: &mut Findings, name: &'static str, install: &str) {
     }
 }
 
-/// A tool that only some things need.
+/// Checks a tool that only some commands need.
 fn optional(findings: &mut Findings, name: &'static str, needed_for: &str) {
     match ask(name) {
         Tool::Answers(found) => findings.add(name, State::Good, found, None),
@@ -69,7 +69,7 @@ fn optional(findings: &mut Findings, name: &'static str, needed_for: &str) {
     }
 }
 
-/// Looks for compilers, linker and libraries.
+/// Checks compilers, linker and libraries.
 pub(super) fn look(findings: &mut Findings) {
     needed(
         findings,
@@ -97,7 +97,7 @@ pub(super) fn look(findings: &mut Findings) {
         let (state, device) = match flopsmith_policy::Device::cuda_if_available() {
             flopsmith_policy::Device::Cpu => {
                 let devices = Path::new("/dev");
-                // That a GPU is there and is not used is no good news.
+                // A GPU that is present and not used is worth advice.
                 let state = if has_gpu(devices) {
                     State::Advice
                 } else {
@@ -123,7 +123,7 @@ fn has_gpu(devices: &Path) -> bool {
     devices.join("nvidia0").exists()
 }
 
-/// Why nothing is computed on a GPU here, where libtorch found none.
+/// The reason why libtorch finds no GPU here.
 #[cfg(feature = "torch")]
 fn no_cuda(devices: &Path) -> String {
     let hidden = std::env::var_os("CUDA_VISIBLE_DEVICES");
@@ -133,7 +133,7 @@ fn no_cuda(devices: &Path) -> String {
     if hidden.is_some_and(|list| list.is_empty() || list == "-1") {
         return "CUDA_VISIBLE_DEVICES hides the GPUs".into();
     }
-    // Linked or loaded, it is mapped into this process.
+    // A linked or loaded library is mapped into this process.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     if maps.contains("libtorch_cuda") {
         "libtorch can use CUDA and does not get along with the driver: it is too old, or the GPUs are not permitted here (nvidia-smi says more)".into()
@@ -142,7 +142,8 @@ fn no_cuda(devices: &Path) -> String {
     }
 }
 
-/// What looks at programs that are about to become elites. Without it runs go on, and miss what shows in no result.
+/// Checks the sanitizers, which examine programs that are about to become elites. Without them runs still work, but
+/// miss faults that do not change a result.
 fn sanitizers(findings: &mut Findings) {
     let missing = sanitize::missing_runtimes(Path::new("gcc"));
     let tools: Vec<&str> = ["objcopy", "addr2line"]
@@ -172,14 +173,15 @@ fn sanitizers(findings: &mut Findings) {
     }
 }
 
-/// The message broker. Most commands do without one, so that it is missing matters only where it was asked for.
+/// Checks the message broker. Most commands do not need one, so a missing broker is only a failure if the user asked
+/// for the check (`start`).
 pub(super) fn server(findings: &mut Findings, start: bool) {
     let found = if start {
         broker().map(|version| format!("{version}, starts with JetStream"))
     } else {
         installed()
     };
-    // Its errors say what to do.
+    // The errors name the remedy.
     match found {
         Ok(text) => findings.add("nats-server", State::Good, text, None),
         Err(e) if start => findings.add("nats-server", State::Missing, format!("{e:#}"), None),
@@ -204,7 +206,7 @@ fn installed() -> Result<String> {
     Ok(format!("{version} in {}", path.display()))
 }
 
-/// Starts a private server as a run would, and says its version.
+/// Starts a private server as a run would, and returns its version.
 fn broker() -> Result<String> {
     let folder = std::env::temp_dir().join(format!("flopsmith-doctor-{}", std::process::id()));
     let found = runtime()?.block_on(async {
@@ -231,7 +233,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("tool");
         std::fs::write(&file, "").unwrap();
-        // It is there, and no program.
+        // The file exists and is no program.
         let found = ask(file.to_str().unwrap());
         assert!(matches!(&found, Tool::Broken(why) if why.contains("tool --version")));
     }

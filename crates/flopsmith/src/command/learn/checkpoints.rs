@@ -1,8 +1,9 @@
-//! Checkpoints of a training in the folder of the model it makes.
+//! Checkpoints of a training, in the folder of the model that it makes.
 //!
-//! Each is a folder of its own, which is written under another name first: it is whole or not there, whenever the process ends.
-//! Beside the state of the training lies the recipe, since going on with other settings would be another training, and a list of all files'
-//! digests: a disk that fails and a copy that was cut off are told by them, and the checkpoint before is gone on with.
+//! Each checkpoint is a folder of its own. It is written under a temporary name first, so it is complete or absent
+//! whenever the process ends. A checkpoint holds the state of the training, the recipe (resuming with other settings
+//! would be another training), and the digests of all files. The digests reveal a failing disk or a truncated copy; the
+//! training then resumes from the checkpoint before.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,28 +19,29 @@ use flopsmith_run::console::usage;
 const RECIPE: &str = "recipe.toml";
 /// The digests of a checkpoint's other files, by name.
 const DIGESTS: &str = "digests.json";
-/// So many of the newest checkpoints are kept.
+/// Number of the newest checkpoints that are kept.
 const KEPT: usize = 2;
-/// A checkpoint's name, before its number.
+/// The part of a checkpoint's name before its number.
 const PREFIX: &str = "checkpoint-";
-/// What stands behind it while it is written.
+/// The suffix of the name while the checkpoint is written.
 const PART: &str = ".part";
 
 /// A file of a checkpoint: name and content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// Where checkpoints lie.
+/// The checkpoints of one training.
 pub struct Checkpoints {
     folder: PathBuf,
     recipe: String,
 }
 
 impl Checkpoints {
-    /// The checkpoints in `folder`, which is made if need be, of a training by this recipe. With `resume` the newest one that is whole is
-    /// read; of those that are not stderr tells.
+    /// Opens the checkpoints in `folder`, which is made if it is missing, of a training by this recipe. With `resume`,
+    /// the newest undamaged checkpoint is read; damaged ones are reported on stderr.
     ///
     /// # Errors
-    /// Wrong usage where there is one and nobody wants to go on with it, or none (that is whole) and somebody does, or it is of another recipe.
+    /// Wrong usage if there is a checkpoint and `resume` is false, if `resume` is true and there is no undamaged
+    /// checkpoint, or if the checkpoint belongs to another recipe.
     pub fn open(folder: &Path, recipe: &str, resume: bool) -> Result<(Self, Option<Files>)> {
         flopsmith_run::output::folder(folder)?;
         let own = Self {
@@ -91,7 +93,7 @@ impl Checkpoints {
         )))
     }
 
-    /// Writes a checkpoint and removes all but it and the newest one before it.
+    /// Writes a checkpoint, and removes all others except the newest one before it.
     pub fn write(&self, number: u64, files: &Files) -> Result<()> {
         let path = self.folder.join(format!("{PREFIX}{number:09}"));
         let part = self.folder.join(format!("{PREFIX}{number:09}{PART}"));
@@ -124,12 +126,12 @@ impl Checkpoints {
         self.clear_but(&kept)
     }
 
-    /// Removes all checkpoints: the training is over.
+    /// Removes all checkpoints, at the end of the training.
     pub fn clear(&self) -> Result<()> {
         self.clear_but(&[])
     }
 
-    /// Removes all others, and what was begun and never finished.
+    /// Removes all checkpoints except `kept`, and incomplete ones.
     fn clear_but(&self, kept: &[PathBuf]) -> Result<()> {
         for (_, path) in self.named(true)? {
             if !kept.contains(&path) {
@@ -140,12 +142,12 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whole checkpoints with their numbers, oldest first.
+    /// Complete checkpoints with their numbers, the oldest first.
     fn all(&self) -> Result<Vec<(u64, PathBuf)>> {
         self.named(false)
     }
 
-    /// What lies there under a checkpoint's name, by number; `begun` says whether with those that were never finished.
+    /// The folders with a checkpoint's name, by number; with `begun` also the incomplete ones.
     fn named(&self, begun: bool) -> Result<Vec<(u64, PathBuf)>> {
         let entries = fs::read_dir(&self.folder)
             .with_context(|| format!("cannot read {}", self.folder.display()))?;
@@ -166,7 +168,7 @@ impl Checkpoints {
     }
 }
 
-/// The files of a checkpoint, without the digests that they have to have; or how they differ from them.
+/// The files of a checkpoint without the list of digests; an error that says how the files differ from it.
 fn read(folder: &Path) -> std::result::Result<Files, String> {
     let read = || -> std::io::Result<Files> {
         let mut files = Vec::new();
@@ -177,12 +179,12 @@ fn read(folder: &Path) -> std::result::Result<Files, String> {
         }
         Ok(files)
     };
-    // A disk that cannot be read is as bad as one that reads wrong.
+    // A checkpoint that cannot be read counts as damaged.
     let mut files = read().map_err(|e| format!("it cannot be read: {e}"))?;
     verify(&mut files).map(|()| files)
 }
 
-/// Holds files against their digests, which are taken out.
+/// Compares files with their digests, and removes the list of digests from the files.
 fn verify(files: &mut Files) -> std::result::Result<(), String> {
     let place = files.iter().position(|(name, _)| name == DIGESTS);
     let place = place.ok_or_else(|| format!("{DIGESTS} is missing"))?;
@@ -219,7 +221,7 @@ mod tests {
         for (number, text) in [(9, "nine"), (10, "ten"), (10, "ten again")] {
             own.write(number, &files(text)).unwrap();
         }
-        // One that was never finished.
+        // A checkpoint that is incomplete.
         fs::create_dir(place.path().join("checkpoint-000000011.part")).unwrap();
         assert_eq!(own.all().unwrap().len(), 2);
         own.write(10, &files("ten again")).unwrap();
@@ -256,8 +258,8 @@ mod tests {
         assert!(open("recipe", true).unwrap().1.is_some());
     }
 
-    /// Cut off in the middle, changed by a bit, a file lost, the list of digests lost or cut off: the one before is taken, and where that
-    /// is damaged as well nothing is.
+    /// The damages are: a file cut off, a bit changed, a file lost, and the list of digests lost or cut off. The
+    /// checkpoint before is taken; if that one is damaged as well, none is.
     #[test]
     fn a_damaged_checkpoint_is_told_and_the_one_before_it_is_taken() {
         let damages: [fn(&Path); 6] = [
@@ -285,7 +287,7 @@ mod tests {
             assert_eq!(text().unwrap(), "new");
             damage(&at(2));
             assert_eq!(text().unwrap(), "old");
-            // What is trained anew takes its place.
+            // The training makes the checkpoint again.
             own.write(2, &files("new again")).unwrap();
             assert_eq!(text().unwrap(), "new again");
             damage(&at(2));

@@ -1,4 +1,4 @@
-//! Answers to exercises in several turns: after each, a policy is told what came of its answer and writes another one.
+//! Conversations about exercises: after each answer the policy is told the result and writes another answer.
 
 use anyhow::Result;
 use flopsmith_generator::measured::exercises::{Exercise, follow_up};
@@ -9,42 +9,43 @@ use flopsmith_protocol::Sampling;
 use super::Reader;
 use super::rewards::{Answer, Rewards, Worth};
 
-/// How answers are drawn.
+/// The sampling of answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// Answers of a conversation at most.
+    /// Greatest number of answers in a conversation.
     pub turns: usize,
     /// Softmax temperature.
     pub temperature: f32,
     /// Longest answer, tokens.
     pub max_tokens: u32,
-    /// Seed of the first answer to the first exercise; each later one has the next.
+    /// Seed of the first answer to the first exercise; each further answer has the next number.
     pub seed: u64,
 }
 
-/// An answer, what it answers, and what it was worth.
+/// An answer with its prompt and its worth.
 pub struct Turn {
-    /// The tokens of everything before it.
+    /// The tokens of everything before the answer.
     pub prompt: Vec<u32>,
     /// The answer.
     pub sample: Sample,
     /// Its text.
     pub text: String,
-    /// What came of it.
+    /// The worth of the answer.
     pub worth: Worth,
 }
 
-/// A conversation about an exercise, as it stands.
+/// A conversation about an exercise.
 pub struct Conversation<'a> {
-    /// What it is about.
+    /// The exercise.
     pub exercise: &'a Exercise,
     /// The answers so far.
     pub turns: Vec<Turn>,
-    /// The tokens that the next answer follows; none where there is no room for one.
+    /// The prompt's tokens of the next answer; `None` if there is no room for another answer.
     next: Option<Vec<u32>>,
 }
 
-/// Holds a conversation about each of these exercises, whose prompts' tokens are given. One without room for another answer ends.
+/// Holds a conversation about each of these exercises, which are given with their prompts' tokens. A conversation ends
+/// when it has no room for another answer.
 pub fn hold<'a>(
     model: &Model,
     rewards: &mut Rewards,
@@ -113,12 +114,14 @@ pub fn hold<'a>(
 }
 
 impl Conversation<'_> {
-    /// What each answer is worth with what came of it later: [`flopsmith_reward::turns::discounted`].
+    /// The worth of each answer, plus a discounted share of the later answers' worth:
+    /// [`flopsmith_reward::turns::discounted`].
     pub fn discounted(&self, discount: f64) -> Vec<Option<f64>> {
         flopsmith_reward::turns::discounted(&self.scores(), discount)
     }
 
-    /// What the conversation is worth, for each of its answers that has a worth of its own: [`flopsmith_reward::turns::first_and_best`].
+    /// The worth of the conversation, for each answer that has a worth of its own:
+    /// [`flopsmith_reward::turns::first_and_best`].
     pub fn first_and_best(&self, first: f64) -> Vec<Option<f64>> {
         let scores = self.scores();
         let whole = flopsmith_reward::turns::first_and_best(&scores, first);
@@ -129,7 +132,8 @@ impl Conversation<'_> {
         self.turns.iter().map(|t| t.worth.score()).collect()
     }
 
-    /// Everything said so far and what is said to the last answer.
+    /// The tokens of the conversation so far, with the result of the last answer; `None` if the next answer does not
+    /// fit.
     fn following(
         &self,
         model: &Model,
@@ -142,7 +146,7 @@ impl Conversation<'_> {
                 Worth::Timed { seconds, .. } => (Some(seconds), None),
                 Worth::Judged { score } => (None, Some(score)),
                 Worth::Failed => (None, None),
-                // There is nothing to say of it.
+                // Without a result there is nothing to tell the policy.
                 Worth::Unknown => return Ok(None),
             };
             messages.push(Message::assistant(turn.text.trim_end()));
@@ -201,7 +205,7 @@ mod tests {
         let said = following(&conversation, 20).unwrap();
         let failed = follow_up(None, None);
         assert_eq!(said, format!("// dgemm: unroll\nint first;\n{failed}\n"));
-        // Where there is no room for an answer there is none.
+        // Without room for an answer the conversation ends.
         assert_eq!(following(&conversation, 1020), None);
 
         let timed = Worth::Timed {

@@ -1,4 +1,4 @@
-//! `flopsmith sft` with files of examples: prompts of any kind, and the answers to them.
+//! `flopsmith sft` with files of examples: prompts of any kind and their answers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,13 +68,13 @@ struct Report {
     training: SftReport,
 }
 
-/// Is this recipe one with files of examples? Other ones make their corpus themselves.
+/// True if the recipe names a file of examples; otherwise the recipe makes its corpus itself.
 pub fn is_for(recipe: &str) -> bool {
     let table = recipe.parse::<toml::Table>();
     table.is_ok_and(|table| table.contains_key("examples"))
 }
 
-/// Teaches by a recipe.
+/// Trains by a recipe.
 pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     let recipe: Recipe = config::read(text, &args.recipe.display().to_string())?;
     let output = match &args.output {
@@ -181,7 +181,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
 
 type Tokens = (Vec<u32>, Vec<u32>);
 
-/// Reads a file of examples as token ids; and how many are too long for the model.
+/// Reads a file of examples as token ids. Also returns the number of examples that are too long for the model.
 fn read(file: &Path, reader: &Reader, model: &Model) -> Result<(Vec<Tokens>, usize)> {
     let lines = jsonl::read(file, |line: &Instruction| {
         match line.prompt.is_empty() || line.answer.is_empty() {

@@ -1,4 +1,5 @@
-//! Training on files of examples, pairs and exercises: what `sft` with files, `reward-model`, `dpa` and `rlpf` have in common.
+//! Training on files of examples, pairs and exercises: the common parts of `sft` with files, `reward-model`, `dpa` and
+//! `rlpf`.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,16 +22,16 @@ mod rewards;
 pub mod rlpf;
 pub mod skipped;
 
-/// What is written beside a model that was made here.
+/// The report that is written next to a trained model.
 const REPORT: &str = "training.json";
 
-/// A recipe's text.
+/// Reads the text of a recipe.
 pub fn read_recipe(path: &Path) -> Result<String> {
     config::read_text(path)
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
 }
 
-/// A file that a recipe names: as it stands, or in the recipe's folder.
+/// A file that a recipe names: relative to the working folder, or else to the recipe's folder.
 fn beside(recipe: &Path, file: &Path) -> PathBuf {
     let inside = recipe.parent().unwrap_or(Path::new("")).join(file);
     match file.exists() || !inside.exists() {
@@ -39,7 +40,7 @@ fn beside(recipe: &Path, file: &Path) -> PathBuf {
     }
 }
 
-/// A model and how it reads and writes.
+/// A model's tokenizer and prompt style.
 struct Reader {
     tokenizer: Tokenizer,
     style: Style,
@@ -48,7 +49,7 @@ struct Reader {
     base: PathBuf,
 }
 
-/// Refuses to write what is made over what it is made from. An adapter may lie beside the weights it belongs to.
+/// Refuses an output folder that is the model's own folder. An adapter may be written next to its base weights.
 fn apart(recipe: &Path, model: &Path, output: &Path, lora: bool) -> Result<()> {
     let model = paths::model(&beside(recipe, model));
     let (Ok(from), Ok(to)) = (model.canonicalize(), output.canonicalize()) else {
@@ -63,7 +64,8 @@ fn apart(recipe: &Path, model: &Path, output: &Path, lora: bool) -> Result<()> {
     )))
 }
 
-/// Opens a model that a recipe names, in these numbers. An adapter of its own stays on it: that is what is trained then.
+/// Opens a model that a recipe names, with weights of this type. If the model has an adapter, the adapter stays
+/// separate and is trained.
 fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model, Reader)> {
     let folder = paths::model(&beside(recipe, folder));
     let unusable = |e: flopsmith_policy::Error| {
@@ -99,7 +101,7 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
     ))
 }
 
-/// Reads a model onto the device that there is, and says how far it is where that takes long.
+/// Loads a model onto the GPU if there is one, and reports the progress if loading takes long.
 pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
     let device = Device::cuda_if_available();
     let kind = dtype.kind(folder, device)?;
@@ -108,7 +110,7 @@ pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
     let mut told = 0;
     let model = Model::load_telling(folder, device, kind, |reading| {
         let seconds = began.elapsed().as_secs();
-        // What is there at once needs no words.
+        // A load of less than a second prints nothing.
         if seconds > told {
             told = seconds;
             ticker.tick(reading.bytes, reading.of, || {
@@ -123,14 +125,14 @@ pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
 }
 
 impl Reader {
-    /// The ids of a prompt.
+    /// The token ids of a prompt.
     fn prompt(&self, text: &str) -> Result<Vec<u32>> {
         let ids = super::model::encode(&self.tokenizer, text.to_owned(), self.style)?;
         Ok(ids)
     }
 
-    /// The ids of a conversation that an answer follows: by the chat template where prompts are messages and there is one, otherwise one text
-    /// after the other, each on lines of its own.
+    /// The token ids of a conversation that an answer follows. With full prompts and a chat template the template is
+    /// used; otherwise the messages are joined, each beginning on a new line.
     fn conversation(&self, messages: &[Message]) -> Result<Vec<u32>> {
         if self.style == Style::Full && self.tokenizer.has_chat_template() {
             return Ok(self.tokenizer.encode_chat(messages)?);
@@ -145,12 +147,12 @@ impl Reader {
         Ok(self.tokenizer.encode_prompt(&text)?)
     }
 
-    /// What these ids say.
+    /// The text of these token ids.
     fn text(&self, ids: &[u32]) -> String {
         self.tokenizer.decode(ids).unwrap_or_default()
     }
 
-    /// The ids of an answer, with the token that ends it.
+    /// The token ids of an answer, including the token that ends it.
     fn answer(&self, text: &str) -> Result<Vec<u32>> {
         let mut ids = self.tokenizer.encode(text)?;
         ids.push(self.end);
@@ -158,7 +160,7 @@ impl Reader {
     }
 }
 
-/// Settings and inputs that make no sense are wrong usage.
+/// Maps invalid settings and inputs to wrong usage.
 fn refused(error: flopsmith_learner::Error) -> anyhow::Error {
     match error {
         flopsmith_learner::Error::Setting { .. } | flopsmith_learner::Error::Input(_) => {
@@ -168,7 +170,7 @@ fn refused(error: flopsmith_learner::Error) -> anyhow::Error {
     }
 }
 
-/// What was saved of a training that cannot be gone on with.
+/// Maps a saved state from which the training cannot resume to wrong usage.
 fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
     match error {
         flopsmith_learner::Error::State { .. } => usage(format!(
@@ -178,10 +180,12 @@ fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
     }
 }
 
-/// Writes a model that was made into its folder; gives the digest of its weights. Of a model with an adapter that is the adapter alone, in
-/// PEFT's files, which name `base`, the folder of the model it belongs to ([`base_of`]); an error where there is none.
+/// Writes a trained model into its folder, and returns the digest of its weights. For a model with an adapter only the
+/// adapter is written, in PEFT's files, which name `base`, the folder of the base model ([`base_of`]); an error if
+/// there is no base.
 ///
-/// What lies there of another kind goes first: whenever the process ends, no adapter lies beside weights that it does not belong to.
+/// Files of the other kind are removed first, so that at no time an adapter is next to weights that it does not belong
+/// to.
 pub fn save(
     model: &Model,
     tokenizer: &Tokenizer,
@@ -212,22 +216,22 @@ pub fn save(
     Ok(Digest::of(&bytes))
 }
 
-/// Where the model lies that an adapter made from what is in this folder belongs to.
+/// The folder of the base model of an adapter that is trained from the model in this folder.
 pub fn base_of(folder: &Path) -> PathBuf {
     let base = export::base(folder);
     base.canonicalize().unwrap_or(base)
 }
 
-/// The shape of a whole model, and an adapter's files.
+/// The configuration of a whole model, and an adapter's files.
 const SHAPE: &str = "config.json";
 const ADAPTER: [&str; 2] = ["adapter_model.safetensors", "adapter_config.json"];
 
-/// Is this a file of a whole model's weights, all of them or a part?
+/// True for a file with weights of a whole model, or a part of them.
 fn is_whole(name: &str) -> bool {
     export::is_of_weights(name) && !ADAPTER.contains(&name)
 }
 
-/// Removes files of a folder by their names.
+/// Removes the files of a folder whose names `of` accepts.
 pub fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
     let failed = || format!("cannot tidy up {}", folder.display());
     for entry in std::fs::read_dir(folder).with_context(failed)? {
@@ -253,7 +257,7 @@ mod tests {
         let other = folder.path().join("other");
         std::fs::create_dir(&model).unwrap();
         let of = |output: &Path, lora| apart(&recipe, &model, output, lora);
-        // Nothing is there yet.
+        // The output folder does not exist yet.
         of(&other, false).unwrap();
         std::fs::create_dir(&other).unwrap();
         for output in [model.clone(), other.join("../model")] {
@@ -261,7 +265,7 @@ mod tests {
             assert!(error.contains("--output"), "{error}");
         }
         of(&other, false).unwrap();
-        // An adapter beside its weights, but not over the adapter that it goes on from.
+        // An adapter may be written next to its base weights, but not over the adapter that training begins with.
         of(&model, true).unwrap();
         for file in ["adapter_config.json", "adapter_model.safetensors"] {
             std::fs::write(model.join(file), "{}").unwrap();

@@ -24,12 +24,12 @@ use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unr
 use crate::args::{Format, Learn};
 use crate::exit::INTERRUPTED;
 
-/// What is made of pairs.
+/// The kind of model that is made of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// A reward model.
     RewardModel,
-    /// A policy that prefers the fast ones.
+    /// A policy that prefers the fast programs.
     Dpa,
 }
 
@@ -76,7 +76,7 @@ struct Sitting {
     seconds: f64,
 }
 
-/// Its file.
+/// The file of a `Sitting` in a checkpoint.
 const SITTING: &str = "sitting.json";
 
 /// What was made.
@@ -228,7 +228,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A recipe's settings for something else would be passed over in silence.
+/// Refuses a recipe with settings for the other command, instead of ignoring them.
 fn refuse_other_tables(recipe: &Recipe, aim: Aim) -> Result<()> {
     let (surplus, command, other) = match aim {
         Aim::RewardModel => (recipe.dpa.is_some(), "dpa", "dpa"),
@@ -266,7 +266,7 @@ fn begin(
     begun.map_err(refused)
 }
 
-/// What is asked of the model before the first update, answer by answer.
+/// Evaluates the untrained model on all answers, as far as the training needs that before its first update.
 fn prepare(training: &mut PairTraining) -> Result<()> {
     let mut ticker = Ticker::new(1);
     training.prepare(|done, of| {
@@ -301,7 +301,7 @@ fn read_pairs(file: &Path) -> Result<Vec<Pair>> {
     })
 }
 
-/// What a pair's margin follows from; none where the line contradicts itself.
+/// The evidence that a pair's margin is computed from; `None` if the line contradicts itself.
 fn evidence(pair: &Pair) -> Option<Evidence> {
     match (pair.slow_is_wrong, pair.fast_s, pair.slow_s) {
         (true, _, None) => Some(Evidence::Wrong),
@@ -311,7 +311,7 @@ fn evidence(pair: &Pair) -> Option<Evidence> {
     }
 }
 
-/// Pairs as token ids, and how many are too long for the model.
+/// The pairs as token ids, and the number of pairs that are too long for the model.
 fn tokens(reader: &Reader, model: &Model, pairs: &[Pair]) -> Result<(Vec<TokenPair>, usize)> {
     let most = usize::try_from(model.config().max_position_embeddings).unwrap_or(usize::MAX);
     let mut made = Vec::with_capacity(pairs.len());
@@ -320,7 +320,7 @@ fn tokens(reader: &Reader, model: &Model, pairs: &[Pair]) -> Result<(Vec<TokenPa
             prompt: reader.prompt(&pair.prompt)?,
             fast: reader.answer(&pair.fast)?,
             slow: reader.answer(&pair.slow)?,
-            // Lines that contradict themselves were refused.
+            // Lines that contradict themselves were refused before.
             evidence: evidence(pair).unwrap_or(Evidence::Written),
         };
         if own.prompt.len() + own.fast.len().max(own.slow.len()) <= most {

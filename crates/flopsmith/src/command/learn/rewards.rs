@@ -1,4 +1,4 @@
-//! What answers are worth: by their measured times where there are tests, by a reward model where there are none.
+//! The rewards of answers: by their measured times for problems with tests, by a reward model for others.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,35 +19,35 @@ use super::{Reader, open};
 
 /// An answer to judge.
 pub struct Answer<'a> {
-    /// What it answers.
+    /// The exercise that it answers.
     pub exercise: &'a Exercise,
     /// Its text.
     pub text: String,
 }
 
-/// What an answer is worth.
+/// The worth of an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Worth {
-    /// It passed its tests and took so many seconds.
+    /// The program passed its tests and was timed.
     Timed {
-        /// Equation 4.
+        /// The reward by equation 4.
         score: f64,
         /// Seconds of a call.
         seconds: f64,
     },
-    /// It failed.
+    /// The program failed.
     Failed,
-    /// A reward model's word.
+    /// A reward model judged the answer.
     Judged {
-        /// What it says.
+        /// The reward model's score.
         score: f64,
     },
-    /// The machine failed, and nobody can say.
+    /// The machine failed, so the worth is unknown.
     Unknown,
 }
 
 impl Worth {
-    /// The reward; none where nobody can say.
+    /// The reward; `None` if the worth is unknown.
     pub fn score(self) -> Option<f64> {
         match self {
             Worth::Timed { score, .. } | Worth::Judged { score } => Some(score),
@@ -57,7 +57,7 @@ impl Worth {
     }
 }
 
-/// What a program came to; it does not depend on the exercise that it answers.
+/// The result of a program, which does not depend on the exercise.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Seconds(f64),
@@ -75,12 +75,13 @@ struct Bench {
     evaluator: Evaluator,
     verifier: Verifier,
     timer: Timer,
-    /// Programs that were measured: late in a training most answers are copies.
+    /// Results of programs that were measured: late in a training most answers are copies.
     known: HashMap<String, Fate>,
 }
 
 impl Rewards {
-    /// What `exercises` need. Problems and the reward model's folder are looked up here, so that what is missing is said before anything is trained.
+    /// Opens the benches and the reward model that `exercises` need. Missing problems and reward models are reported
+    /// here, before the training.
     pub fn new(
         exercises: &[Exercise],
         recipe: &Path,
@@ -115,7 +116,8 @@ impl Rewards {
         Ok(Self { benches, judge })
     }
 
-    /// What tells these rewards from others: a digest of the exercises and of the reward model. What problems are is in their folders.
+    /// A digest of the exercises and of the reward model, which identifies the rewards. It does not cover the files of
+    /// the problems.
     pub fn digest(&self, exercises: &[Exercise]) -> Result<Digest> {
         let judge = self.judge.as_ref().map(|(judge, _)| judge.fingerprint());
         Ok(Digest::of(&serde_json::to_vec(&(
@@ -133,7 +135,7 @@ impl Rewards {
                 untested.push(number);
                 continue;
             };
-            // There is a bench for each problem with tests.
+            // Each problem with tests has a bench, so this never happens.
             let Some(bench) = self.benches.get_mut(&answer.exercise.problem) else {
                 continue;
             };
@@ -154,7 +156,7 @@ impl Rewards {
                 let answer = &answers[*number];
                 let prompt = own.prompt(&answer.exercise.prompt)?;
                 let text = own.answer(&answer.text)?;
-                // What is too long for it nobody can say anything about.
+                // An answer that is too long for the reward model has no worth.
                 if judge.can_read(&prompt, &text) {
                     texts.push((prompt, text));
                     read.push(*number);
@@ -207,7 +209,7 @@ impl Bench {
         let result = match done.verdict {
             Verdict::Measured { measurement } => Fate::Seconds(measurement.seconds_per_call),
             Verdict::Rejected { .. } => Fate::Failed,
-            // Another time it may work.
+            // The failure may not occur again, so it is not cached.
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return Fate::Unknown,
         };
         self.known.insert(source, result);

@@ -1,7 +1,7 @@
-//! `flopsmith rlpf`: reinforcement by performance feedback, PPO on measured speed.
+//! `flopsmith rlpf`: reinforcement learning by performance feedback, PPO on measured speed.
 //!
-//! A step draws exercises, has the policy answer each several times, has the answers measured (or judged, where there are
-//! no tests), and trains on them.
+//! Each step draws exercises and has the policy answer each exercise several times. The answers are measured, or judged
+//! by a reward model if there are no tests, and the policy is trained on them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -161,10 +161,10 @@ struct Best {
     source: String,
 }
 
-/// Its file.
+/// The file of a `Sitting` in a checkpoint.
 const SITTING: &str = "sitting.json";
 
-/// Steps that the means at the beginning and the end are of.
+/// Number of steps over which the first and the last means are taken.
 const ENDS: usize = 5;
 
 /// What was made.
@@ -312,15 +312,15 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all steps go by.
+/// The inputs that all steps share.
 struct Course<'a> {
     reader: &'a Reader,
     recipe: &'a Recipe,
-    /// With the ids of their prompts.
+    /// The exercises with the token ids of their prompts.
     exercises: &'a [(&'a Exercise, &'a [u32])],
 }
 
-/// One step: answers, their worth, and the training on them.
+/// One step: samples answers, computes their worth, and trains on them.
 fn step(
     ppo: &mut Ppo,
     rewards: &mut Rewards,
@@ -344,7 +344,7 @@ fn step(
         turns: recipe.turns,
         temperature: recipe.temperature,
         max_tokens: recipe.max_tokens,
-        // Each sample of the whole training has another one.
+        // Every sample of the whole training has a seed of its own.
         seed: recipe
             .seed
             .wrapping_mul(1_000_003)
@@ -408,7 +408,7 @@ fn mean(conversations: &[Conversation<'_>], turn: usize) -> Option<f64> {
     (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
 }
 
-/// What is trained on: answers with a worth, each turn a sample of its own.
+/// The training samples: answers with a worth, each turn as a sample of its own.
 fn samples(conversations: Vec<Conversation<'_>>, recipe: &Recipe) -> Vec<PpoSample> {
     let mut samples = Vec::new();
     for conversation in conversations {
@@ -480,7 +480,7 @@ fn read_exercises(file: &Path) -> Result<Vec<Exercise>> {
     }
 }
 
-/// The token ids of all prompts, which must leave room for an answer.
+/// The token ids of all prompts; an error if a prompt leaves no room for an answer.
 fn prompts(
     exercises: &[Exercise],
     reader: &Reader,
@@ -503,7 +503,7 @@ fn prompts(
     Ok(all)
 }
 
-/// Mean divergence of the last steps, of those that trained something.
+/// Mean divergence over the last steps that trained something.
 fn divergence(steps: &[Step]) -> f64 {
     let tail = &steps[steps.len() - steps.len().min(ENDS)..];
     let known: Vec<f64> = tail

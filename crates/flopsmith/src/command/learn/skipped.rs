@@ -1,7 +1,7 @@
-//! Updates that were skipped, kept beside the model that is made, so that somebody can look at what they were of.
+//! Keeps the batches of skipped updates next to the trained model, so that a user can inspect them.
 //!
-//! Each is a file of JSON, `skipped/update-000012.json`: the update's number, what was not finite in it, and the examples, pairs or answers with their
-//! token ids. A number that is none is null in it.
+//! Each batch is a JSON file, `skipped/update-000012.json`. The file holds the update's number, the name of the value
+//! that was not finite, and the examples, pairs or answers with their token ids. A number that is not finite is null.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,21 @@ use serde_json::{Value, json};
 
 use flopsmith_run::console::say;
 
-/// The folder in that of the model.
+/// The folder, inside that of the model.
 const FOLDER: &str = "skipped";
-/// So many of a training are kept, and the one it ends with: the first ones tell what happened, and a training may skip for days.
+/// Number of batches of a training that are kept, besides the one that ends it. The first ones show the cause, and a
+/// training may skip updates for days.
 const KEPT: u32 = 32;
 
-/// Where they are kept.
+/// The skipped batches of one training.
 pub struct Skipped {
     folder: PathBuf,
     kept: u32,
 }
 
 impl Skipped {
-    /// Those of the training whose model will lie in `output`. What an earlier training there has left goes, unless it is `resumed`.
+    /// The skipped batches of the training whose model is written to `output`. Batches of an earlier training are
+    /// removed, unless that training is `resumed`.
     pub fn of(output: &Path, resumed: bool) -> Result<Self> {
         let folder = output.join(FOLDER);
         let mut kept = 0;
@@ -44,11 +46,11 @@ impl Skipped {
         Ok(Self { folder, kept })
     }
 
-    /// Keeps what was skipped in a step, and gives on what the step gave; `of` says what is at a place of what the training was given. The error that ends a
-    /// training names the folder.
+    /// Keeps the batches that were skipped in a step, and returns the step's result. `of` describes the training item
+    /// at an index. If the error ends the training, it names the folder.
     ///
     /// # Errors
-    /// The step's, or that the folder cannot be written.
+    /// The step's error, or an error if the folder cannot be written.
     pub fn step<T>(
         &mut self,
         step: Result<T, Error>,
@@ -72,7 +74,7 @@ impl Skipped {
         }
     }
 
-    /// Says where they are, if there are any.
+    /// Prints the folder if there are batches.
     pub fn tell(&self) {
         if self.kept > 0 {
             say(&format!(
@@ -82,7 +84,7 @@ impl Skipped {
         }
     }
 
-    /// Never half of one: it gets its name when it is whole.
+    /// Writes a batch. The file gets its name when it is complete.
     fn write(&self, update: &SkippedUpdate, of: impl Fn(usize) -> Value) -> Result<()> {
         let batch: Vec<Value> = update.picked.iter().map(|place| of(*place)).collect();
         let file = json!({ "update": update.update, "error": update.error, "batch": batch });
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(file["batch"][0]["prompt"], "c");
         assert_eq!(file["batch"][0]["score"], Value::Null);
         assert_eq!(file["batch"][1]["prompt"], "a");
-        // Gone on with, there are as many as there are; begun anew, none of what was before.
+        // Resuming keeps the batches; beginning anew removes them.
         assert_eq!(Skipped::of(place.path(), true).unwrap().kept, KEPT + 1);
         let fresh = Skipped::of(place.path(), false).unwrap();
         assert_eq!(fresh.kept, 0);

@@ -1,4 +1,4 @@
-//! `flopsmith problem`.
+//! `flopsmith problem`: checks, makes and lists problem definitions, and prints their prompts.
 
 mod new;
 
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::args::{Format, Problem};
 use crate::exit;
 
-/// Looks at problem definitions.
+/// Executes a subcommand.
 pub fn run(args: &Problem) -> Result<ExitCode> {
     match args {
         Problem::Check {
@@ -60,8 +60,8 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
     }
 }
 
-/// The set named by the user, or all that the problem knows but OpenMP: like runs that time one thread, and like what the
-/// starter model was shown.
+/// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use
+/// the same set, and so do the examples of the starter model.
 pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
     match text {
         Some(text) => text
@@ -76,7 +76,7 @@ pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSe
     }
 }
 
-/// A program with the right signature that leaves its outputs alone.
+/// A program with the right signature that writes no outputs.
 fn idle_program(problem: &Definition) -> String {
     format!(
         "{} {{ }}\n",
@@ -135,7 +135,7 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     findings.extend(flopsmith_problem::check(&problem));
     match refused_flags(&problem, compiler)? {
         Some(mistake) => findings.push(mistake),
-        // What cannot be called as it stands is not called.
+        // A definition with errors is not called.
         None if findings.all.iter().any(Finding::is_error) => {}
         None => {
             let evaluator = evaluator::open(problem, compiler, allow_weaker_jail)?;
@@ -167,10 +167,10 @@ fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) ->
     }))
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Findings {
     all: Vec<Finding>,
-    /// Is each told as soon as it is found? What is to come may take minutes.
+    /// True if each finding is printed at once, since the following checks may take minutes.
     aloud: bool,
 }
 
@@ -186,7 +186,7 @@ impl Findings {
         findings.into_iter().for_each(|f| self.push(f));
     }
 
-    /// Says what is done next.
+    /// Announces the next check.
     fn next(&self, what: &str) {
         if self.aloud {
             say(&format!("{what}…"));
@@ -202,7 +202,7 @@ fn mark(finding: &Finding) -> &'static str {
     }
 }
 
-/// What all findings come to.
+/// The conclusion from all findings.
 fn conclusion(findings: &[Finding]) -> String {
     if findings.iter().any(Finding::is_error) {
         return "this definition needs mending".into();
@@ -214,7 +214,7 @@ fn conclusion(findings: &[Finding]) -> String {
     }
 }
 
-/// Flags that the compiler refuses are a mistake of the definition; a compiler that is missing is not.
+/// A finding if the compiler refuses the definition's flags; an error if the compiler is missing.
 fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>> {
     flopsmith_evaluate::is_compiler(compiler)?;
     let Err(refused) = Toolchain::detect(Some(compiler), problem) else {
@@ -225,7 +225,7 @@ fn refused_flags(problem: &Definition, compiler: &str) -> Result<Option<Finding>
     Ok(Some(Finding::Error(format!("`compile.flags`: {refused}"))))
 }
 
-/// Runs the definition's programs. What they do wrong is a finding; what this machine cannot do is an error.
+/// Runs the definition's programs. Faults of the programs are findings; failures of this machine are errors.
 fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
     let problem = &evaluator.problem;
     findings.next("calling reference.c on random inputs, at most a minute each time");
@@ -294,7 +294,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// A stage, or a finding where the definition is to blame that there is none.
+/// The stage, or a finding if an error of the definition prevents it.
 fn unless_mistaken<T>(
     made: Result<T, Failure>,
     findings: &mut Findings,

@@ -1,4 +1,4 @@
-//! `flopsmith problem new`: a definition to begin with.
+//! `flopsmith problem new`: writes a template of a definition.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 4] = [
     ("magnitude.c", include_str!("template/magnitude.c")),
 ];
 
-/// Writes the template into a new folder. Nothing that exists is touched.
+/// Writes the template into a new or empty folder. Existing files are never changed.
 pub fn new(folder: &Path) -> Result<()> {
     let name = folder
         .file_name()
@@ -36,7 +36,7 @@ pub fn new(folder: &Path) -> Result<()> {
             folder.with_file_name(format!("my_{name}")).display()
         )));
     }
-    // An empty folder holds nothing that could be touched.
+    // An empty folder has no files that could be overwritten.
     let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     if folder.exists() && !empty {
         return Err(usage(format!(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Format, Place};
 
-/// Shows them, in the order of their steps.
+/// Shows the skipped batches of a run in the order of their steps.
 pub fn show(place: &Place, name: &str, format: Format) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     let files = skipped::files(&folder);
@@ -48,10 +48,11 @@ fn about(batch: &Skipped) -> String {
     )
 }
 
-/// So many samples of a batch are shown to people.
+/// Number of samples of a batch that are shown to people.
 const SHOWN: usize = 3;
 
-/// Those that most likely did it: the ones with the least likely token, or one whose log-probability is no number.
+/// The samples that most likely caused the failure: those with the least likely token, or with a log-probability that
+/// is NaN.
 fn suspects(batch: &Skipped) -> Vec<&Sample> {
     let mut samples: Vec<&Sample> = batch.samples.iter().collect();
     samples.sort_by(|a, b| lowest(a).total_cmp(&lowest(b)));
@@ -59,7 +60,7 @@ fn suspects(batch: &Skipped) -> Vec<&Sample> {
     samples
 }
 
-/// The lowest log-probability of a sample, before all others what is no number.
+/// The lowest log-probability of a sample; NaN counts as the lowest.
 fn lowest(sample: &Sample) -> f32 {
     let lowest = sample.logprobs.iter().copied();
     lowest.fold(0.0, |least, l| match l.is_nan() {
@@ -78,7 +79,7 @@ fn of_sample(sample: &Sample) -> String {
     )
 }
 
-/// Everything, for programs.
+/// A batch with all of its samples, as JSON.
 fn whole(batch: &Skipped) -> Value {
     let samples: Vec<Value> = batch
         .samples
@@ -97,7 +98,7 @@ fn whole(batch: &Skipped) -> Value {
     })
 }
 
-/// A number, or the text of one that JSON does not have.
+/// A number, or text for a number that JSON cannot represent.
 fn number(number: f64) -> Value {
     match number.is_finite() {
         true => json!(number),

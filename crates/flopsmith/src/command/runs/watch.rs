@@ -1,4 +1,4 @@
-//! `flopsmith runs watch`: a run as it goes on, seen from beside it.
+//! `flopsmith runs watch`: follows a run from another process.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,11 +16,12 @@ use flopsmith_run::{config, folder, shell, summary};
 use crate::args::Place;
 use crate::exit;
 
-/// A step of which a smaller share is correct says what became of the others.
+/// If a smaller share of a step's programs is correct, the step's line says why the others were refused.
 const POOR: f64 = 0.25;
-/// Between two looks.
+/// Interval between two looks at the run.
 const LOOK: Duration = Duration::from_millis(500);
-/// A run may be between two sittings, or not have begun its work: so many looks in a row without anybody at work are an end.
+/// Number of consecutive looks without a process at work after which the watch ends. One is not enough: a run may be
+/// between two sessions, or may not have begun.
 const PATIENCE: u32 = 4;
 
 /// Prints a line for each step, until the run ends.
@@ -31,7 +32,7 @@ pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     let mut shown = 0;
     let mut alone = 0;
     loop {
-        // Before the steps are read: what is written last is then read, too.
+        // Checked before the steps are read, so that the last steps of a run that ends in between are read as well.
         let at_work = Folder::is_at_work(&folder);
         let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
         for line in lines.iter().skip(shown) {
@@ -48,7 +49,7 @@ pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     }
 }
 
-/// The exit code once nothing more will come.
+/// The exit code, once the run will write no more steps.
 fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCode>> {
     if at_work {
         *alone = 0;

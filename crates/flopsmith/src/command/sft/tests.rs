@@ -1,4 +1,4 @@
-//! The starter model as it is shipped, held against the recipe it was made from.
+//! Compares the shipped starter model with its recipe.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// It is part of the repository and is trained on two cores.
+/// The model is part of the repository and is trained on two cores.
 const MOST_WEIGHTS: i64 = 5_000_000;
 const MOST_BYTES: u64 = 20_000_000;
 
@@ -32,7 +32,7 @@ fn evaluation() -> Evaluation {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// Weights in a file, by the shapes in its header, which is JSON behind eight bytes with its length.
+/// Number of weights in a file, from the shapes in its header. The header is JSON after eight bytes with its length.
 fn weights_in(file: &Path) -> i64 {
     let bytes = std::fs::read(file).unwrap();
     let (length, rest) = bytes.split_at(8);
@@ -94,7 +94,7 @@ fn a_corpus_that_comes_out_short_is_wrong_usage() {
     recipe.corpus.examples = 30;
     recipe.validation = 5;
     enough(35, &recipe).unwrap();
-    // Nothing may be shown where even a program without any technique is held out.
+    // If even the program without any technique is held out, no program may be shown.
     recipe.corpus.hold_out = vec![flopsmith_protocol::TechniqueSet::EMPTY];
     let space = Space::of(&recipe.problem).unwrap();
     let examples = corpus::build(&space, recipe.seed, &recipe.corpus);
@@ -127,7 +127,8 @@ fn the_starter_is_small_and_loads() {
     assert!(bytes <= MOST_BYTES, "{bytes} bytes");
 }
 
-/// By its schedule, and by what the detector sees in it, which is what outcomes of runs are labelled with.
+/// Checked by the schedule, and by the techniques that the detector finds: outcomes of runs are labelled by the
+/// detector.
 #[test]
 fn the_best_program_the_starter_was_shown_uses_nothing_that_was_held_out() {
     let recipe = recipe();

@@ -1,7 +1,7 @@
-//! Which artifacts something refers to.
+//! Finds the artifacts that something refers to.
 //!
-//! Whatever looks like a digest counts as one, in messages of any kind and version: to keep too much costs room, and to keep too
-//! little costs what nobody can make again.
+//! Every string that looks like a digest counts as a reference, in messages of any kind and version: keeping too many
+//! artifacts costs space, but a removed artifact cannot be made again.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use flopsmith_protocol::Digest;
 /// Letters of a digest.
 const LETTERS: usize = 64;
 
-/// Digests that were seen.
+/// Digests that were found.
 #[derive(Debug, Default)]
 pub struct Marks(HashSet<[u8; LETTERS]>);
 
@@ -27,7 +27,7 @@ impl Marks {
         }
     }
 
-    /// Was it seen?
+    /// True if the digest was found.
     pub fn has(&self, digest: &Digest) -> bool {
         <[u8; LETTERS]>::try_from(digest.as_str().as_bytes()).is_ok_and(|d| self.0.contains(&d))
     }

@@ -1,4 +1,4 @@
-//! What `flopsmith top` shows.
+//! The display of `flopsmith top`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::runs::{self, Run, Runs};
 
-/// Rates are told over this time, milliseconds.
+/// Rates refer to this time, milliseconds.
 const WINDOW_MS: u64 = 60_000;
-/// Who was not heard of for so long is shown no more, milliseconds.
+/// A node without an outcome for this long is no longer shown, milliseconds.
 const GONE_MS: u64 = 600_000;
 
 /// A cluster at a moment.
@@ -65,22 +65,22 @@ pub struct Node {
 /// The newest outcomes.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// When each was decided, by whom, and how.
+    /// Time, node and verdict of each outcome.
     last: VecDeque<(u64, NodeId, &'static str)>,
-    /// When each node was heard of last, and the best it has measured.
+    /// The time of the last outcome of each node, and the best speed it has measured.
     nodes: BTreeMap<NodeId, (u64, Option<f64>)>,
     runs: Runs,
 }
 
 impl Recent {
-    /// Takes up an outcome.
+    /// Counts an outcome.
     pub fn note(&mut self, outcome: &Outcome) {
         self.runs.note(outcome);
         let at = outcome.decided_unix_ms;
         let (last, best) = self.nodes.entry(outcome.node.clone()).or_default();
         *last = at.max(*last);
         let measured = outcome.verdict.measurement();
-        // What did not converge may be off by any factor.
+        // An unconverged measurement may be wrong by any factor.
         if let Some(measurement) = measured.filter(|m| m.converged()) {
             let faster = best.is_none_or(|best| best < measurement.gflops);
             if faster {
@@ -94,7 +94,7 @@ impl Recent {
             Verdict::Unknown { .. } => "unknown",
         };
         self.last.push_back((at, outcome.node.clone(), kind));
-        // Nodes' clocks differ, so the order is only nearly theirs.
+        // The clocks of nodes differ, so the outcomes are only nearly sorted by time.
         while self
             .last
             .front()
@@ -104,7 +104,7 @@ impl Recent {
         }
     }
 
-    /// The runs that the bus knows of, as their outcomes tell.
+    /// The runs that the bus knows, with their state from the outcomes.
     pub fn runs(&self, known: &[RunSpec], now_unix_ms: u64) -> Vec<Run> {
         known
             .iter()
@@ -118,7 +118,7 @@ impl Recent {
             .filter(move |(at, ..)| now.saturating_sub(*at) <= WINDOW_MS)
     }
 
-    /// What became of the programs of the last minute.
+    /// Number of programs of the last minute by verdict.
     pub fn verdicts(&self, now_unix_ms: u64) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         for (_, _, kind) in self.of_window(now_unix_ms) {
@@ -127,7 +127,7 @@ impl Recent {
         counts
     }
 
-    /// Who was heard of in the last ten minutes.
+    /// The nodes with an outcome in the last ten minutes.
     pub fn nodes(&self, now_unix_ms: u64) -> Vec<Node> {
         let mut nodes: BTreeMap<&NodeId, Node> = self
             .nodes
@@ -155,7 +155,7 @@ impl Recent {
 }
 
 impl Board {
-    /// For people.
+    /// The display as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let verdicts: Vec<String> = self
             .verdicts

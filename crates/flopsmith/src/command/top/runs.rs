@@ -1,4 +1,4 @@
-//! The runs of a cluster, as `flopsmith top` shows them: how far each is, and whether it is well.
+//! The runs of a cluster, as `flopsmith top` shows them: the progress and the health of each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::board::age;
 
-/// A run of which nothing was decided for so long is said to stand still, milliseconds.
+/// A run without an outcome for this long is reported as standing still, milliseconds.
 const STILL_MS: u64 = 180_000;
-/// Its newest outcomes, by which it is judged.
+/// Number of the newest outcomes of a run that its health is judged by.
 const NEWEST: usize = 256;
-/// Fewer say nothing.
+/// With fewer outcomes the health is not judged.
 const TELLING: usize = 16;
 
 /// A run at a moment.
@@ -57,7 +57,7 @@ pub enum Health {
     Ill(String),
 }
 
-/// What outcomes say of runs.
+/// The outcomes of each run.
 #[derive(Debug, Default)]
 pub struct Runs(BTreeMap<RunId, Seen>);
 
@@ -68,12 +68,12 @@ struct Seen {
     purpose: Option<Purpose>,
     stage: u32,
     best: Option<f64>,
-    /// What became of the newest programs, the newest last.
+    /// Verdicts of the newest programs, the newest last.
     newest: VecDeque<&'static str>,
 }
 
 impl Runs {
-    /// Takes up an outcome.
+    /// Counts an outcome.
     pub fn note(&mut self, outcome: &Outcome) {
         let candidate = &outcome.candidate;
         let seen = self.0.entry(candidate.run.clone()).or_default();
@@ -84,7 +84,7 @@ impl Runs {
             let best = seen.best.get_or_insert(0.0);
             *best = best.max(measurement.gflops);
         }
-        // Second measurements belong to programs of an earlier step.
+        // A second measurement belongs to a program of an earlier step.
         if candidate.purpose == Purpose::Certify {
             return;
         }
@@ -99,7 +99,7 @@ impl Runs {
         }
     }
 
-    /// A run that the bus knows of.
+    /// The state of a run that the bus knows.
     pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
         let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
@@ -125,7 +125,7 @@ impl Runs {
     }
 }
 
-/// What a step is for, in a word.
+/// The name of a step's purpose.
 fn phase(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::EvaluateStart => "evaluation before",
@@ -151,7 +151,7 @@ impl Seen {
         (judged > 0).then(|| correct as f64 / judged as f64)
     }
 
-    /// What most of the newest programs were that were not correct.
+    /// The commonest verdict among those of the newest programs that `wanted` accepts.
     fn commonest(&self, wanted: impl Fn(&str) -> bool) -> Option<&'static str> {
         let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
         for kind in self.newest.iter().filter(|kind| wanted(kind)) {
@@ -168,7 +168,7 @@ fn is_infrastructure(kind: &str) -> bool {
         .any(|cause| cause.name() == kind)
 }
 
-/// Judged by what was decided last.
+/// Judges a run by its newest outcomes.
 fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
     let (Some(seen), Some(silent)) = (seen, silent_ms) else {
         return Health::Begins;
@@ -200,7 +200,7 @@ fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
 }
 
 impl Run {
-    /// Step, and how many there may be.
+    /// The step, and the greatest number of steps if it is limited.
     fn steps(&self) -> String {
         match (self.step, self.max_steps) {
             (None, _) => "–".to_owned(),
@@ -228,7 +228,7 @@ impl Run {
     }
 }
 
-/// The runs for people.
+/// The runs as lines of text.
 pub fn lines(runs: &[Run]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<30}{:<18}{:>9}{:>9}{:>10}{:>9}  {}",
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A run after these verdicts, each of the step that its place names, decided so long ago.
+    /// A run after these verdicts, eight in each step, decided `ago_ms` before.
     fn after(verdicts: &[Verdict], ago_ms: u64) -> Run {
         let mut runs = Runs::default();
         for (number, verdict) in (0u64..).zip(verdicts) {
@@ -303,7 +303,7 @@ mod tests {
     fn a_run_says_how_far_it_is_and_how_long_it_may_go_on() {
         let mut verdicts = vec![measured(40.0), rejected(CandidateFault::Crash)];
         verdicts.extend(vec![measured(30.0); 21]);
-        // Nobody knows how fast that one is.
+        // The speed of an unconverged measurement is unknown.
         verdicts.push(Measured::at(300.0).unconverged().verdict());
         let run = after(&verdicts, 5_000);
         assert_eq!((run.step, run.max_steps), (Some(2), Some(40)));
@@ -340,7 +340,7 @@ mod tests {
             ill(&many(measured(1.0)), 600_000),
             "nothing was decided for 10 min"
         );
-        // A few say nothing, and neither does a node that failed once.
+        // A few outcomes are not judged, and a node that failed once is no reason for concern.
         assert_eq!(after(&[format.clone(), format], 0).health, Health::Well);
         let mut some = many(measured(1.0));
         some.push(jail());

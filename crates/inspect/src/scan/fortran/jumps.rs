@@ -1,13 +1,13 @@
-//! Jumps that make loops: those to a label that stands before them.
+//! Jumps that make loops: jumps to a label that stands before them.
 
 use std::collections::BTreeMap;
 
 use super::{Statement, Token};
 use crate::scan::token::Kind;
 
-/// The first jump back, or of which nobody knows where it goes.
+/// The first backward jump, or jump with an unknown target.
 pub(super) fn back(statements: &[Statement]) -> Option<(u32, String)> {
-    // Labels belong to one procedure; one that is used again in another is taken for the same until its place.
+    // Labels belong to one procedure, so the map is cleared at `contains` and at the end of each procedure.
     let mut before: BTreeMap<String, usize> = BTreeMap::new();
     for (at, statement) in statements.iter().enumerate() {
         let tokens = &statement.tokens;
@@ -60,14 +60,14 @@ fn plain(label: &str) -> String {
     digits.to_owned()
 }
 
-/// The number before a statement.
+/// The label of a statement.
 fn label(statement: &Statement) -> Option<String> {
     let first = statement.tokens.first();
     let free = first.filter(|t| t.kind == Kind::Number).map(|t| &t.text);
     statement.label.as_ref().or(free).map(|label| plain(label))
 }
 
-/// Where a statement may jump to.
+/// The possible targets of a statement's jumps.
 fn targets(tokens: &[Token]) -> Vec<Target> {
     let mut found = Vec::new();
     let numbers = |from: usize, until: usize| {
@@ -77,13 +77,13 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
             .map(|t| Target::Label(plain(&t.text)))
             .collect::<Vec<_>>()
     };
-    // `goto 10`, `go to 10`, and the same behind `if (…)`.
+    // `goto 10`, `go to 10`, and both after `if (…)`.
     for at in 0..tokens.len() {
         let behind = match (text(tokens, at), text(tokens, at + 1)) {
             ("goto", _) => at + 1,
             ("go", "to") => at + 2,
             (word, _) => {
-                // Blanks say nothing in fixed form.
+                // Blanks have no meaning in fixed form, so `goto10` is a jump.
                 let fused = word
                     .strip_prefix("goto")
                     .filter(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()));
@@ -99,7 +99,7 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
                 let close = (behind..tokens.len()).find(|p| text(tokens, *p) == ")");
                 found.extend(numbers(behind, close.unwrap_or(tokens.len())));
             }
-            // No assignment to a variable of this name.
+            // A jump to a variable. A word at this place excludes an assignment to a variable named `goto`.
             Some(token) if token.kind == Kind::Word => found.push(Target::Variable),
             _ => {}
         }
@@ -115,7 +115,7 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
             found.extend(numbers(close + 1, tokens.len()));
         }
     }
-    // `call f(x, *10)`: the procedure chooses where to go on.
+    // `call f(x, *10)`: the procedure may choose an alternate return.
     if tokens.iter().any(|t| t.text == "call") {
         for three in tokens.windows(3) {
             if matches!(three[0].text.as_str(), "(" | ",")

@@ -1,4 +1,4 @@
-//! From lines to statements: comments, continuation, literals and directives.
+//! Splits lines into statements: handles comments, continuation, literals and directives.
 
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
@@ -7,11 +7,11 @@ use super::{Statement, Token};
 use crate::scan::token::Kind;
 use crate::scan::{Pragma, refused};
 
-/// Columns of a line in free form, and where those of a line in fixed form end.
+/// Largest number of columns of a line in free form, and of one in fixed form.
 const FREE: usize = 132;
 const FIXED: usize = 72;
 
-/// What the lines of a source hold.
+/// The contents of a source.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub statements: Vec<Statement>,
@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub directives: Vec<Pragma>,
 }
 
-/// Splits a source.
+/// Splits a source into statements and directives.
 pub(super) fn split(source: &str, language: Language) -> Result<Found, Failure> {
     let mut reader = Reader {
         fixed: language == Language::Fortran77,
@@ -40,12 +40,12 @@ pub(super) fn split(source: &str, language: Language) -> Result<Found, Failure> 
 struct Reader {
     fixed: bool,
     found: Found,
-    /// Of the statement that is being read.
+    /// Tokens of the statement that is being read.
     tokens: Vec<Token>,
-    /// The number before it, in fixed form.
+    /// The label of that statement, in fixed form.
     label: Option<String>,
     began: u32,
-    /// The line before ended with `&`.
+    /// True if the previous line ended with `&`.
     continues: bool,
     directive_continues: bool,
 }
@@ -66,7 +66,7 @@ impl Reader {
         }
         let indent = line.len() - text.len();
         let comment = if self.fixed {
-            // In the sixth column even this is a mark that the line before goes on.
+            // In the sixth column, even `!` is a continuation mark.
             line.starts_with(['c', 'C', '*', '!']) || (text.starts_with('!') && indent != 5)
         } else {
             text.starts_with('!')
@@ -78,7 +78,7 @@ impl Reader {
         self.code(number, line)
     }
 
-    /// A line that is a comment, a directive, or code for those who ask for OpenMP.
+    /// Reads a line that is a comment, a directive, or code that is compiled only with OpenMP.
     fn comment(&mut self, number: u32, line: &str, text: &str) -> Result<(), Failure> {
         let rest = &text[1..];
         let lower = rest.to_ascii_lowercase();
@@ -91,7 +91,8 @@ impl Reader {
             return Ok(());
         }
         self.directive_continues = false;
-        // `!$ x = 1` is code where OpenMP is on, and that is the problem's to say. Offloading of other kinds never is.
+        // `!$ x = 1` is code if OpenMP is enabled, and the problem decides that. Lines for OpenACC (`!$acc`) are never
+        // code.
         if rest.starts_with('$') && !lower.starts_with("$acc") {
             let at = line.len() - text.len();
             let code = format!("{}  {}", &line[..at], &rest[1..]);
@@ -118,7 +119,8 @@ impl Reader {
         self.directive_continues = goes_on && !self.fixed;
     }
 
-    /// Does a directive in fixed form go on with the one before, as its sixth column says? Or one in free form by its `&`?
+    /// True if a directive continues the previous one: in fixed form by a mark in the sixth column, in free form by
+    /// `&`.
     fn is_continued(&self, words: &str) -> bool {
         if self.fixed {
             words.starts_with(|c: char| c != ' ' && c != '0')
@@ -135,7 +137,7 @@ impl Reader {
         let mut joined = false;
         if self.continues {
             if let Some(rest) = text.strip_prefix('&') {
-                // What stands before the mark and behind it is one word.
+                // The parts before the continuation mark and after it form one word.
                 joined = true;
                 text = rest;
             }
@@ -200,7 +202,8 @@ impl Reader {
         self.continues = false;
     }
 
-    /// Reads the tokens of a line; `joined` where it goes on in the middle of a word. Gives the columns that were read.
+    /// Reads the tokens of a line. `joined` is true if the line continues in the middle of a word. Returns the number
+    /// of columns that were read.
     fn read(&mut self, number: u32, text: &str, joined: bool) -> Result<usize, Failure> {
         self.continues = false;
         let bytes = text.as_bytes();
@@ -244,7 +247,7 @@ impl Reader {
             };
             let word = text[at..end].to_ascii_lowercase();
             match self.tokens.last_mut() {
-                // The second half of a word that was broken.
+                // The second part of a word that a continuation split.
                 Some(last)
                     if glue
                         && last.kind == Kind::Word
@@ -261,7 +264,7 @@ impl Reader {
     }
 }
 
-/// Is there nothing behind a continuation mark but a comment?
+/// True if only a comment, or nothing, follows a continuation mark.
 fn is_last(rest: &str) -> bool {
     let rest = rest.trim_start();
     rest.is_empty() || rest.starts_with('!')
@@ -278,10 +281,11 @@ fn run(bytes: &[u8], from: usize, belongs: fn(u8) -> bool) -> usize {
         .map_or(bytes.len(), |n| from + n)
 }
 
-/// The end of a literal. It must end on its line: where it goes on depends on marks that may be part of it.
+/// The end of a literal. A literal must end on its line, because its continuation would depend on marks that may be
+/// part of it.
 fn literal(number: u32, bytes: &[u8], from: usize) -> Result<usize, Failure> {
     let quote = bytes[from];
-    // A quotation mark that is written twice ends one literal and begins another, which comes to the same.
+    // A doubled quotation mark is read as the end of one literal and the beginning of another, with the same result.
     match bytes[from + 1..].iter().position(|c| *c == quote) {
         Some(n) => Ok(from + n + 2),
         None => Err(construct(
@@ -291,7 +295,7 @@ fn literal(number: u32, bytes: &[u8], from: usize) -> Result<usize, Failure> {
     }
 }
 
-/// Refuses texts of the form `5Hhello`, in which a quotation mark begins none.
+/// Refuses texts of the form `5Hhello`, in which a quotation mark begins no literal.
 fn hollerith(number: u32, text: &str, from: usize, fixed: bool) -> Result<(), Failure> {
     let digits = text[from..].bytes().take_while(u8::is_ascii_digit).count();
     let behind = &text[from + digits..];
@@ -355,7 +359,7 @@ mod tests {
             words(source, Language::Fortran77),
             ["2: x = 1 + 2", "4: continue", "6: y = 3", "7: call f"]
         );
-        // What stands behind column 72 is no code, and so no comment's or literal's end either.
+        // Text behind column 72 is not code, so it cannot end a comment or a literal.
         let long = format!("      x = 1{}'\n      y = 2", " ".repeat(61));
         assert_eq!(words(&long, Language::Fortran77), ["1: x = 1", "2: y = 2"]);
         assert_eq!(

@@ -1,11 +1,9 @@
-//! The look at a source in Fortran.
+//! The check of a Fortran source.
 //!
-//! A list of statements that may stand in a kernel is shorter than one of those
-//! that may not, so whatever is not known is refused. What passes may still name
-//! functions of the library (`matmul`, say): those the object audit refuses by
-//! their symbols. Lines are joined and literals found as gfortran does it; where
-//! that depends on an option, or on columns that are easily mistaken, the source
-//! is refused instead.
+//! The list of statements that a kernel may contain is shorter than the list of forbidden ones, so every unknown
+//! statement is refused. A permitted statement may still name a library function (`matmul`, for example); the object
+//! audit refuses such functions by their symbols. The check joins lines and finds literals as gfortran does. Where
+//! gfortran's reading depends on an option, or on columns that are easily mistaken, the source is refused.
 
 mod jumps;
 mod lines;
@@ -26,25 +24,25 @@ struct Token {
     text: String,
 }
 
-/// A statement without comments, continued lines joined.
+/// A statement without comments; its continued lines are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Statement {
-    /// Where it begins in the source, from 1.
+    /// The line of the source on which the statement begins, from 1.
     line: u32,
-    /// The number before it in fixed form. In free form that is its first token.
+    /// The label in fixed form. In free form, the label is the first token.
     label: Option<String>,
     tokens: Vec<Token>,
 }
 
-/// What is left of a source that may be compiled.
+/// The facts about a source that may be compiled.
 pub struct Looked {
-    /// Directives, which tell of techniques.
+    /// Directives, which show techniques.
     pub directives: Vec<Pragma>,
-    /// A jump that makes a loop: its line, and what it is.
+    /// A jump that makes a loop: its line, and its description.
     pub jump: Option<(u32, String)>,
 }
 
-/// Refuses what is not permitted.
+/// Refuses sources with constructs that are not permitted.
 pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Looked, Failure> {
     check_text(source, problem)?;
     let found = lines::split(source, language)?;

@@ -1,8 +1,8 @@
-//! The entry's dummy arguments against the prototype that C calls it by.
+//! Compares the entry's dummy arguments with the C prototype.
 //!
-//! No compiler compares the two: a missing `value` is a crash, and a `value` of
-//! eight bytes where C passes four has any upper half. What is not understood
-//! (a kind that is computed, say) is left to the tests.
+//! No compiler makes this comparison. A missing `value` causes a crash; an eight-byte `value` argument, where C passes
+//! four bytes, has an undefined upper half. Declarations that this module does not understand (a computed kind, for
+//! example) are left to the tests.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{Statement, Token};
 use crate::scan::refused;
 use crate::scan::token::Kind;
 
-/// A type of Fortran with its bytes; none where they are not known.
+/// A Fortran type with its size in bytes; none where the size is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Integer(Option<u32>),
@@ -21,16 +21,16 @@ enum Type {
     Other,
 }
 
-/// How the extents of an array are told.
+/// The form in which an array's extents are declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// `a(n, n)`, `a(*)`: an address is passed.
+    /// `a(n, n)`, `a(*)`: the caller passes an address.
     Explicit,
-    /// `a(:)` and `a(..)`: a descriptor is passed.
+    /// `a(:)` and `a(..)`: the caller passes a descriptor.
     Assumed,
 }
 
-/// What is declared of a dummy argument.
+/// The declaration of a dummy argument.
 #[derive(Debug, Clone, Default)]
 struct Dummy {
     line: u32,
@@ -41,7 +41,7 @@ struct Dummy {
     descriptor: Option<&'static str>,
 }
 
-/// Refuses an entry that C cannot call as the prototype says.
+/// Refuses an entry that C cannot call by the prototype.
 pub(super) fn check(
     statements: &[Statement],
     problem: &Problem,
@@ -77,7 +77,8 @@ pub(super) fn check(
     let dummies = declared(statements, at, &names);
     for (name, arg) in names.iter().zip(args) {
         let Some(dummy) = dummies.get(*name) else {
-            // In fixed form a declaration may be written without blanks, and then it is not understood.
+            // In fixed form, a declaration may be written without blanks. The tokens of such a declaration are not
+            // understood.
             let implicit = !statements.iter().any(|s| is_implicit_none(&s.tokens));
             if language == Language::Fortran && implicit && matches!(arg.kind, ArgKind::Int { .. })
             {
@@ -97,7 +98,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What is wrong with an argument.
+/// The difference between an argument and the prototype; none if they agree.
 fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
     match &arg.kind {
         ArgKind::Int { .. } => {
@@ -161,7 +162,7 @@ fn is_implicit_none(tokens: &[Token]) -> bool {
     text(tokens, 0) == "implicit" && text(tokens, 1) == "none"
 }
 
-/// The statement that begins the entry, and the names of its arguments.
+/// The index of the statement that begins the entry, and the names of its arguments.
 fn entry<'s>(statements: &'s [Statement], problem: &Problem) -> Option<(usize, Vec<&'s str>)> {
     let wanted = problem.entry.name.to_ascii_lowercase();
     statements.iter().enumerate().find_map(|(at, statement)| {
@@ -188,7 +189,7 @@ fn entry<'s>(statements: &'s [Statement], problem: &Problem) -> Option<(usize, V
     })
 }
 
-/// What the entry's statements say of its arguments.
+/// The declarations of the entry's arguments.
 fn declared<'s>(
     statements: &'s [Statement],
     entry: usize,
@@ -199,7 +200,7 @@ fn declared<'s>(
     for statement in &statements[entry + 1..] {
         let tokens = &statement.tokens;
         let first = text(tokens, 0);
-        // Parts of the procedure that have names of their own.
+        // Parts of the procedure that have a separate scope of names.
         if matches!(first, "contains" | "block" | "interface")
             || (first == "end" && matches!(text(tokens, 1), "" | "subroutine" | "procedure"))
             || first == "endsubroutine"
@@ -244,7 +245,7 @@ fn declaration<'s>(
     let colons = outside(&tokens[at..])
         .find(|p| text(tokens, at + p) == ":" && text(tokens, at + p + 1) == ":")
         .map(|p| at + p);
-    // Attributes stand before the colons; without them, one may begin the statement.
+    // Attributes stand before the colons. A statement without colons may begin with an attribute.
     let end = colons.unwrap_or(if kind.is_none() { at + 1 } else { at });
     while at < end {
         match text(tokens, at) {
@@ -275,13 +276,13 @@ fn declaration<'s>(
             dummy.shape = own_shape.or(common.shape).or(dummy.shape);
             dummy.descriptor = common.descriptor.or(dummy.descriptor);
         }
-        // On to what stands behind the next comma outside of parentheses.
+        // Continues after the next comma outside of parentheses.
         let comma = outside(&tokens[at..]).find(|p| text(tokens, at + p) == ",");
         at = comma.map_or(tokens.len(), |comma| at + comma + 1);
     }
 }
 
-/// The places outside of parentheses.
+/// The indices of tokens outside of parentheses.
 fn outside(tokens: &[Token]) -> impl Iterator<Item = usize> {
     let mut depth = 0;
     tokens.iter().enumerate().filter_map(move |(at, token)| {
@@ -298,7 +299,7 @@ fn step(token: &Token) -> i32 {
     }
 }
 
-/// The token that closes what opens at `open`.
+/// The index of the token that closes the one at `open`.
 fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0;
     (open..tokens.len()).find(|at| {
@@ -307,12 +308,12 @@ fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     })
 }
 
-/// The shape in the parentheses at `open`.
+/// The shape that the parentheses at `open` declare.
 fn shape(tokens: &[Token], open: usize) -> Shape {
     let close = closing(tokens, open).unwrap_or(tokens.len());
     let inside = &tokens[(open + 1).min(close)..close];
     let mut assumed = inside.iter().map(|t| t.text.as_str()).eq([".", "."]);
-    // In each extent nothing stands behind the colon.
+    // In an assumed shape, nothing stands behind the colon of an extent.
     let mut last = ",";
     let mut depth = 0;
     for token in inside {
@@ -328,7 +329,7 @@ fn shape(tokens: &[Token], open: usize) -> Shape {
     }
 }
 
-/// The type that a declaration begins with, and the token behind it.
+/// The type at the beginning of a declaration, and the index of the token after it.
 fn type_of(tokens: &[Token], kinds: &Kinds<'_>) -> Option<(Type, usize)> {
     let first = text(tokens, 0);
     let is_head = tokens
@@ -360,12 +361,12 @@ fn type_of(tokens: &[Token], kinds: &Kinds<'_>) -> Option<(Type, usize)> {
             };
             Some((make(kinds.bytes(inside, 0)), close + 1))
         }
-        // Flags may make these larger, but then those of the plain kind are all larger.
+        // Compiler flags may enlarge these types, but then all types of default kind are larger.
         _ => Some((make(Some(4)), 1)),
     }
 }
 
-/// Names of kinds that the source defines.
+/// Names of kinds that the source defines, with their values.
 struct Kinds<'s>(BTreeMap<&'s str, &'s [Token]>);
 
 impl<'s> Kinds<'s> {
@@ -393,7 +394,7 @@ impl<'s> Kinds<'s> {
         Kinds(names)
     }
 
-    /// Bytes of a number of this kind; none where that is not understood.
+    /// Size in bytes of a number of this kind; none where the kind is not understood.
     fn bytes(&self, kind: &[Token], depth: u32) -> Option<u32> {
         let first = kind.first()?;
         if let [one] = kind {

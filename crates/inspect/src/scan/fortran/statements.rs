@@ -1,4 +1,4 @@
-//! What statements of a kernel may be.
+//! The permitted statements of a kernel.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Statement, Token};
 use crate::scan::token::Kind;
 use crate::scan::{Pragma, refused};
 
-/// Judges all statements of a source.
+/// Checks all statements of a source.
 pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
     let own = Own::of(statements);
     statements
@@ -18,7 +18,7 @@ pub(super) fn check(statements: &[Statement]) -> Result<(), Failure> {
         .try_for_each(|s| own.check(s.line, &s.tokens))
 }
 
-/// Refuses directives that do more than share work or give a hint.
+/// Refuses directives that do more than distribute work or give a hint.
 pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
     const BEYOND: [&str; 5] = ["target", "requires", "allocate", "interop", "declare"];
     for directive in directives {
@@ -43,12 +43,12 @@ pub(super) fn check_directives(directives: &[Pragma]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the source defines itself.
+/// The names and features that the source defines.
 #[derive(Default)]
 struct Own<'s> {
     subroutines: BTreeSet<&'s str>,
     modules: BTreeSet<&'s str>,
-    /// It has pointers or types of its own, which may hold some.
+    /// True if the source has pointers, or derived types, which may contain pointers.
     pointers: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'s> Own<'s> {
         self.statement(line, tokens)
     }
 
-    /// Words that are refused wherever they stand.
+    /// Checks for words that are refused at any place.
     fn words(&self, line: u32, tokens: &[Token]) -> Result<(), Failure> {
         for (at, token) in tokens
             .iter()
@@ -128,7 +128,7 @@ impl<'s> Own<'s> {
                 let is_block = rest.is_empty()
                     || text(rest, 0) == "then"
                     || rest.iter().all(|t| t.kind == Kind::Number || t.text == ",");
-                // None of these may stand in the place of what it governs, so this goes one level deep.
+                // None of these statements may be the governed statement, so the recursion goes only one level deep.
                 let inner = text(without_label(rest), 0);
                 if is_block {
                     Ok(())
@@ -163,7 +163,7 @@ impl<'s> Own<'s> {
                 ))
             }
             "use" => {
-                // `use, intrinsic :: name`; behind `only:` stands a single colon.
+                // `use, intrinsic :: name`. The colon after `only` is a single one.
                 let mut places = 1..tokens.len();
                 let colons = |at: &usize| text(tokens, *at) == ":" && text(tokens, at + 1) == ":";
                 let name = places
@@ -238,7 +238,7 @@ fn without_label(tokens: &[Token]) -> &[Token] {
     }
 }
 
-/// The token that closes the parenthesis at `open`.
+/// The index of the token that closes the parenthesis at `open`.
 fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     if text(tokens, open) != "(" {
         return None;
@@ -257,7 +257,7 @@ fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     None
 }
 
-/// `name = …`, `name(…) = …`, `a%b(i) => …`. Fortran has no reserved words, so this is looked at first.
+/// True for `name = …`, `name(…) = …`, `a%b(i) => …`. Fortran has no reserved words, so this check comes first.
 fn is_assignment(tokens: &[Token]) -> bool {
     let mut at = 0;
     loop {
@@ -265,7 +265,7 @@ fn is_assignment(tokens: &[Token]) -> bool {
             return false;
         }
         at += 1;
-        // An element, and a part of a text's element.
+        // Subscripts of an element, and a substring of an element.
         while text(tokens, at) == "(" {
             match closing(tokens, at) {
                 Some(end) => at = end + 1,
@@ -278,7 +278,7 @@ fn is_assignment(tokens: &[Token]) -> bool {
             _ => return false,
         }
     }
-    // `do i = 1, n` written in one word, and a comparison.
+    // Excludes `do i = 1, n` written as one word, and a comparison.
     let mut depth = 0;
     text(tokens, at + 1) != "="
         && tokens[at..].iter().all(|t| {

@@ -1,6 +1,6 @@
-//! Statements and words, by what is made of them.
+//! Lists of Fortran statements and words.
 
-/// Beginnings of statements that declare data or types, or that a function's type stands before.
+/// First words of statements that declare data or types, or of function heads with a type.
 pub(super) const DECLARATIONS: &[&str] = &[
     "integer",
     "real",
@@ -34,7 +34,7 @@ pub(super) const DECLARATIONS: &[&str] = &[
     "sequence",
 ];
 
-/// Beginnings of the heads of procedures.
+/// First words of the heads of procedures.
 pub(super) const HEADS: &[&str] = &[
     "subroutine",
     "function",
@@ -45,7 +45,7 @@ pub(super) const HEADS: &[&str] = &[
     "non_recursive",
 ];
 
-/// Other statements that only control and compute.
+/// Other statements, which only control and compute.
 pub(super) const PLAIN: &[&str] = &[
     "contains",
     "return",
@@ -79,7 +79,7 @@ pub(super) const PLAIN: &[&str] = &[
     "endmodule",
 ];
 
-/// What may follow `end`.
+/// Words that may follow `end`.
 pub(super) const ENDS: &[&str] = &[
     "if",
     "do",
@@ -95,7 +95,7 @@ pub(super) const ENDS: &[&str] = &[
     "module",
 ];
 
-/// Statements that no kernel needs, and why.
+/// Statements that no kernel needs, with the reason for the refusal.
 pub(super) const REFUSED: &[(&[&str], &str)] = &[
     (
         &[
@@ -141,7 +141,7 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Words for what reaches beyond the program's own data and procedures.
+/// Words for features that reach beyond the program's own data and procedures.
 pub(super) const WORDS: &[(&str, &str)] = &[
     ("c_f_pointer", "pointers made of addresses"),
     ("c_f_procpointer", "pointers made of addresses"),
@@ -165,8 +165,8 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("omp_set_num_threads", "changing the number of threads"),
 ];
 
-/// Procedures of the language that may be called as subroutines.
+/// Intrinsic procedures that may be called as subroutines.
 pub(super) const CALLED: &[&str] = &["move_alloc", "mvbits"];
 
-/// Words that a compiler's directive may begin with; others set attributes of symbols.
+/// First words of permitted compiler directives. Other compiler directives set attributes of symbols.
 pub(super) const HINTS: &[&str] = &["unroll", "ivdep", "vector", "novector"];

@@ -7,7 +7,7 @@ use super::*;
 /// The usual floor of these tests, seconds.
 const FLOOR: f64 = 1e-3;
 
-/// Half a core second, of which these shares went to the hypervisor and to others.
+/// Half a core second, with these shares used by the hypervisor and by other processes.
 fn around(stolen: f64, others: f64) -> Surroundings {
     Surroundings {
         core_seconds: 0.5,
@@ -49,7 +49,7 @@ impl Machine {
             .canary(self.now, times * FLOOR, &around(stolen, 0.0))
     }
 
-    /// Measures until there is a quarantine, and says after how many measurements there was.
+    /// Measures until a quarantine begins, and returns the number of measurements.
     fn suffers(&mut self, after_ms: u64, times: f64, stolen: f64) -> u32 {
         for n in 1..1000 {
             if let Some(change) = self.measures(after_ms, times, around(stolen, 0.0)) {
@@ -74,7 +74,7 @@ fn a_burst_of_a_second_is_forgiven() {
     }
     assert_eq!(machine.measures(50, 1.0, around(0.0, 0.0)), None);
     assert_eq!(machine.quarantine.state(), State::Quiet);
-    // What was slow is no part of the usual.
+    // Slow floors are no part of the usual one.
     assert!(machine.quarantine.drift(FLOOR).unwrap().abs() < 0.02);
 }
 
@@ -109,7 +109,7 @@ fn a_level_that_lasts_is_the_new_normal() {
         assert_eq!(machine.measures(500, 1.4, around(0.0, 0.0)), None);
         assert_eq!(machine.quarantine.state(), State::Quiet);
     }
-    // What is faster again needs no permission.
+    // A faster machine needs no quarantine to be accepted.
     assert_eq!(machine.measures(500, 1.0, around(0.0, 0.0)), None);
     assert_eq!(machine.quarantine.state(), State::Quiet);
 }
@@ -122,7 +122,7 @@ fn what_programs_do_to_the_baseline_makes_less_and_less_of_a_stir() {
         let many = machine.suffers(500, 1.4, 0.0);
         assert!(many > before, "round {round}: {many} after {before}");
         before = many;
-        // Nothing is wrong once they are gone.
+        // Nothing is wrong once the other processes are gone.
         assert_eq!(machine.canary(1.0, 0.0), None);
         assert_eq!(machine.canary(1.0, 0.0), None);
         let left = machine.canary(1.0, 0.0);
@@ -204,7 +204,7 @@ fn a_timer_that_is_new_knows_nothing_and_floors_that_are_none_say_nothing() {
     assert!(quarantine.drift(FLOOR).is_some());
 }
 
-/// Floors as multiples of the usual one, what the hypervisor takes, and milliseconds since the one before.
+/// Floors as multiples of the usual one, the hypervisor's share, and milliseconds since the one before.
 fn anything() -> impl Strategy<Value = Vec<(f64, f64, u64)>> {
     prop::collection::vec((0.3..4.0f64, 0.0..0.6f64, 0..3000u64), 0..200)
 }
@@ -234,7 +234,7 @@ proptest! {
                 prop_assert!(count + 1 >= MEASUREMENTS);
                 prop_assert!(machine.now - began >= LASTING);
             }
-            // Nobody else uses anything here, so whatever disturbs may become a quarantine.
+            // No other process runs here, so any disturbance may become a quarantine.
             if troubled && !machine.quarantine.state().is_quarantine() {
                 count += 1;
                 since = since.or(Some(machine.now));

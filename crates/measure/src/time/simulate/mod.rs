@@ -1,14 +1,14 @@
-//! The stopping rules and the intervals, held against machines whose truth is known.
+//! Tests of the stopping rules and of the intervals on simulated machines whose true ratio is known.
 //!
-//! What is tested here is what a session runs, [`Course`], with simulated calls in the place of timed ones.
-//! Shares of intervals that hold the truth are counted twice: of the intervals as they are stated, and of the part of them
-//! that the rounds themselves show. What is added to that for what no scatter shows is small on loud machines, so there
-//! both have to hold the truth in 93 to 97 % of all cases. On quiet ones, where it is a good part of the interval, the
-//! stated one holds it more often, and only the part that the rounds show has an upper limit.
+//! The tests run [`Course`], as a session does, with simulated calls instead of timed ones. They count twice which
+//! share of intervals holds the truth: for the stated intervals, and for the part of them that comes from the rounds
+//! alone. The other part, for errors that no scatter shows, is small on loud machines, so there both have to hold the
+//! truth in 93 to 97 % of all cases. On quiet machines, where that part is large, the stated interval holds the truth
+//! more often, and only the part from the rounds has an upper limit.
 //!
 //! Of all intervals on loud machines together 93 to 97 % have to hold the truth, with no allowance: there are tens of
-//! thousands. Of those on a single machine there are too few to say that, so each is allowed what its count is off by in one
-//! of two hundred tries: with 2400 of them 91.6 to 97.9 %.
+//! thousands. On a single machine there are fewer, so each machine is allowed the deviation of such a count in one of
+//! two hundred tries: with 2400 intervals 91.6 to 97.9 %.
 
 mod models;
 mod ranking;
@@ -29,24 +29,24 @@ use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
 use models::{MODELS, Model};
 use world::{Part, World};
 
-/// Seconds of a candidate's call where nothing else is said.
+/// Seconds of a candidate's call unless a test says otherwise.
 const CALL: f64 = 3e-4;
-/// ln(baseline / candidate) where nothing else is said.
+/// ln(baseline / candidate) unless a test says otherwise.
 const TRUTH: f64 = 0.25;
-/// Two-sided 95 % of a normal distribution.
+/// Two-sided 95 % quantile of a normal distribution.
 const NORMAL: f64 = 1.959_964;
 
 /// Measurements in each model.
 const RUNS: u32 = 2400;
 
-/// What may be said of a share of `runs` intervals: 93 to 97 %, give or take what such a count is off by in one of two
-/// hundred tries, since some sixty are made here.
+/// The allowed share of `runs` intervals that hold the truth: 93 to 97 %, give or take the deviation of such a count in
+/// one of two hundred tries, since some sixty are made here.
 fn allowed(runs: u32) -> std::ops::RangeInclusive<f64> {
     let off = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(runs)).sqrt();
     0.93 - off(0.93)..=0.97 + off(0.97)
 }
 
-/// Measures a program in a world. `call` are the seconds of candidate and baseline.
+/// Measures a program in a world. `call` holds the seconds of candidate and baseline.
 fn measure(
     world: &mut World,
     call: (f64, f64),
@@ -74,7 +74,7 @@ struct Program {
 }
 
 impl Program {
-    /// Of such calls, and faster than the baseline by [`TRUTH`].
+    /// A program with calls of this many seconds that is faster than the baseline by [`TRUTH`].
     fn of(call: f64) -> Self {
         Self { call, truth: TRUTH }
     }
@@ -90,14 +90,14 @@ fn once(parts: &[Part], program: Program, limits: Limits, seed: u64) -> Finished
 /// How many of some intervals hold the truth, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Coverage {
-    /// Of the intervals that users are shown.
+    /// Share of the intervals that users are shown.
     stated: f64,
-    /// Of what the rounds alone would make of them.
+    /// Share of the intervals that the rounds alone would give.
     shown: f64,
 }
 
 impl Coverage {
-    /// Counted in some estimates of one truth.
+    /// The coverage of some estimates of one truth.
     fn of(estimates: &[Estimate], truth: f64) -> Self {
         let share = |holds: &dyn Fn(&Estimate) -> bool| {
             estimates.iter().filter(|e| holds(e)).count() as f64 / estimates.len() as f64
@@ -106,7 +106,7 @@ impl Coverage {
         Self {
             stated: share(&stated),
             shown: share(&|e| {
-                // Fewer rounds show nothing by themselves.
+                // With fewer than three rounds the rounds alone give no interval.
                 if e.rounds < 3 {
                     stated(e)
                 } else {
@@ -116,7 +116,7 @@ impl Coverage {
         }
     }
 
-    /// Of as many intervals of each.
+    /// The mean of coverages over equally many intervals each.
     fn mean(all: &[Coverage]) -> Self {
         let n = all.len() as f64;
         Self {
@@ -134,8 +134,8 @@ fn coverage(parts: &[Part], program: Program, limits: Limits, runs: u32) -> Cove
     Coverage::of(&estimates, program.truth)
 }
 
-/// Holds what the rounds show in each model against what is allowed, and says all that are off at once. Gives back what was
-/// found of each.
+/// Compares the coverage by the rounds in each model with the allowed range, and reports all models outside of it at
+/// once. Returns the coverage of each model.
 fn hold(models: &[Model], program: Program, limits: Limits, runs: u32) -> Vec<(Model, Coverage)> {
     let allowed = allowed(runs);
     let all: Vec<(Model, Coverage)> = models
@@ -161,13 +161,13 @@ fn hold(models: &[Model], program: Program, limits: Limits, runs: u32) -> Vec<(M
     all
 }
 
-/// What was found of the loud ones.
+/// The coverages of the loud models.
 fn loud(all: &[(Model, Coverage)]) -> Vec<Coverage> {
     let loud = all.iter().filter(|(model, _)| !model.quiet);
     loud.map(|(_, found)| *found).collect()
 }
 
-/// Holds all loud machines together, with equally many measurements on each, against what is said of intervals.
+/// Compares the coverage of all loud machines together, with equally many measurements on each, with 93 to 97 %.
 fn hold_pooled(loud: &[Coverage]) {
     let Coverage { stated, shown } = Coverage::mean(loud);
     let words = format!(
@@ -217,8 +217,8 @@ fn intervals_hold_the_truth(limits: Limits) {
 #[test]
 fn intervals_of_screenings_hold_the_truth() {
     let limits = Purpose::Screen.limits();
-    // A handful of rounds shows too little of what one side remembers from one to the next, and where every other
-    // burst is spoilt they promise less than they hold.
+    // A handful of rounds shows too little of the memory that one side keeps from one round to the next, and if every
+    // other burst is spoilt the intervals of the rounds are too narrow.
     let others = ["loaded", "memories of their own"];
     let models: Vec<Model> = MODELS
         .into_iter()
@@ -233,7 +233,7 @@ fn intervals_of_screenings_hold_the_truth() {
     let [loaded, own] = others.map(|name| coverage(named(&[name])[0].parts, program, limits, RUNS));
     assert!(loaded.stated >= 0.93, "loaded: {loaded:?}");
     assert!(own.stated >= 0.90, "memories of their own: {own:?}");
-    // Together with the two that are let off.
+    // Together with the two models that are exempt.
     let mut loud = loud(&all);
     loud.extend([loaded, own]);
     hold_pooled(&loud);
@@ -249,8 +249,9 @@ fn so_they_do_for_shorter_and_longer_calls() {
 
 #[test]
 fn so_they_do_where_one_side_is_eight_times_as_slow() {
-    // Its bursts have two calls, and the other side's ten. Machines whose state changes within such a burst are left out:
-    // there two calls in a row share their luck on one side only, and no ratio of quantiles aims at the truth.
+    // The bursts of the slow side have two calls, and those of the other side ten. Machines whose state changes within
+    // such a burst are left out: there two calls in a row correlate on one side only, and no ratio of quantiles aims at
+    // the truth.
     let names = [
         "white",
         "neighbour of one",
@@ -276,8 +277,9 @@ fn so_they_do_where_one_side_is_eight_times_as_slow() {
 
 #[test]
 fn certified_intervals_hold_the_truth_in_every_model() {
-    // They are the wider one of two, what the layouts differ by and what each of them is unsure of. Where the layouts do not
-    // differ both judge one spread, and one of them alone would miss the truth in 5 % of all cases: both miss it in 1 to 2 %.
+    // A certified interval is the wider of two: from the differences between the layouts, and from the errors of each.
+    // If the layouts do not differ both estimate one spread; one alone would miss the truth in 5 % of all cases, both
+    // miss it in 1 to 2 %.
     let runs = 300;
     let least = *allowed(runs).start();
     let (mut off, mut all, mut loud) = (Vec::new(), Vec::new(), Vec::new());
@@ -294,7 +296,7 @@ fn certified_intervals_hold_the_truth_in_every_model() {
     }
     assert!(off.is_empty(), "{off:?} are below {least}");
     assert!(mean(&all) >= 0.93, "{all:?}");
-    // On quiet machines what no scatter shows makes them wider still.
+    // On quiet machines the errors that no scatter shows make the intervals wider still.
     let together = mean(&loud);
     eprintln!("all loud machines: {:.2} % certified", 100.0 * together);
     assert!(together <= 0.995, "too wide: {together} in {loud:?}");
@@ -304,7 +306,8 @@ fn mean(shares: &[f64]) -> f64 {
     shares.iter().sum::<f64>() / shares.len() as f64
 }
 
-/// The share of certifications whose interval holds the truth. Each look at a layout has fresh processes, so a world of its own.
+/// The share of certifications whose interval holds the truth. Each look at a layout has fresh processes, and so a
+/// world of its own.
 fn certified(parts: &[Part], runs: u32) -> f64 {
     let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
     // More worlds than a certification has processes.
@@ -324,8 +327,8 @@ fn certified(parts: &[Part], runs: u32) -> f64 {
 
 #[test]
 fn what_no_scatter_shows_is_in_the_stated_interval_and_not_much_more() {
-    // Both sides have an error that is the same in all their calls. Such a measurement is one layout of a certification, the
-    // longest there is: shorter ones add more for what few calls show.
+    // Both sides have an error that is the same in all their calls. Such a measurement is one layout of a
+    // certification, the longest there is: shorter ones have a larger allowance for few calls.
     let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
     let with = |log_se: f64| {
         let parts = [
@@ -346,8 +349,9 @@ fn what_no_scatter_shows_is_in_the_stated_interval_and_not_much_more() {
 
 #[test]
 fn stopping_at_a_narrow_interval_does_not_ruin_it() {
-    // The worst for a rule that stops once an interval is narrow: it looks from the first moment on, and the target is
-    // reached somewhere between a quarter and the whole of the budget, mostly where the interval is narrow by luck.
+    // The worst case for a rule that stops once an interval is narrow: it looks from the first moment on, and the
+    // target is reached somewhere between a quarter and the whole of the budget, mostly where the interval is narrow by
+    // luck.
     let limits = |target_log_se| Limits {
         min: Duration::ZERO,
         max: Duration::from_millis(250),

@@ -1,15 +1,15 @@
-//! The machines that are simulated.
+//! The simulated machines.
 
 use super::world::Part;
 
 /// A named combination of parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: &'static str,
     /// Its parts, in the order in which they change a call.
     pub parts: &'static [Part],
-    /// Programs 1 % apart can be ordered here.
+    /// True if programs 1 % apart can be ordered here.
     pub quiet: bool,
 }
 
@@ -29,9 +29,9 @@ const fn loud(name: &'static str, parts: &'static [Part]) -> Model {
     }
 }
 
-/// What every machine does.
+/// Scatter that every machine has.
 const JITTER: Part = Part::Jitter(0.01);
-/// A neighbour that is there for a fifth of the time.
+/// Another process, which runs for a fifth of the time.
 const NEIGHBOUR: Part = Part::Switching {
     factor: 1.3,
     slow: 5e-3,
@@ -59,7 +59,7 @@ const MEMORY: Part = Part::Memory {
     seconds: 5e-3,
 };
 
-/// The models in which intervals are held against the truth.
+/// The models in which intervals are compared with the truth.
 pub const MODELS: [Model; 23] = [
     quiet("quiet", &[Part::Jitter(0.003)]),
     quiet("white", &[JITTER]),

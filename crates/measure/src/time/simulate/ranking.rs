@@ -1,4 +1,4 @@
-//! Many programs, ranked on machines with a busy neighbour, held against their true order.
+//! Rankings of many programs on machines with another busy process, compared with the true order.
 
 use flopsmith_protocol::StopReason;
 use rand::Rng;
@@ -13,7 +13,7 @@ const PROGRAMS: usize = 64;
 /// Rankings on each machine.
 const RANKINGS: u64 = 12;
 
-/// What a busy core beside the timed one does, in more and less friendly ways, and where each process has an error of its own.
+/// Effects of another busy core on the timed one, stronger and weaker, some with an error of each process's own.
 const NEIGHBOURS: [(&str, &[Part]); 6] = [
     (
         "shared core",
@@ -90,8 +90,8 @@ const NEIGHBOURS: [(&str, &[Part]); 6] = [
     ),
 ];
 
-/// ln(baseline / candidate) of programs as a search leaves them: some equal, most within a factor of two of the best, a few
-/// textbook loops.
+/// ln(baseline / candidate) of programs as a search leaves them: some equal, most within a factor of two of the best, a
+/// few textbook loops.
 fn truths(seed: u64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut truths: Vec<f64> = Vec::with_capacity(PROGRAMS);
@@ -106,7 +106,7 @@ fn truths(seed: u64) -> Vec<f64> {
     truths
 }
 
-/// Measures programs one after the other, each in processes of its own. `hidden` is what a clock hides.
+/// Measures programs one after the other, each in processes of its own. `hidden` is the error of a clock.
 fn entries(
     parts: &[Part],
     truths: &[f64],
@@ -136,7 +136,8 @@ fn entries(
     measured.collect()
 }
 
-/// Pairs of programs with places and intervals that are apart: how many there are, and how many of them stand in their true order.
+/// Pairs of programs with places and intervals that do not overlap: their number, and how many stand in their true
+/// order.
 fn pairs(entries: &[Entry], ranking: &Ranking, truths: &[f64]) -> (u32, u32) {
     let (mut apart, mut right) = (0, 0);
     for (a, one) in ranking.places.iter().enumerate() {
@@ -178,7 +179,7 @@ fn programs_whose_intervals_are_apart_stand_in_the_right_order_beside_a_busy_nei
                     .filter(|&&n| ranking.places[n].is_some())
             };
             ranked += places().count();
-            // The first place against the best of those that have one.
+            // The first place compared with the best of the programs that have one.
             let best = places().map(|&n| truths[n]).fold(f64::MIN, f64::max);
             let first = places().next().map_or(f64::MAX, |&n| truths[n]);
             first_right += u64::from(first >= best - 0.05);

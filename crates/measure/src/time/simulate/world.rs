@@ -1,13 +1,13 @@
-//! Machines that do not exist: call times with a known truth under noise of every kind that a real machine was seen to make.
+//! Simulated machines: call times with a known truth under noise of every kind that was seen on real machines.
 //!
-//! A call takes its base time, changed by the parts of a model one after the other. Whatever changes it does so to either
-//! side with the same probability: the noise-free target of an estimator is therefore ln of the ratio of the base times,
-//! whichever quantile it compares. Parts that stay as they are for some time (clocks, neighbours, drift) follow the
+//! A call takes its base time, changed by the parts of a model one after the other. Every part changes either side with
+//! the same probability: the noise-free target of an estimator is therefore ln of the ratio of the base times,
+//! whichever quantile it compares. Parts that keep a state for some time (clocks, other processes, drift) follow the
 //! world's own time, which passes with the calls, so bursts that follow each other find the machine in the same state.
 //!
-//! The exceptions are [`Part::Process`] and an [`Part::OwnMemory`] that outlasts a measurement. They belong to a process,
-//! and no interval from one process can hold what is the same in all its calls; that is what a certification starts
-//! fresh processes for.
+//! The exceptions are [`Part::Process`] and an [`Part::OwnMemory`] that outlasts a measurement. They belong to a
+//! process, and no interval from one process can cover an error that is the same in all its calls; for that reason a
+//! certification starts fresh processes.
 
 use std::f64::consts::TAU;
 
@@ -32,8 +32,8 @@ pub enum Part {
     Trend(f64),
     /// A random walk: standard deviation after a second.
     Walk(f64),
-    /// Two states, as of a clock or of a neighbour that comes and goes: how many times as slow one is, and the mean times
-    /// spent in it and outside of it.
+    /// Two states, as of a clock or of another process that comes and goes: how many times as slow one is, and the mean
+    /// times spent in it and outside of it.
     Switching { factor: f64, slow: f64, fast: f64 },
     /// Whole bursts of one side are slower: how many of them, and by how much at most.
     OneSided { share: f64, most: f64 },
@@ -53,16 +53,17 @@ pub enum Part {
     Ticks(f64),
     /// Constant in each process, by where its code and its stack happen to lie: standard deviation.
     Process(f64),
-    /// Part of every call, in seconds, and in each process longer or shorter by a share of itself: its standard deviation.
+    /// Part of every call, in seconds, and in each process longer or shorter by a share of itself: the standard
+    /// deviation of that share.
     HandShake { seconds: f64, sd: f64 },
 }
 
 /// A part with its state.
 struct Running {
     part: Part,
-    /// Of each side, or of both the first.
+    /// Level of each side, or of both in the first element.
     level: [f64; 2],
-    /// When `level` was that.
+    /// Time of `level`.
     at: [f64; 2],
     slow: bool,
     until: f64,
@@ -90,7 +91,7 @@ impl World {
         }
     }
 
-    /// The seconds of each call of a burst of a program whose calls take `base` where nothing disturbs them.
+    /// The seconds of each call in a burst of a program whose undisturbed calls take `base`.
     pub fn burst(&mut self, who: Who, base: f64, calls: u32) -> Vec<f64> {
         for running in &mut self.running {
             running.begin(who, &mut self.rng);

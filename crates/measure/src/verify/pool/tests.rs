@@ -7,7 +7,7 @@ use super::*;
 
 const CANDIDATES: u64 = 64;
 
-/// What a fresh candidate meets: the steps with their sizes. Each seed has a pool of its own.
+/// The cases of a fresh candidate: the steps with their sizes. Each seed has a pool of its own.
 fn met(problem: &Problem, seed: u64) -> Vec<(Step, Params)> {
     met_in(Thoroughness::Screening, problem, seed)
 }
@@ -56,12 +56,12 @@ fn cases_come_in_the_order_of_their_work_and_the_timed_size_is_always_there() {
     }
 }
 
-/// Calls whose arrays lie as those of timed calls do: where, in the order in which they come.
+/// The placings of calls in buffers like those of timed calls, in the order of the calls.
 fn as_timed(steps: &[(Step, Params)], problem: &Problem) -> Vec<Placing> {
     let mut placings = Vec::new();
     for (step, params) in steps {
         if step.buffers == Buffers::AsTimed {
-            // Nothing else fits, and uniform inputs are what timed calls have.
+            // Nothing else fits, and timed calls have uniform inputs.
             assert_eq!(*params, problem.timed, "{}: {step:?}", problem.id);
             assert!(step.group == Group::Timed && step.number > 0, "{step:?}");
             placings.push(step.placing);
@@ -111,7 +111,7 @@ fn visible_cases_of_other_sizes_never_lie_where_timed_calls_find_their_arrays() 
     }
 }
 
-/// Whoever is right on one side of a size only, whichever size that is, meets one on the other side.
+/// A program that is right only on one side of any one size meets a size on the other side.
 #[test]
 fn the_ends_of_every_range_of_sizes_are_met() {
     for problem in shipped() {
@@ -133,7 +133,7 @@ fn the_ends_of_every_range_of_sizes_are_met() {
                     u64::from(sizes.last() == Some(&hidden.max));
             }
         }
-        // A sixth of the candidates, give or take some; all of them where there is only one size above the timed one.
+        // A sixth of the candidates, give or take some; all of them if there is only one size above the timed one.
         assert_eq!(most.len(), problem.verify.hidden.len());
         for (param, count) in most {
             assert!(count >= CANDIDATES / 16, "{} {param}: {count}", problem.id);
@@ -179,7 +179,7 @@ fn one_candidate_of_dgemm_meets_every_cheap_size_and_many_meet_all() {
     }
     let expected: BTreeSet<i64> = (1..=8).map(|n| n * 64).collect();
     assert_eq!(all, expected);
-    // What verifying costs: that of eight calls of the timed size.
+    // The cost of a verification is that of eight calls of the timed size.
     let timed = problem.work_flops(&problem.timed);
     let each = work / CANDIDATES as f64 / timed;
     assert!((6.0..9.0).contains(&each), "{each} timed calls");

@@ -21,7 +21,7 @@ fn filled<'a>(array: &'a Array) -> Look<'a> {
     }
 }
 
-/// What is easy about an input from which `work` makes an output of the same shape.
+/// The easy properties of an input from which `work` makes an output of the same shape.
 fn of(dims: &[usize], content: Content, work: impl Fn(&[f64]) -> Vec<f64>) -> Vec<String> {
     let (from, to) = (
         array("from", false, dims, content),
@@ -90,7 +90,7 @@ fn weights_of_which_few_matter_are_found() {
     let easy = of(&[160, 160], SHORT, shortest);
     finds(&easy, "of the edges in `from`");
     finds(&easy, "fit in 8 bits");
-    // So they are with larger numbers, and where no way is shorter than its edge.
+    // So are larger numbers, and graphs in which no way is shorter than its edge.
     for (low, high) in [(1.0, 1e9), (5e8, 1e9)] {
         finds(
             &of(&[160, 160], Content::Range { low, high }, shortest),

@@ -1,26 +1,27 @@
 //! The arithmetic of one step, written once for every vector width.
 //!
-//! Matrices of activations have rows of a padded stride, a multiple of a panel's width, so that no kernel has a tail;
-//! what lies in the padding is never read as a result.
+//! Matrices of activations have rows of a padded stride, a multiple of a panel's width: no kernel needs a tail. The
+//! padding is never read as a result.
 //!
-//! Everything here is inlined into a function that is compiled for the vectors in use, hence `inline(always)`.
+//! Everything here is inlined into a function that is compiled for the vectors in use; hence `inline(always)`.
 
 use super::simd::{Simd, exp};
 use crate::decode::space::zeros;
 use crate::error::Result;
 
-/// Where a matrix product begins.
+/// The initial value of a matrix product's sums.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
-    /// At zero.
+    /// Zero.
     Zero,
-    /// At a bias, as long as the result's stride.
+    /// A bias, as long as the result's stride.
     Bias(&'a [f32]),
-    /// At what the result holds.
+    /// The present content of the result.
     Result,
 }
 
-/// A matrix [outputs, inputs] in panels of two vectors' width: [outputs / width][inputs][width], the last one filled up with zeros.
+/// A matrix [outputs, inputs] in panels of two vectors' width: [outputs / width][inputs][width], the last one padded
+/// with zeros.
 #[derive(Debug)]
 pub(super) struct Panels {
     pub values: Vec<f32>,
@@ -73,7 +74,7 @@ pub(super) unsafe fn product<S: Simd>(
     if let Start::Bias(bias) = start {
         assert!(bias.len() >= panels * width);
     }
-    // Even blocks: 32 rows by 6 are two of 6 and four of 5 rather than five of 6 and one of 2.
+    // Blocks of even size: at 6 rows a block, 32 rows become two blocks of 6 and four of 5, not five of 6 and one of 2.
     let blocks = rows.div_ceil(S::ROWS).max(1);
     for panel in 0..panels {
         let mut row = 0;
@@ -152,7 +153,8 @@ unsafe fn tile<S: Simd, const M: usize>(
     }
 }
 
-/// RMSNorm (Zhang & Sennrich, 2019) of one row; lengths are multiples of a vector, `width` counts what is no padding.
+/// RMSNorm (Zhang & Sennrich, 2019) of one row; lengths are multiples of a vector, `width` is the length without
+/// padding.
 ///
 /// # Safety
 /// As for [`Simd`].
@@ -185,7 +187,7 @@ pub(super) unsafe fn norm<S: Simd>(
     }
 }
 
-/// `gate` = silu(`gate`) · `up`, in vectors; both of one length, a multiple of a vector.
+/// `out` = silu(`gate`) · `up`, in whole vectors; `len` is rounded up to whole vectors.
 ///
 /// # Safety
 /// As for [`Simd`].
@@ -203,7 +205,8 @@ pub(super) unsafe fn gated<S: Simd>(gate: *const f32, up: *const f32, out: *mut 
     }
 }
 
-/// Turns `len` scores into weights e^(score - greatest) in place, sets the rest of the last vector to 0, and returns their sum.
+/// Turns `len` scores into weights e^(score - greatest) in place, sets the rest of the last vector to 0, and returns
+/// their sum.
 ///
 /// # Safety
 /// As for [`Simd`].
@@ -232,7 +235,7 @@ pub(super) unsafe fn exponentials<S: Simd>(scores: &mut [f32], len: usize) -> f3
             S::store(p.add(i), e);
             total = S::add(total, e);
         }
-        // What was filled up counts about 1e-38 each; the sum is at least 1.
+        // Each padding entry added about 1e-38; the sum is at least 1.
         scores[len..padded].fill(0.0);
         sum::<S>(total)
     }
@@ -256,7 +259,8 @@ pub(super) unsafe fn scale<S: Simd>(x: &mut [f32], len: usize, by: f32) {
     }
 }
 
-/// Scores of `Q` queries, [Q, head] one after the other, against `len` keys in runs [runs][head][lanes]: → `scores`, [Q, stride].
+/// Scores of `Q` queries, [Q, head] one after the other, with `len` keys in runs [runs][head][lanes]: → `scores`, [Q,
+/// stride].
 ///
 /// # Safety
 /// As for [`Simd`].
@@ -273,7 +277,8 @@ pub(super) unsafe fn scores<S: Simd, const Q: usize>(
     assert!(queries.len() >= Q * head && keys.len() >= runs * head * S::LANES);
     assert!(stride >= runs * S::LANES && out.len() >= Q * stride);
     let mut run = 0;
-    // SAFETY: the assertions above. Several runs at once, so that one sum need not wait for the other.
+    // SAFETY: the assertions above. Several runs are computed together because their sums are independent of each
+    // other.
     unsafe {
         while run + 4 <= runs {
             score_runs::<S, Q, 4>(queries, head, keys, run, out, stride);
@@ -334,8 +339,8 @@ unsafe fn score_runs<S: Simd, const Q: usize, const R: usize>(
     }
 }
 
-/// Sums of `len` values [len, `value_stride`] weighted for each of `Q` queries, `weights` [Q, stride]: → `out` [Q, head], whose rows
-/// lie one after the other; `head` need be no multiple of a vector, `value_stride` is one.
+/// Sums of `len` values [len, `value_stride`] weighted for each of `Q` queries, `weights` [Q, stride]: → `out` [Q,
+/// head], whose rows are contiguous. `value_stride` is a multiple of a vector; `head` need not be.
 ///
 /// # Safety
 /// As for [`Simd`].

@@ -1,4 +1,4 @@
-//! A matrix as the model holds it, and what an adapter adds to its products.
+//! A matrix in the model's own memory, and the low-rank update that an adapter adds to its products.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::lora::LowRank;
 use crate::model::Linear;
 
-/// A model's matrix, with an adapter's beside it where it has one.
+/// A model's matrix, with the adapter's low-rank update if there is one.
 #[derive(Debug)]
 pub(super) struct Adapted<'a> {
     pub plain: Plain<'a>,
     pub low: Option<Low<'a>>,
 }
 
-/// The narrow way beside a matrix: scale · B (A x).
+/// The low-rank update of a product: scale · B (A x).
 #[derive(Debug)]
 pub(super) struct Low<'a> {
     /// [ranks of all adapted parts, inputs].
@@ -26,16 +26,16 @@ pub(super) struct Low<'a> {
 /// One adapted part of a product.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
-    /// Its outputs, among those of the product.
+    /// The part's outputs, as a range of the product's outputs.
     pub outputs: Range<usize>,
-    /// Where its numbers begin in what A gives.
+    /// Index of the part's first number in A's output.
     pub at: usize,
     /// [outputs, rank].
     pub b: Plain<'a>,
 }
 
 impl<'a> Adapted<'a> {
-    /// Looks at the weights of a product, without copying them.
+    /// Borrows the weights of a product without copying them.
     pub fn of(linear: Linear<'a>) -> Result<Self> {
         Ok(Self {
             plain: Plain::of(linear.weight)?,
@@ -43,7 +43,7 @@ impl<'a> Adapted<'a> {
         })
     }
 
-    /// Numbers that A gives for a row; none without an adapter.
+    /// Length of A's output for a row; 0 without an adapter.
     pub fn ranks(&self) -> usize {
         self.low.as_ref().map_or(0, |low| low.a.outputs())
     }
@@ -72,7 +72,8 @@ impl<'a> Low<'a> {
 }
 
 impl Part<'_> {
-    /// Those of `outputs`, of the product, that are this part's, counted from its first.
+    /// The part of `outputs`, a range of the product's outputs, that belongs to this part, counted from the part's
+    /// first output.
     pub fn own(&self, outputs: &Range<usize>) -> Range<usize> {
         let within = |n: usize| n.clamp(self.outputs.start, self.outputs.end) - self.outputs.start;
         within(outputs.start)..within(outputs.end)

@@ -1,11 +1,15 @@
-//! Decoding by kernels of our own, for models whose weights lie in single precision in a processor's memory.
+//! Decoding with this crate's own kernels, for models with weights in single precision or bfloat16 in a processor's
+//! memory.
 //!
-//! libtorch runs a step as some eighty operations, each of which starts its threads, writes its result to memory and
-//! treats all rows alike. Here rows have caches of their own length, and there are two ways to share the work. Of a small model every thread
-//! runs the whole step for rows of its own: weights are packed once in the order in which the products read them, and threads meet
-//! once a step ([`step`]). A large model is read where it lies, each weight by one thread for all rows ([`shared`]).
+//! libtorch runs a step as some eighty operations. Each of them starts its threads, writes its result to memory and
+//! treats all rows alike. Here each row has a cache of its own length, and there are two ways to share the work. For a
+//! small model every thread runs the whole step for its own rows: weights are packed once in the order in which the
+//! products read them, and threads synchronise once a step ([`step`]). A large model's weights are read in place, each
+//! weight by one thread for all rows ([`shared`]).
 //!
-//! Arithmetic, keys and values are in single precision for weights in bfloat16, too. Only where the processor has matrix tiles ([`tiles`]) what goes into a product with such weights of a large model is rounded to bfloat16 first, as libtorch does it everywhere.
+//! Arithmetic, keys and values are in single precision, also for weights in bfloat16. The exception are processors with
+//! matrix tiles ([`tiles`]): there the inputs of a product with bfloat16 weights of a large model are rounded to
+//! bfloat16 first, as libtorch does on every processor.
 #![expect(
     unsafe_code,
     reason = "vector instructions, and threads that write to parts of one result"
@@ -42,13 +46,14 @@ use simd::Width;
 use step::{Part, Scratch};
 use weights::{Shape, Weights};
 
-/// The largest model that is packed: beyond, the copy of its weights costs memory and reading them, not arithmetic, is what takes time.
+/// The largest model, in weights, that is packed. Beyond this size the copy of the weights costs memory, and reading
+/// the weights takes the time, not arithmetic.
 const LARGEST: i64 = 64 << 20;
 
-/// Fewer rows than this are not worth a thread of their own.
+/// Number of rows from which a thread of its own pays.
 const ROWS_OF_A_THREAD: usize = 4;
 
-/// Fewer probabilities than this are not worth one either.
+/// Number of probabilities from which a thread of its own pays.
 const SCORES_OF_A_THREAD: usize = 1 << 18;
 
 /// Rows decoded by the kernels of this module.
@@ -56,7 +61,7 @@ pub(super) struct Native<'a> {
     model: &'a Model,
     width: Width,
     threads: usize,
-    /// May products be computed by tiles?
+    /// True if products may be computed by tiles.
     tiles: bool,
     weights: Held<'a>,
     rows: Vec<Row>,
@@ -65,7 +70,7 @@ pub(super) struct Native<'a> {
     stride: usize,
 }
 
-/// How the weights are held, and the buffers of those who work with them.
+/// The weights, packed or in place, and the working buffers.
 enum Held<'a> {
     Packed(Weights<'a, Panels>, Vec<Scratch>),
     Plain(Box<Weights<'a, Adapted<'a>>>, Buffers),
@@ -80,7 +85,8 @@ impl Held<'_> {
     }
 }
 
-/// Is a model one for this engine? An adapter is packed with the weights, or goes its own narrow way beside those that stay where they are ([`low`]).
+/// True if this engine can run the model. An adapter is merged into packed weights; for unpacked weights a low-rank
+/// product is added ([`low`]).
 pub(super) fn serves(model: &Model) -> bool {
     model.device() == Device::Cpu && matches!(model.kind(), Kind::Float | Kind::BFloat16)
 }
@@ -90,7 +96,7 @@ fn is_packed(model: &Model) -> bool {
 }
 
 impl<'a> Native<'a> {
-    /// No rows yet; `longest` is the most tokens that one will have.
+    /// A decoder without rows; `longest` is the largest number of tokens of a row.
     pub fn begin(model: &'a Model, longest: usize) -> Result<Self> {
         let mut own = Self::with(model, longest, is_packed(model), Width::here(), threads())?;
         own.tiles = tiles::are_here();
@@ -200,7 +206,7 @@ impl Decoder for Native<'_> {
             let scores = scores.chunks_exact_mut(stride);
             let rows = scores.zip(sharpen).zip(into.chunks_exact_mut(vocabulary));
             for ((scores, sharpen), into) in rows {
-                // The vector instructions for extremes lose what is no number; the caller has to see it.
+                // The vector instructions for maxima drop NaN; the caller has to see NaN.
                 if scores[..vocabulary].iter().any(|s| s.is_nan()) {
                     into.fill(f32::NAN);
                     continue;
@@ -222,7 +228,7 @@ impl Decoder for Native<'_> {
     }
 }
 
-/// One step in which every thread runs rows of its own.
+/// One step in which every thread runs its own rows.
 ///
 /// # Errors
 /// [`Error::Memory`], before anything is computed.

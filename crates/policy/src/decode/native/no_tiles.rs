@@ -1,4 +1,4 @@
-//! Processors without matrix tiles; see `tiles.rs` for what has them.
+//! The interface of `tiles.rs` for targets without matrix tiles.
 
 use std::ops::Range;
 

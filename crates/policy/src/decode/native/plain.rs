@@ -1,7 +1,8 @@
-//! Matrices as the model holds them, and products with them: nothing is copied, whatever the size of the model.
+//! Matrices in the model's own memory, and products with them: no weight is copied, for models of any size.
 //!
-//! A row of weights lies in the order of the inputs, so vectors run along the inputs and each result is the sum of a vector's
-//! lanes. Weights in half precision are widened for four outputs at a time, and those serve all rows: arithmetic is in single precision.
+//! A row of weights is stored in the order of the inputs. Vectors therefore run along the inputs, and each result is
+//! the sum of a vector's lanes. Weights in half precision are widened for four outputs at a time and then used for all
+//! rows: arithmetic is in single precision.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use super::simd::Simd;
 use super::tiles;
 use crate::error::{Error, Result};
 
-/// Outputs that are computed at once.
+/// Number of outputs that are computed together.
 const OUTPUTS: usize = 4;
 
 /// A matrix [outputs, inputs] in a model's own memory.
@@ -30,7 +31,7 @@ enum Values<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Looks at the weights of a model, [outputs, inputs], without copying them.
+    /// Borrows the weights of a model, [outputs, inputs], without copying them.
     pub fn of(weights: &'a Tensor) -> Result<Self> {
         let odd = || Error::Input(format!("weights of kind {:?}", weights.kind()));
         let (_, inputs) = weights.size2().map_err(|_| odd())?;
@@ -38,8 +39,8 @@ impl<'a> Plain<'a> {
             return Err(odd());
         }
         let (at, count) = (weights.data_ptr(), weights.numel());
-        // SAFETY: the tensor is contiguous in this process's memory and outlives the slice; weights change only where the
-        // model is not in use, since a model is used by one thread at a time.
+        // SAFETY: the tensor is contiguous in this process's memory and outlives the slice; weights change only while
+        // the model is not in use, since only one thread at a time uses a model.
         let values = unsafe {
             match weights.kind() {
                 Kind::Float => Values::Single(std::slice::from_raw_parts(at.cast(), count)),
@@ -66,12 +67,12 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// Numbers that go into a product.
+    /// Length of the product's input.
     pub fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// The weights, where they fill whole tiles of bfloat16.
+    /// The weights, if they are in bfloat16 and fill whole tiles.
     pub fn tiled(&self) -> Option<&'a [u16]> {
         match self.values {
             Values::Half(values) if self.inputs.is_multiple_of(tiles::DEPTH) => Some(values),
@@ -79,7 +80,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// Its rows: outputs of a product.
+    /// The matrix's rows: outputs of a product.
     pub fn outputs(&self) -> usize {
         let count = match self.values {
             Values::Single(values) => values.len(),
@@ -89,10 +90,12 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Columns `outputs` of `out` [rows, stride] = start + `a` [rows, `a_stride`] · weightsᵀ. `wide` is a buffer of the caller's.
+/// Columns `outputs` of `out` [rows, stride] = start + `a` [rows, `a_stride`] · weightsᵀ. The caller provides the
+/// buffer `wide`.
 ///
 /// # Safety
-/// As for [`Simd`]; `a` and `out` have to be good for `rows` rows, nobody may write to `a` or touch those columns of `out` meanwhile.
+/// As for [`Simd`]; `a` and `out` have to be valid for `rows` rows, and meanwhile no other thread may write to `a` or
+/// access these columns of `out`.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "a kernel")]
 pub(super) unsafe fn product<S: Simd>(
@@ -118,7 +121,8 @@ pub(super) unsafe fn product<S: Simd>(
     let mut first = outputs.start;
     while first < outputs.end {
         let count = OUTPUTS.min(outputs.end - first);
-        // SAFETY: the assertions above and the caller's promise. Where fewer outputs are left, the last one stands in for the others.
+        // SAFETY: the assertions above and the caller's promise. If fewer outputs are left, the last one is computed in
+        // place of the missing ones.
         unsafe {
             let mut w = [wide.as_ptr(); OUTPUTS];
             let mut j = 0;

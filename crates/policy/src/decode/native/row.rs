@@ -7,23 +7,24 @@ use crate::decode::prefill::Stretch;
 use crate::decode::space::zeros;
 use crate::error::{Doing, Result};
 
-/// A row's cache. Every row has its own, as long as the row itself.
+/// A row's cache. Every row has its own cache, with room for the row's own length.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// For each block and key head, keys in runs of one vector's width: [runs][head][lanes], so that scores of neighbours come in one vector.
+    /// For each block and key head, keys in runs of one vector's width: [runs][head][lanes]. One vector then holds the
+    /// scores of adjacent positions.
     keys: Vec<f32>,
     /// For each block and value head [capacity, value stride].
     values: Vec<f32>,
     filled: usize,
     capacity: usize,
-    /// Numbers of one block and head in `keys`, and in `values`.
+    /// Count of numbers of one block and head in `keys`, and in `values`.
     key_size: usize,
     value_size: usize,
     kv_heads: usize,
 }
 
 impl Row {
-    /// Room for `capacity` tokens, of which the first `filled` are put in by [`fill`].
+    /// Allocates room for `capacity` tokens; [`fill`] writes the first `filled` of them.
     ///
     /// # Errors
     /// [`crate::Error::Memory`].
@@ -43,7 +44,7 @@ impl Row {
         })
     }
 
-    /// Takes over the beginning of `other`, as far as this row is filled.
+    /// Copies the beginning of `other`, up to this row's filled length.
     pub fn begin_like(&mut self, shape: &Shape, other: &Row) {
         let keys = self.filled.next_multiple_of(shape.lanes) * shape.head;
         let values = self.filled * shape.value_stride();
@@ -55,20 +56,20 @@ impl Row {
         }
     }
 
-    /// Tokens there is room for.
+    /// Number of tokens there is room for.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Where the next token goes.
+    /// The place of the next token.
     ///
-    /// A row that is done stays in the batch until several are, and is fed tokens nobody asked for. Once it is full,
-    /// each goes to its last place: what comes of it is not read.
+    /// A finished row stays in the batch until several are finished, and is fed meaningless tokens. In a full row each
+    /// of them overwrites the last place; their output is not read.
     pub fn position(&self) -> usize {
         self.filled.min(self.capacity.saturating_sub(1))
     }
 
-    /// The next token goes one further.
+    /// Advances the place of the next token by one.
     pub fn grow(&mut self) {
         self.filled = (self.filled + 1).min(self.capacity);
     }
@@ -105,7 +106,8 @@ impl Row {
     }
 }
 
-/// Puts the keys and values of a stretch of prompts, [prompts, kv heads, length, head], into the rows that begin with them.
+/// Writes the keys and values of a stretch of prompts, [prompts, kv heads, length, head], into the rows that begin with
+/// these prompts.
 pub(super) fn fill(
     rows: &mut [Row],
     block: usize,
@@ -137,7 +139,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The numbers of a tensor, in its order.
+/// The numbers of a tensor, in the tensor's order.
 pub(super) fn numbers(tensor: &Tensor) -> Result<Vec<f32>> {
     let count = tensor.numel();
     let mut values = zeros(count, "read numbers of a tensor")?;

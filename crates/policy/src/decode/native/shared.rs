@@ -1,7 +1,8 @@
 //! One token of every row, through the whole model, by threads that share each product.
 //!
-//! Where weights are more than a processor's caches hold, each is to be read once a step: a thread computes some of the outputs
-//! for all rows, and whatever belongs to one row is done by one thread in between. All wait for each other after each part.
+//! If the weights exceed a processor's caches, each weight should be read once a step. A thread computes some of the
+//! outputs for all rows; between the products one thread does the work of each row. All threads wait at a barrier after
+//! each part.
 
 use std::ops::Range;
 use std::sync::Barrier;
@@ -17,13 +18,13 @@ use super::weights::Weights;
 use crate::decode::space::room;
 use crate::error::Result;
 
-/// Outputs are dealt out in lines of the processor's caches, so that no two threads write to one.
+/// Outputs are distributed to threads in whole cache lines: no two threads write to the same line.
 const LINE: usize = 16;
 
-/// What its buffers are for.
+/// Purpose of the buffers, for errors.
 const BETWEEN: &str = "hold what goes from one product of a step to the next";
 
-/// Numbers of a matrix that several threads write to, each elsewhere.
+/// A matrix that several threads write to, each at other places.
 #[derive(Debug, Default)]
 struct Grid {
     values: Vec<f32>,
@@ -42,18 +43,18 @@ impl Grid {
     }
 }
 
-/// Where a matrix begins.
+/// Address of a matrix.
 #[derive(Clone, Copy)]
 struct Place {
     at: *mut f32,
     stride: usize,
-    /// Where it is laid out for tiles as well.
+    /// Address of the copy that is laid out for tiles, if there is one.
     packed: Option<*mut u32>,
 }
 
 impl Place {
     /// # Safety
-    /// The row is one of the matrix, and nobody else touches it as long as the slice lives.
+    /// The row is one of the matrix, and nothing else accesses it during the slice's lifetime.
     #[expect(clippy::mut_from_ref, reason = "the caller promises that it is alone")]
     unsafe fn row(&self, n: usize) -> &mut [f32] {
         // SAFETY: the caller's promise.
@@ -61,34 +62,34 @@ impl Place {
     }
 }
 
-/// Buffers that are kept from step to step.
+/// Buffers that are reused from step to step.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     /// The residual stream, [rows, hidden].
     x: Grid,
-    /// What goes into a product, [rows, hidden] or [rows, heads].
+    /// Input of a product, [rows, hidden] or [rows, heads].
     y: Grid,
-    /// What comes out of the wide ones.
+    /// Output of the wide products.
     z: Grid,
-    /// What goes into the narrowing one, [rows, intermediate].
+    /// Input of the narrowing product, [rows, intermediate].
     gated: Grid,
-    /// What an adapter's A gives, [rows, ranks].
+    /// Output of an adapter's A, [rows, ranks].
     low: Grid,
-    /// What goes into a product as tiles read it: `y`, and behind it `gated`.
+    /// Inputs of products in the layout for tiles: `y`, followed by `gated`.
     packed: Vec<u32>,
-    /// Each thread's own.
+    /// Buffers of each thread.
     own: Vec<Own>,
 }
 
 #[derive(Debug, Default)]
 struct Own {
-    /// Attention of two queries to every token.
+    /// Attention scores of two queries for every token.
     scores: Vec<f32>,
-    /// Weights of half precision, widened.
+    /// Widened half-precision weights.
     wide: Vec<f32>,
 }
 
-/// What all threads of a step have in common.
+/// The data that all threads of a step share.
 struct Step<'a> {
     weights: &'a Weights<'a, Adapted<'a>>,
     rows: *mut Row,
@@ -105,15 +106,16 @@ struct Step<'a> {
     threads: usize,
 }
 
-// SAFETY: threads touch rows and outputs that were dealt to them alone, with a barrier between parts that read and write the same.
+// SAFETY: each thread accesses only the rows and outputs assigned to it, with a barrier between parts that read and
+// write the same data.
 unsafe impl Sync for Step<'_> {}
 
-/// What a step is computed with.
+/// The instructions and threads that compute a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hands {
     pub width: Width,
     pub threads: usize,
-    /// May products be computed by tiles?
+    /// True if products may be computed by tiles.
     pub tiles: bool,
 }
 
@@ -206,7 +208,7 @@ pub(super) fn run(
 
 fn part_in(width: Width, step: &Step<'_>, thread: usize, own: &mut Own) {
     match width {
-        // SAFETY: `Width` names only what this processor was found to have.
+        // SAFETY: `Width` names only instructions that were detected on this processor.
         #[cfg(target_arch = "x86_64")]
         Width::Avx512 => unsafe { avx512(step, thread, own) },
         // SAFETY: as above.
@@ -220,28 +222,28 @@ fn part_in(width: Width, step: &Step<'_>, thread: usize, own: &mut Own) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
 unsafe fn avx512(step: &Step<'_>, thread: usize, own: &mut Own) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { part::<super::simd::Avx512>(step, thread, own) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(step: &Step<'_>, thread: usize, own: &mut Own) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { part::<super::simd::Avx2>(step, thread, own) }
 }
 
 impl Step<'_> {
-    /// A thread's outputs of a product.
+    /// The outputs of a product that a thread computes.
     fn outputs(&self, thread: usize, all: usize) -> Range<usize> {
         let each = all.div_ceil(self.threads).next_multiple_of(LINE);
         (thread * each).min(all)..((thread + 1) * each).min(all)
     }
 
-    /// Lays out columns of rows for the tiles of a product with these weights, where there are any.
+    /// Copies columns of rows into the layout for tiles, if the product with these weights uses tiles.
     ///
     /// # Safety
-    /// The columns of these rows are written, and nobody else touches them.
+    /// The columns of these rows are written, and nothing else accesses them.
     unsafe fn pack(
         &self,
         from: Place,
@@ -254,8 +256,8 @@ impl Step<'_> {
         };
         let inputs = weights.inputs();
         for row in rows {
-            // SAFETY: the caller's promise; there is room for the widest product with tiles, and none is laid out for others.
-            // Only these columns are looked at: others of the row may be written meanwhile.
+            // SAFETY: the caller's promise; there is room for the widest product with tiles, and other products have no
+            // such layout. Only these columns are read: other threads may write other columns of the row meanwhile.
             unsafe {
                 let at = from.at.add(row * from.stride + columns.start);
                 let numbers = std::slice::from_raw_parts(at, columns.len());
@@ -264,10 +266,11 @@ impl Step<'_> {
         }
     }
 
-    /// What an adapter adds to a thread's outputs of a product, which it has computed; nothing where there is no adapter. All threads call it.
+    /// Adds an adapter's update to the outputs of a product that this thread has computed; without an adapter it does
+    /// nothing. All threads call it.
     ///
     /// # Safety
-    /// As for [`Simd`]; nobody writes to `from`, and each thread calls it with outputs of its own: ranges and where they go.
+    /// As for [`Simd`]; no thread writes to `from`, and each thread passes its own outputs: ranges and where they go.
     #[inline(always)]
     unsafe fn adapt<S: Simd, const N: usize>(
         &self,
@@ -278,8 +281,8 @@ impl Step<'_> {
         wide: &mut Vec<f32>,
     ) {
         let Some(low) = &weights.low else { return };
-        // SAFETY: the caller's promise. What A gives is dealt out like any other outputs, and read behind the barrier; it is written anew behind the
-        // one that follows each product.
+        // SAFETY: the caller's promise. The outputs of A are distributed like any other outputs and read after the
+        // barrier. They are written again only after the barrier that follows each product.
         unsafe {
             let ranks = self.outputs(thread, low.a.outputs());
             self.product::<S>(from, &low.a, ranks.clone(), Start::Zero, self.low, wide);
@@ -307,7 +310,7 @@ impl Step<'_> {
     }
 
     /// # Safety
-    /// As for [`Simd`]; nobody writes to `from`, and each thread calls it with outputs of its own.
+    /// As for [`Simd`]; no thread writes to `from`, and each thread passes its own outputs.
     #[inline(always)]
     unsafe fn product<S: Simd>(
         &self,
@@ -318,7 +321,8 @@ impl Step<'_> {
         to: Place,
         wide: &mut Vec<f32>,
     ) {
-        // SAFETY: the caller's promise; every matrix has `count` rows, and what is laid out for tiles is what `from` holds.
+        // SAFETY: the caller's promise; every matrix has `count` rows, and the layout for tiles holds the numbers of
+        // `from`.
         unsafe {
             let outputs = match (from.packed, weights.tiled()) {
                 (Some(packed), Some(values)) => tiles::product(
@@ -351,7 +355,7 @@ impl Step<'_> {
     }
 }
 
-/// What one thread does of a step.
+/// One thread's part of a step.
 #[inline(always)]
 unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
     let weights = step.weights;
@@ -369,13 +373,13 @@ unsafe fn part<S: Simd>(step: &Step<'_>, thread: usize, own: &mut Own) {
     if scores.len() < enough {
         scores.resize(enough, 0.0);
     }
-    // Gate and up lie in halves that begin at whole vectors.
+    // Gate and up are two halves that begin at whole vectors.
     let half = step.z.stride / 2;
     let up = Place {
         at: step.z.at.wrapping_add(half).wrapping_sub(inner),
         ..step.z
     };
-    // SAFETY: rows and outputs are dealt to one thread each; barriers stand between writing and reading.
+    // SAFETY: each thread has its own rows and outputs; barriers separate writing and reading.
     unsafe {
         for (layer, w) in weights.blocks.iter().enumerate() {
             for row in ours.clone() {

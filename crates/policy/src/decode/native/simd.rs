@@ -1,17 +1,17 @@
-//! Vectors of single-precision numbers, as wide as the processor has them.
+//! Vectors of single-precision numbers, in the widest form that the processor has.
 //!
 //! The kernels are written once against [`Simd`] and compiled for each width; [`Width::here`] picks one at run time.
 
 /// One processor's vectors.
 ///
 /// # Safety
-/// The methods may only run on a processor that has the instructions, and in a function compiled for them, into which they
-/// are inlined. Pointers have to be good for [`Simd::LANES`] numbers; they need no alignment.
+/// The methods may only run on a processor that has the instructions, and in a function compiled for them, into which
+/// they are inlined. Pointers have to be valid for [`Simd::LANES`] numbers; alignment is not needed.
 pub(super) trait Simd: Copy {
     type V: Copy;
     /// Numbers in a vector.
     const LANES: usize;
-    /// Rows of a block of a matrix product: with two vectors each they fill the registers.
+    /// Rows of a block of a matrix product: at two vectors each, these rows fill the registers.
     const ROWS: usize;
 
     unsafe fn splat(x: f32) -> Self::V;
@@ -28,13 +28,13 @@ pub(super) trait Simd: Copy {
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
     /// a · b + c.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The nearest whole number.
+    /// The nearest integer.
     unsafe fn round(a: Self::V) -> Self::V;
-    /// 2^n of whole numbers n in -126..=127.
+    /// 2^n for integers n in -126..=127.
     unsafe fn exp2_whole(n: Self::V) -> Self::V;
 }
 
-/// e^x to within a few units in the last place, 0 to 3e38; what lies below -87.3 becomes about 1e-38.
+/// e^x to within a few units in the last place, from 0 to 3e38; x below -87.3 gives about 1e-38.
 ///
 /// Cody and Waite's reduction to |r| ≤ ln 2 / 2, then Taylor's polynomial of degree 7.
 ///
@@ -55,7 +55,7 @@ pub(super) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
     unsafe {
         let x = S::min(S::max(x, S::splat(-87.3)), S::splat(88.0));
         let n = S::round(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
-        // ln 2 in two parts, the first of which times n is exact.
+        // ln 2 in two parts; the product of the first with n is exact.
         let r = S::fma(n, S::splat(-0.693_359_4), x);
         let r = S::fma(n, S::splat(2.121_944_4e-4), r);
         let mut p = S::splat(TERMS[0]);
@@ -69,7 +69,7 @@ pub(super) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
     }
 }
 
-/// The widths that kernels are compiled for.
+/// The vector widths that kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     #[cfg(target_arch = "x86_64")]
@@ -80,17 +80,17 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// The widest this processor has.
+    /// The widest one of this processor.
     pub fn here() -> Self {
         Self::all()[0]
     }
 
-    /// All this processor has, the widest first.
+    /// All of this processor, the widest first.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            // All that the kernels are compiled for.
+            // All the instruction sets that the kernels are compiled for.
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
@@ -120,7 +120,7 @@ impl Width {
     }
 }
 
-/// Plain arithmetic on eight numbers, for whatever vectors the target has from the start.
+/// Scalar arithmetic on eight numbers, which the compiler maps to the target's baseline vectors.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 
@@ -189,13 +189,13 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn fma(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
-        // Not `mul_add`, which is a call where the target has no such instruction.
+        // Not `mul_add`, which is a function call on targets without such an instruction.
         let ab = lanewise!(a, b, |a: f32, b: f32| a * b);
         lanewise!(ab, c, |a: f32, b: f32| a + b)
     }
     #[inline(always)]
     unsafe fn round(a: [f32; 8]) -> [f32; 8] {
-        // Adding and taking away 1.5 · 2^23 rounds everything below 2^22.
+        // Adding and subtracting 1.5 · 2^23 rounds every number below 2^22 to an integer.
         lanewise!(a, [12_582_912.0f32; 8], |a: f32, big: f32| (a + big) - big)
     }
     #[inline(always)]
@@ -321,7 +321,7 @@ mod x86 {
         #[inline(always)]
         unsafe fn sums([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
             unsafe {
-                // Every quarter comes to one sum of each vector, in their order.
+                // Every 128-bit quarter then holds one partial sum of each vector, in their order.
                 let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
                 let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
                 let quarters = _mm512_add_ps(

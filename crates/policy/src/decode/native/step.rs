@@ -7,30 +7,30 @@ use super::weights::{Shape, Weights};
 use crate::decode::space::room;
 use crate::error::Result;
 
-/// What one thread works on.
+/// One thread's rows, inputs, outputs and buffers.
 pub(super) struct Part<'a> {
     pub rows: &'a mut [Row],
-    /// One of each row.
+    /// One token for each row.
     pub tokens: &'a [u32],
     /// [rows, stride of the vocabulary].
     pub logits: &'a mut [f32],
     pub scratch: &'a mut Scratch,
 }
 
-/// A thread's buffers, kept from step to step.
+/// A thread's buffers, reused from step to step.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// The residual stream, [rows, hidden].
     x: Vec<f32>,
-    /// What goes into a product.
+    /// Input of a product.
     y: Vec<f32>,
-    /// What comes out of the wide ones.
+    /// Output of the wide products.
     z: Vec<f32>,
-    /// Attention of two queries to every token.
+    /// Attention scores of two queries for every token.
     scores: Vec<f32>,
 }
 
-/// Lengths of what a row has in each buffer.
+/// Length of a row in each buffer.
 struct Strides {
     x: usize,
     y: usize,
@@ -46,13 +46,13 @@ impl Strides {
         Strides {
             x: pad(h),
             y: pad(h.max(n * d).max(inner)),
-            // A gated layer reads a whole vector past the end of each half.
+            // A gated layer reads one vector past the end of each half.
             z: wide.max(pad(2 * inner) + 2 * lanes),
         }
     }
 }
 
-/// Numbers that one query of the longest row has scores for.
+/// Number of scores of one query of the longest row, padded to whole vectors.
 #[inline(always)]
 fn score_stride(rows: &[Row], lanes: usize) -> usize {
     let longest = rows.iter().map(Row::position).max().unwrap_or_default() + 1;
@@ -60,7 +60,7 @@ fn score_stride(rows: &[Row], lanes: usize) -> usize {
 }
 
 impl Scratch {
-    /// Has room for a step of these rows.
+    /// Grows the buffers to fit a step of these rows.
     ///
     /// # Errors
     /// [`crate::Error::Memory`].
@@ -82,10 +82,10 @@ impl Scratch {
     }
 }
 
-/// Runs one step; [`Scratch::fit`] came before it.
+/// Runs one step; the caller has called [`Scratch::fit`].
 pub(super) fn run(width: Width, weights: &Weights<'_, Panels>, part: Part<'_>) {
     match width {
-        // SAFETY: `Width` names only what this processor was found to have.
+        // SAFETY: `Width` names only instructions that were detected on this processor.
         #[cfg(target_arch = "x86_64")]
         Width::Avx512 => unsafe { avx512(weights, part) },
         // SAFETY: as above.
@@ -99,7 +99,7 @@ pub(super) fn run(width: Width, weights: &Weights<'_, Panels>, part: Part<'_>) {
 /// Softmax of the first `count` scores times `sharpen`, in place.
 pub(super) fn probabilities(width: Width, scores: &mut [f32], count: usize, sharpen: f32) {
     match width {
-        // SAFETY: `Width` names only what this processor was found to have.
+        // SAFETY: `Width` names only instructions that were detected on this processor.
         #[cfg(target_arch = "x86_64")]
         Width::Avx512 => unsafe { softmax_avx512(scores, count, sharpen) },
         // SAFETY: as above.
@@ -113,28 +113,28 @@ pub(super) fn probabilities(width: Width, scores: &mut [f32], count: usize, shar
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
 unsafe fn avx512(weights: &Weights<'_, Panels>, part: Part<'_>) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { step::<super::simd::Avx512>(weights, part) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(weights: &Weights<'_, Panels>, part: Part<'_>) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { step::<super::simd::Avx2>(weights, part) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")]
 unsafe fn softmax_avx512(scores: &mut [f32], count: usize, sharpen: f32) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { softmax::<super::simd::Avx512>(scores, count, sharpen) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn softmax_avx2(scores: &mut [f32], count: usize, sharpen: f32) {
-    // SAFETY: the caller found the instructions.
+    // SAFETY: the caller detected the instructions.
     unsafe { softmax::<super::simd::Avx2>(scores, count, sharpen) }
 }
 
@@ -248,7 +248,8 @@ unsafe fn step<S: Simd>(weights: &Weights<'_, Panels>, part: Part<'_>) {
     }
 }
 
-/// Rotates a row's queries and key, appends key and value, and writes what the queries gather into `out`.
+/// Rotates a row's queries and key, appends key and value to the cache, and writes the queries' attention outputs into
+/// `out`.
 #[inline(always)]
 pub(super) unsafe fn attend<S: Simd>(
     s: &Shape,
@@ -351,7 +352,7 @@ unsafe fn gather<S: Simd, const Q: usize>(
     }
 }
 
-/// Turns the pairs of every head by `turns`, [cos, sin] of each pair, and multiplies by `scale`.
+/// Rotates the pairs of every head by `turns`, [cos, sin] of each pair, and multiplies them by `scale`.
 #[inline(always)]
 fn rotate(heads: &mut [f32], turns: &[f32], scale: f32) {
     for head in heads.chunks_exact_mut(turns.len()) {

@@ -8,7 +8,7 @@ use crate::decode::{Decoder, Prompt};
 use crate::lora::Target;
 use crate::{Config, LoraConfig, Model};
 
-/// How weights are held, and of which kind they are.
+/// Layout and kind of the weights.
 fn ways() -> [(bool, Kind); 4] {
     [true, false]
         .map(|packed| [Kind::Float, Kind::BFloat16].map(|kind| (packed, kind)))
@@ -28,7 +28,7 @@ fn widened(model: &Model) -> Model {
     exact
 }
 
-/// Puts an adapter on a model, with some targets left out, whose ways all add something; none of rank 0.
+/// Attaches an adapter without some of the targets, whose products are all nonzero; rank 0 means no adapter.
 fn adapt(model: &mut Model, rank: u32) {
     use Target::{Down, Out, Query, Up, Value};
     if rank == 0 {
@@ -65,7 +65,7 @@ fn agree(
     adapt(&mut model, rank);
     adapt(&mut exact, rank);
     assert!(serves(&model));
-    // libtorch runs prompts in half precision where the weights have it; what is compared here is what comes after.
+    // libtorch runs prompts in half precision if the weights are in it; this test compares the steps after the prompts.
     let mut lengths: Vec<usize> = match kind {
         Kind::Float => lengths.to_vec(),
         _ => vec![0; lengths.len()],
@@ -92,8 +92,8 @@ fn agree(
     let mut alive = 0;
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for step in 0..=2 * steps {
-        // At first all rows come. In the middle every third row leaves, and the shorter half of the prompts comes again,
-        // that of a row that stays without being run again.
+        // At first all rows join. In the middle every third row leaves, and the shorter half of the prompts joins
+        // again; a prompt of a row that stays is not run again.
         if step == 0 || step == steps {
             let stay: Vec<usize> = (0..alive).filter(|r| r % 3 != 1).collect();
             if step == steps {
@@ -213,7 +213,8 @@ fn other_kinds_of_weights_are_not_for_it() {
     }
 }
 
-/// With tiles, what goes into a product is rounded to eight bits: probabilities are as near as that leaves them.
+/// With tiles, the inputs of a product are rounded to eight bits of precision, which bounds the error of the
+/// probabilities.
 #[test]
 fn tiles_stay_near() {
     if !tiles::are_here() {
@@ -263,7 +264,7 @@ fn tiles_stay_near() {
     }
 }
 
-/// Rows of bfloat16 weights that stay where they are say the same alone and in company, bit by bit.
+/// With unpacked bfloat16 weights a row gives the same bits alone and in a batch.
 #[test]
 fn company_changes_nothing_in_half_precision() {
     let _guard = tch::no_grad_guard();

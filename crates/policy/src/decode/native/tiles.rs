@@ -1,7 +1,8 @@
 //! Products of weights in bfloat16 on a processor with matrix tiles (Intel AMX).
 //!
-//! A tile instruction multiplies 16 rows of one matrix by 16 columns of another, 32 numbers deep. The weights are the rows, read where they lie; what
-//! goes in is rounded to bfloat16 and laid out in pairs once for each product ([`pack`]). Sums are in single precision.
+//! A tile instruction multiplies 16 rows of one matrix by 16 columns of another, 32 numbers deep. The rows are the
+//! weights, read in place. The inputs are rounded to bfloat16 and laid out in pairs once for each product ([`pack`]).
+//! Sums are in single precision.
 
 use std::arch::asm;
 use std::arch::x86_64::{
@@ -16,10 +17,10 @@ use super::kernels::Start;
 /// Rows and columns of a tile's result.
 pub(super) const SIDE: usize = 16;
 
-/// Numbers that a tile is deep.
+/// Depth of a tile in numbers.
 pub(super) const DEPTH: usize = 32;
 
-/// Has this processor tiles for bfloat16, and does the kernel let this process use them?
+/// True if this processor has tiles for bfloat16 and the kernel lets this process use them.
 pub(super) fn are_here() -> bool {
     static HERE: OnceLock<bool> = OnceLock::new();
     *HERE.get_or_init(|| {
@@ -31,7 +32,7 @@ pub(super) fn are_here() -> bool {
         }
         let features = __cpuid_count(7, 0).edx;
         let (tiles, products) = (features >> 24 & 1 == 1, features >> 22 & 1 == 1);
-        // SAFETY: the processor has the instruction where it has xsave and the kernel uses it.
+        // SAFETY: a processor with xsave whose kernel uses it has this instruction.
         let saved = __cpuid_count(1, 0).ecx >> 27 & 1 == 1 && unsafe { state() } >> 17 & 3 == 3;
         tiles && products && saved && permitted()
     })
@@ -43,23 +44,25 @@ unsafe fn state() -> u64 {
     unsafe { _xgetbv(0) }
 }
 
-/// Linux keeps room for tiles only where a process has asked.
+/// Requests tiles from Linux, which reserves room for their state only for a process that requests them. True if
+/// granted.
 fn permitted() -> bool {
     const REQUEST: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
-    // SAFETY: a request for a feature, which changes nothing where it is refused.
+    // SAFETY: a request for a feature; a refusal changes nothing.
     unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
 }
 
-/// What a product reads of its inputs, for `rows` rows of `inputs` numbers: [groups of 16 rows][inputs / 2][16 rows], each two numbers.
+/// Length of the packed inputs of a product, for `rows` rows of `inputs` numbers: [groups of 16 rows][inputs / 2][16
+/// rows], two numbers in each element.
 pub(super) fn packed_len(rows: usize, inputs: usize) -> usize {
     rows.div_ceil(SIDE) * SIDE * inputs.div_ceil(2)
 }
 
-/// Writes the numbers of some columns of a row into their places; the first column is an even one.
+/// Packs the numbers of some columns of a row; the first column has an even index.
 ///
 /// # Safety
-/// `packed` is as long as [`packed_len`] says, and nobody else touches these columns of the row.
+/// `packed` is as long as [`packed_len`] says, and nothing else accesses these columns of the row.
 pub(super) unsafe fn pack(
     row: usize,
     numbers: &[f32],
@@ -79,7 +82,7 @@ pub(super) unsafe fn pack(
     }
 }
 
-/// The nearest number in bfloat16, the even one of two.
+/// The nearest number in bfloat16; of two equally near ones, the even one.
 fn rounded(x: f32) -> u16 {
     if x.is_nan() {
         return 0x7fc0;
@@ -135,13 +138,14 @@ macro_rules! store {
 #[repr(C, align(64))]
 struct Result16([f32; SIDE * SIDE]);
 
-/// Columns `outputs` of `out` [rows, stride] = start + what is packed · weightsᵀ, for outputs that fill whole tiles; gives those that are left over.
+/// Columns `outputs` of `out` [rows, stride] = start + packed inputs · weightsᵀ, for outputs that fill whole tiles.
+/// Returns the remaining outputs.
 ///
 /// `weights` is [outputs, inputs], and `inputs` a multiple of [`DEPTH`].
 ///
 /// # Safety
-/// Tiles [are here](are_here); `packed` is as long as [`packed_len`] says, `weights` has the outputs, `out` is good for `rows` rows, and nobody touches those columns
-/// of it or writes to `packed` meanwhile.
+/// Tiles [are here](are_here); `packed` is as long as [`packed_len`] says, `weights` has the outputs, `out` is valid
+/// for `rows` rows, and meanwhile nothing else accesses those columns of `out` or writes to `packed`.
 #[target_feature(enable = "avx512f")]
 #[expect(clippy::too_many_arguments, reason = "a kernel")]
 pub(super) unsafe fn product(
@@ -163,13 +167,14 @@ pub(super) unsafe fn product(
     let width = 2 * inputs;
     let mut results = [const { Result16([0.0; SIDE * SIDE]) }; 4];
     let whole = outputs.start + outputs.len() / SIDE * SIDE;
-    // SAFETY: the assertions and the caller's promise. Tiles that are configured here are given back below, and nothing else uses any.
+    // SAFETY: the assertions and the caller's promise. The tiles that are configured here are released below, and no
+    // other code uses tiles.
     unsafe {
         asm!("ldtilecfg [{shape}]", shape = in(reg) &raw const SHAPE, options(nostack, readonly));
         let mut first = outputs.start;
         while first < whole {
             let upper = weights.as_ptr().add(first * inputs);
-            // The second sixteen; the first once more where there are no others.
+            // The next sixteen outputs; the first sixteen again if no others are left.
             let two = first + 2 * SIDE <= whole;
             let lower = if two { upper.add(SIDE * inputs) } else { upper };
             let mut group = 0;
@@ -235,7 +240,7 @@ pub(super) unsafe fn product(
     whole..outputs.end
 }
 
-/// Writes a tile's result, whose rows are outputs, into `rows` rows of `to`, whose columns they are.
+/// Writes a tile's result into columns of `to`: the result's rows are outputs, and become the columns of `rows` rows.
 #[target_feature(enable = "avx512f")]
 unsafe fn turn(
     result: &Result16,
@@ -293,7 +298,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
-        /// Any number of rows and outputs, from anywhere; what is left over is said and untouched.
+        /// Any number of rows and outputs, at any start; the remaining outputs are returned and left untouched.
         #[test]
         fn products_are_those_of_the_rounded_numbers(rows in 1usize..70, deep in 1usize..4, first in 0usize..20, count in 0usize..90, kind in 0usize..3, seed: u32) {
             if !are_here() {
@@ -313,7 +318,7 @@ mod tests {
             let mut out = before.clone();
             let mut packed = vec![0u32; packed_len(rows, inputs)];
             for (row, numbers) in x.chunks(inputs).enumerate() {
-                // In two parts, as two threads do it.
+                // In two parts, as two threads would pack them.
                 let middle = inputs / 4 * 2;
                 for part in [0..middle, middle..inputs] {
                     // SAFETY: the buffer has the row.
@@ -321,7 +326,7 @@ mod tests {
                 }
             }
             let start = [Start::Zero, Start::Bias(&bias), Start::Result][kind];
-            // SAFETY: tiles are here, and everything is as long as it has to be.
+            // SAFETY: tiles are available, and all lengths are sufficient.
             let left = unsafe {
                 product(rows, packed.as_ptr(), &weights, inputs, first..all, start, out.as_mut_ptr(), stride)
             };

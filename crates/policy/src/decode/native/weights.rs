@@ -1,4 +1,4 @@
-//! A model's weights, packed in the order in which the products read them or as the model holds them.
+//! A model's weights, packed in the order in which the products read them, or in the model's own memory.
 
 use tch::Tensor;
 
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     /// Key heads, and value heads.
     pub kv_heads: usize,
     pub eps: f32,
-    /// Of the vectors everything is packed for.
+    /// Width of the vectors for which all buffers are packed.
     pub lanes: usize,
     pub blocks: usize,
 }
@@ -49,7 +49,7 @@ impl Shape {
     }
 }
 
-/// Weights of one transformer block, whose matrices are `M`; vectors are filled up with zeros to whole panels.
+/// Weights of one transformer block, whose matrices are `M`; vectors are padded with zeros to whole panels.
 #[derive(Debug)]
 pub(super) struct Block<M> {
     pub norm1: Vec<f32>,
@@ -75,7 +75,7 @@ pub(super) struct Weights<'a, M> {
 }
 
 impl<'a> Weights<'a, Panels> {
-    /// Copies the weights into panels, and the rotations of the first `positions`.
+    /// Copies the weights into panels, and the rotations of the first `positions` positions.
     pub fn pack(model: &'a Model, lanes: usize, positions: usize) -> Result<Self> {
         Self::of(model, lanes, positions, |linear| {
             let weights = linear.merged()?;
@@ -88,12 +88,12 @@ impl<'a> Weights<'a, Panels> {
 }
 
 impl<'a> Weights<'a, Adapted<'a>> {
-    /// Leaves the matrices where they are.
+    /// Borrows the matrices without copying them.
     pub fn look(model: &'a Model, lanes: usize, positions: usize) -> Result<Self> {
         Self::of(model, lanes, positions, Adapted::of)
     }
 
-    /// The most numbers that go into a product whose weights fill tiles; none where there is no such product.
+    /// Largest input length of a product whose weights fill tiles; `None` if there is no such product.
     pub fn tiled_inputs(&self) -> Option<usize> {
         let tiled = |m: &Adapted<'_>| m.plain.tiled().is_some().then(|| m.plain.inputs());
         let blocks = self.blocks.iter();
@@ -101,7 +101,7 @@ impl<'a> Weights<'a, Adapted<'a>> {
         of_blocks.chain([tiled(&self.head)]).flatten().max()
     }
 
-    /// Numbers of the widest narrow way of an adapter.
+    /// Largest output length of an adapter's A.
     pub fn ranks(&self) -> usize {
         let blocks = self.blocks.iter();
         let of_block =

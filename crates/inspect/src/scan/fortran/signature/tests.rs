@@ -137,7 +137,7 @@ fn what_c_can_call_passes() {
     let dot = "subroutine dot(n, x, y, s) bind(c)\nuse iso_c_binding, only: dp => c_double\ninteger, value :: n\n\
                    real(dp), intent(in) :: x(n), y(n)\nreal(dp), intent(out) :: s\nend";
     assert_eq!(said("dot", dot), None);
-    // What is not bound is missed elsewhere, and other procedures' arguments are their own.
+    // The object audit reports an entry without `bind`, and the arguments of other procedures are not checked.
     assert_eq!(
         said("dgemm", "subroutine dgemm(n)\ninteger(8) n\nend"),
         None

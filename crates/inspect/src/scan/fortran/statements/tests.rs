@@ -1,4 +1,4 @@
-//! Sources that pass and sources that do not.
+//! Sources that pass the check, and sources that do not.
 
 use flopsmith_problem::Language;
 
@@ -172,7 +172,7 @@ contains
   end subroutine fill
 end module kernels
 ";
-    // A type of one's own, and `transfer` beside it, is the one pair that is not permitted.
+    // A user-defined type and `transfer` are each permitted alone, but not together.
     let plain = source.replace("      t = transfer(1_8, t)\n", "");
     let found = look(&plain, Language::Fortran);
     assert!(found.is_ok(), "{found:?}");

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A run's settings after defaults, file and flags. The environment is no layer of its own: it can only stand in for the flags
-/// that name a variable, which of those that change settings are `--budget` and `--seed`.
+/// A run's settings after defaults, file and flags. Environment variables only replace flags that name them; of the
+/// flags that change settings these are `--budget` and `--seed`.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -14,63 +14,66 @@ pub struct Settings {
     pub problem: String,
     /// Seed of everything that is random in the run, except the verifier's secrets.
     pub seed: u64,
-    /// How long the search, or training with its evaluations before and after, may take, seconds. Measuring the machine
-    /// before it and the fastest programs after it comes on top.
+    /// Time for the search, or for training with its evaluations before and after, seconds. The run needs more time to
+    /// measure the machine before it and the fastest programs after it.
     pub budget_seconds: f64,
-    /// Training steps at most; 0 means as many as the budget allows.
+    /// Largest number of training steps; 0 means as many as the budget allows.
     pub max_steps: u64,
-    /// Machines whose timings are comparable; elites are kept per class.
+    /// Class of machines whose timings are comparable; elites are kept per class.
     pub machine_class: String,
-    /// Threads a kernel is timed with.
+    /// Number of threads to time kernels with.
     pub threads: u32,
     /// Tasks (prompts) per step.
     pub tasks: u32,
     /// Samples per task.
     pub group_size: u32,
-    /// Tasks of the evaluations at start and end, each with `group_size` samples.
+    /// Tasks of each evaluation, before and after training, each with `group_size` samples.
     pub evaluate_tasks: u32,
-    /// After so many seconds without an outcome, what is missing of a step counts as lost, as failures of the infrastructure.
-    /// Only time counts in which no role of the archive's node has a core: sampling, compiling, timing and learning may
-    /// take as long as they do. On a bus that other nodes share (`nats`) nothing is lost as long as work of the run is in a queue
-    /// or in somebody's hands.
+    /// After this many seconds without an outcome, the missing outcomes of a step count as failures of the
+    /// infrastructure. Only time counts in which no role of the archive's node has a core: sampling, compiling, timing
+    /// and learning may take any time. On a bus that other nodes share (`nats`), no outcome counts as lost while work
+    /// of the run is in a queue or a node has it.
     #[serde(deserialize_with = "positive")]
     pub lost_after_seconds: f64,
-    /// After so many steps in a row whose update was left out, because its gradient was no number, the run ends: it is no single
-    /// bad batch then. The batches lie in the run's folder under `skipped`. 1 ends it with the first.
+    /// End the run after this many steps in a row whose update was left out because its gradient was not finite: so
+    /// many are not the fault of a single batch. The batches lie in the run's folder under `skipped`. 1 ends the run
+    /// with the first.
     #[serde(deserialize_with = "at_least_one")]
     pub skipped_steps_limit: u32,
-    /// After so many steps in a row in which programs were judged and none was correct, the run ends, and says of what they were refused
-    /// most often: a model that writes no correct program at all learns nothing from more of them. 0: never.
+    /// End the run after this many steps in a row in which programs were judged and none was correct, and report the
+    /// most frequent reasons of refusal. A model that writes no correct program learns nothing from further steps. 0
+    /// never ends it.
     pub fruitless_steps_limit: u32,
-    /// Where programs come from.
+    /// The source of programs.
     pub generator: Generator,
     /// Staged Quality-Diversity.
     pub sqd: flopsmith_archive::Config,
     /// The reward of an outcome.
     pub reward: flopsmith_reward::Reward,
-    /// How rewards become advantages.
+    /// Advantages from rewards.
     pub advantage: Advantage,
     /// The learner.
     pub learner: Learner,
-    /// How candidates are evaluated.
+    /// Evaluation of candidates.
     pub evaluate: Evaluate,
     /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
     pub store: String,
-    /// NATS server to join; empty means a private one for this run.
+    /// NATS server to join; empty means that the run starts a private one.
     pub nats: String,
-    /// Roles that nodes of the cluster have (`flopsmith worker --roles archive,learner,generator`) instead of this process, which
-    /// then only follows them and writes the run's folder: the run goes on where it ends. Needs `nats` and `store`.
+    /// Roles that nodes of the cluster take (`flopsmith worker --roles archive,learner,generator`) instead of this
+    /// process. If nodes have all roles, this process only follows the run and writes its folder, and the run continues
+    /// when this process ends. Needs `nats` and `store`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<Hosted>,
 }
 
-/// Roles of which a run has one, and which a node of a cluster can have for it.
+/// Roles that exist once in a run and that a node of a cluster can take.
 #[derive(
     Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Hosted {
-    /// Decides what is tried next, keeps the elites and ends the run.
+    /// Chooses the tasks, keeps the elites and ends the run.
     Archive,
     /// Trains.
     Learner,
@@ -107,12 +110,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Has a node of the cluster this role?
+    /// True if a node of the cluster has this role.
     pub fn is_hosted(&self, role: Hosted) -> bool {
         self.hosted.contains(&role)
     }
 
-    /// Explorers in each training group: at least two samples of a group follow the policy. The schedule space needs none.
+    /// Explorers in each training group. At least two samples of a group follow the policy. The schedule space has no
+    /// explorers.
     pub fn explorers(&self) -> u32 {
         match self.generator.kind {
             GeneratorKind::Policy => {
@@ -124,7 +128,7 @@ impl Settings {
     }
 }
 
-/// A number above 0, refused where it is read, so that the error names its line.
+/// A number above 0. The check is in the reader, so that the error names the line.
 fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number > 0.0 {
@@ -136,7 +140,7 @@ fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error>
     }
 }
 
-/// A whole number from 1 on, refused where it is read.
+/// A whole number from 1 on, checked in the reader.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         0 => Err(serde::de::Error::custom("0 is no number from 1 on")),
@@ -144,7 +148,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
     }
 }
 
-/// The same where there may be none.
+/// An optional whole number from 1 on, checked in the reader.
 fn some_from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     match Option::<u32>::deserialize(deserializer)? {
         Some(0) => Err(serde::de::Error::custom("0 is no number from 1 on")),
@@ -152,7 +156,7 @@ fn some_from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u3
     }
 }
 
-/// A number that is not below 0, refused where it is read.
+/// A number from 0 on, checked in the reader.
 fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 0.0 {
@@ -164,7 +168,7 @@ fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
     }
 }
 
-/// Where programs come from.
+/// The source of programs.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
@@ -172,49 +176,56 @@ pub struct Generator {
     pub kind: GeneratorKind,
     /// Folder of the model, in Hugging Face layout.
     pub model: PathBuf,
-    /// Numbers the weights are held in while sampling: `float32`, `bfloat16` (half the memory), or `auto`: bfloat16 where the
-    /// folder's weights are in it and the device computes in it. The learner has its own weights, in `learner.dtype`.
+    /// Number format of the weights while sampling: `float32`, `bfloat16` (half the memory), or `auto`. `auto` means
+    /// bfloat16 if the folder's weights are bfloat16 and the device computes in it, otherwise float32. The learner has
+    /// weights of its own, in the format `learner.dtype`.
     pub dtype: Dtype,
     /// Softmax temperature.
     pub temperature: f32,
-    /// Nucleus share; 1 keeps everything. Training needs 1: the learner recomputes log-probabilities without a cut.
+    /// Draw from the most likely tokens that make up this share of the probability (nucleus); 1 keeps all. Training
+    /// needs 1: the learner recomputes log-probabilities without a cut.
     pub top_p: f32,
-    /// Nucleus share in the evaluations before and after training. Training wants the far tail, where new programs are found;
-    /// who uses the policy does not: of the tokens a small model takes once in a thousand, nearly all break the program.
+    /// Nucleus share in the evaluations before and after training. Training needs the far tail, where new programs are
+    /// found. Users of the policy do not: of the tokens that a small model draws once in a thousand, nearly all break
+    /// the program.
     pub evaluation_top_p: f32,
-    /// Most likely tokens to keep; 0 keeps all, which training needs.
+    /// Draw from this many of the most likely tokens; 0 keeps all, which training needs.
     pub top_k: u32,
-    /// New tokens at most.
+    /// Largest number of new tokens in an answer.
     pub max_tokens: u32,
-    /// `compact` prompts for the starter, `full` for chat models.
+    /// Style of the prompts: `compact` for the starter model, `full` for chat models.
     pub prompt: Prompt,
-    /// Strings that end an answer, which holds them then; programs are read without them.
+    /// Strings that end an answer. The answer contains the string that ended it; programs are read without it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// An answer ends once a passage of it stands so many times in a row: a model that goes round in circles writes no program. Below 2 never.
+    /// End an answer once a passage occurs this many times in a row, because a model that repeats itself writes no
+    /// program. Below 2 never.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeats: u32,
-    /// Answers that are written side by side at most. Default: 256.
+    /// Largest number of answers in flight at once. Default: 256.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "some_from_one"
     )]
     pub rows: Option<u32>,
-    /// MiB of keys and values of all answers that are written side by side, at most; those that do not fit wait. Default: 1024, on a GPU 8192.
+    /// Largest size of the keys and values of all answers in flight, MiB; answers that do not fit wait. Default: 1024,
+    /// on a GPU 8192.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "some_from_one"
     )]
     pub cache_mib: Option<u32>,
-    /// Samples of each training group that leave the policy's way once: a numeral, chosen by lot, is exchanged for another one,
-    /// and the policy goes on from there. Tile sizes, vector widths and unroll factors that a policy was never shown
-    /// together are found so. At least two samples of a group are none. They are not trained on as samples of the group; where one is the best answer to its prompt,
-    /// `advantage.self_imitation` takes it up.
+    /// Number of exploration samples in each training group. In such a sample, the sampler exchanges one number token,
+    /// chosen at random, for another one, and the policy continues from there. This finds combinations of tile sizes,
+    /// vector widths and unroll factors that the policy was never shown. At least two samples of a group are no
+    /// exploration samples. Exploration samples are not trained on as samples of the group. If one is the best answer
+    /// to its prompt, `advantage.self_imitation` uses it.
     pub explorers: u32,
-    /// Steps that sampling may be ahead of the learner. 0: a step's tasks wait for the policy that the step before left, so a run on recorded
-    /// outcomes repeats bit by bit. From 1 on (asynchronous) they are answered with the newest policy there is, at most so many versions
-    /// before: sampling goes on while the learner steps, and on other nodes evaluation. In one process each of the two has half of the cores then. See
-    /// `learner.correction` and `advantage.max_staleness`.
+    /// Number of steps that sampling may be ahead of the learner. With 0, a step's tasks wait for the policy that the
+    /// step before produced, so a run on recorded outcomes repeats bit by bit. From 1 on (asynchronous), the generator
+    /// answers tasks with its newest policy, at most this many versions older: sampling continues while the learner
+    /// steps, and on other nodes so does evaluation. If one process samples and learns, sampling and learning then have
+    /// half of the cores each. See `learner.correction` and `advantage.max_staleness`.
     pub steps_ahead: u32,
 }
 
@@ -254,19 +265,19 @@ pub enum GeneratorKind {
     Schedule,
 }
 
-/// Numbers that weights are held in.
+/// Number formats of weights.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dtype {
     /// Single precision.
     Float32,
-    /// Half of it, with the same range.
+    /// Half the bits of single precision, with the same range.
     Bfloat16,
-    /// The latter where the folder's weights are in it and the device computes in it.
+    /// bfloat16 if the folder's weights are bfloat16 and the device computes in it, otherwise float32.
     Auto,
 }
 
-/// The prompt's style.
+/// Styles of prompts.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
@@ -276,65 +287,71 @@ pub enum Prompt {
     Full,
 }
 
-/// How rewards become advantages.
+/// Advantages from rewards.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advantage {
-    /// Mean and deviation, leave-one-out, or measurement-aware.
+    /// Kind of advantages: mean and deviation, leave-one-out, or measurement-aware.
     pub kind: flopsmith_reward::AdvantageKind,
-    /// What rewards are divided by.
+    /// The divisor of rewards.
     pub scale: flopsmith_reward::Scale,
-    /// Fitness sharing: m samples of a step that answer the same prompt with the same program keep m^-sharing of
-    /// their reward each; 0 shares nothing, 1 divides it.
+    /// Fitness sharing: if m samples of a step answer the same prompt with the same program, each keeps m^-sharing of
+    /// its reward. 0 shares nothing; 1 divides the reward among them.
     pub sharing: f64,
-    /// Added to the advantage of every verified sample; 0 adds nothing. Advantages of a group add up to 0, so what right
-    /// and wrong answers have in common is never reinforced, and a policy that slips at one token of a thousand
-    /// keeps slipping. Our own variant, after the likelihood term on right answers of VAPO (Yue et al., 2025), which makes the policy
-    /// sure of what it does right. What differs: theirs is a loss beside the policy's, the mean over the tokens of right answers with a weight
-    /// of its own, and nothing clips it; here it is a constant within the advantage, so that ratio, clipping and reduction of the
-    /// policy's own loss hold for it too. As long as the ratio is 1 it has the gradient of a likelihood term.
+    /// Number that is added to the advantage of every verified sample; 0 adds nothing. The advantages of a group add up
+    /// to 0, so without it properties that right and wrong answers share are never reinforced, and a policy that errs
+    /// at one token of a thousand keeps erring. Our own variant, after the likelihood term on right answers of VAPO
+    /// (Yue et al., 2025), which makes the policy sure of its right answers. The differences: theirs is a loss beside
+    /// the policy's, the mean over the tokens of right answers with a weight of its own, without clipping; here it is a
+    /// constant within the advantage, so that ratio, clipping and reduction of the policy's own loss apply to it. While
+    /// the ratio is 1 it has the gradient of a likelihood term.
     pub imitation: f64,
-    /// Self-imitation, our own variant, after Oh et al. (2018); [`crate::best_answers`] lists what differs. As long as a step's answers to a
-    /// prompt fall short of the best one so far, that one takes part with this many times the advantage it would have among them;
-    /// 0 leaves it out. Without it a much faster program that is met once in thousands of samples is soon forgotten.
+    /// Weight of self-imitation, our own variant, after Oh et al. (2018); [`crate::best_answers`] lists the
+    /// differences. While a step's answers to a prompt fall short of the best answer so far, that best answer takes
+    /// part in the step, with this many times the advantage it would have among them. 0 leaves it out. Without it a
+    /// much faster program that occurs once in thousands of samples is soon forgotten.
     pub self_imitation: f64,
-    /// Whether answers that were cut off at `generator.max_tokens` are trained on. They count in their groups either way.
+    /// Treatment of answers that were cut off at `generator.max_tokens`. They count in their groups either way.
     pub overlong: Overlong,
-    /// Whether groups whose rewards are all equal are part of the batch.
+    /// Treatment of groups whose rewards are all equal.
     pub flat_groups: FlatGroups,
-    /// Dynamic sampling (Yu et al., 2025): in the place of training groups whose rewards are all equal others are drawn, to other prompts of
-    /// the same step, so many times at most; and those that are flat even then are left out, whatever `flat_groups` says. 0 draws none.
-    /// Each round waits for the one before: a step takes as much longer.
+    /// Dynamic sampling (Yu et al., 2025): draw other groups in place of training groups whose rewards are all equal,
+    /// to other prompts of the same step, in at most this many rounds. Groups that are flat even then are left out,
+    /// whatever `flat_groups` says. 0 draws none. A step waits for each round, so it takes as much longer.
     pub dynamic_sampling: u32,
-    /// Answers of a policy more than so many versions before the one that is trained teach nothing; 0 is no limit.
+    /// Leave the answers of a policy more than this many versions older than the trained one out of training; 0 is no
+    /// limit.
     pub max_staleness: u32,
 }
 
-/// What becomes of answers that were cut off.
+/// Treatments of answers that were cut off.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlong {
-    /// They are trained on like any other.
+    /// Train on them like on any other answer.
     #[default]
     Train,
-    /// They teach nothing: that a program is not yet finished is no fault of what is there of it (overlong filtering of Yu et al., 2025).
+    /// Leave them out of training: a cut is no fault of the part of the program that is there (overlong filtering of Yu
+    /// et al., 2025).
     LeaveOut,
 }
 
-/// What becomes of groups whose rewards are all equal.
+/// Treatments of groups whose rewards are all equal.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlatGroups {
-    /// They count like any other: their answers have no advantage but what `imitation` adds, and are in the loss's mean.
+    /// Train on them like on any other group. Their answers have only the advantage that `imitation` adds, and are in
+    /// the loss's mean.
     #[default]
     Train,
-    /// They are no part of the batch, as after dynamic sampling (Yu et al., 2025), only that no others are drawn in their place: how many
-    /// answers teach something then decides neither the size of a step nor, with `scale = "batch"`, what rewards are divided by.
+    /// Leave them out of the batch, as after dynamic sampling (Yu et al., 2025), but draw no others in their place. The
+    /// number of such groups then influences neither the size of a step nor, with `scale = "batch"`, the divisor of
+    /// rewards.
     LeaveOut,
 }
 
 impl Advantage {
-    /// Are groups whose rewards are all equal no part of the batch?
+    /// True if groups whose rewards are all equal are left out of the batch.
     pub fn leaves_out_flat_groups(&self) -> bool {
         self.dynamic_sampling > 0 || self.flat_groups == FlatGroups::LeaveOut
     }
@@ -356,7 +373,7 @@ impl Default for Advantage {
     }
 }
 
-/// The learner's settings; the same names as in the learner's own configuration.
+/// The learner's settings, with the names of the learner's own configuration.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Default, JsonSchema)]
 #[serde(transparent)]
 pub struct Learner(pub toml_table::Table);
@@ -367,48 +384,51 @@ pub mod toml_table {
     pub type Table = serde_json::Map<String, serde_json::Value>;
 }
 
-/// How candidates are evaluated.
+/// Evaluation of candidates.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Evaluate {
-    /// Leave compiling, verifying and timing to the workers of a cluster (`flopsmith worker`): this process has no part in it then. Needs
-    /// `nats` and `store`.
+    /// Leave compiling, verifying and timing to the workers of a cluster (`flopsmith worker`); this process then takes
+    /// no part in them. Needs `nats` and `store`.
     pub workers: bool,
-    /// C compiler: `gcc` or `clang`, or a path. Compilers of other languages are those of its family.
+    /// C compiler: `gcc` or `clang`, or a path. Programs in other languages are built with the compilers of its family.
     pub compiler: String,
-    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's. Functions
-    /// and loops are aligned (`-falign-functions=64 -falign-loops=64`) unless the flags say otherwise.
+    /// Compiler flags of all programs instead of the problem's, e.g. `-O2 -march=native`; empty means the problem's.
+    /// Functions and loops are aligned (`-falign-functions=64 -falign-loops=64`) unless the flags say otherwise.
     pub flags: String,
-    /// Measure training samples to this standard.
+    /// Standard of the first measurement of each training sample.
     pub purpose: Standard,
-    /// Measure a program once more to this standard before it counts as an elite. A `screen` that leaves more than 2 % of
-    /// standard error is followed by a `rank`.
+    /// Standard of the second measurement of a program, before it counts as an elite. A `screen` that leaves a standard
+    /// error above 2 % is followed by a `rank`.
     pub again: Standard,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
-    /// Build a program once more with sanitizers before it counts as an elite, and call it with a few small secret cases: with
-    /// AddressSanitizer and UndefinedBehaviorSanitizer, and where it uses OpenMP and `threads` is above 1 with ThreadSanitizer.
-    /// What reads behind its arrays, does what its language leaves undefined or races is refused, even where its results are
-    /// right. A sanitizer that this machine lacks is left out, which `flopsmith doctor` says. What clang builds is looked at as gcc builds it.
+    /// Build a program once more with sanitizers before it counts as an elite, and call it with a few small secret
+    /// cases: with AddressSanitizer and UndefinedBehaviorSanitizer, and with ThreadSanitizer if it uses OpenMP and
+    /// `threads` is above 1. A program that reads outside its arrays, has undefined behaviour or has a data race is
+    /// refused, even if its results are right. A sanitizer that this machine lacks is left out; `flopsmith doctor`
+    /// reports it. Programs for clang are checked in a gcc build.
     pub sanitize: bool,
-    /// Wait where the machine is disturbed: the baseline takes 25 % longer than before in measurement after measurement, or
-    /// the hypervisor takes more than a tenth of the timed cores. Timing goes on once the baseline, timed alone now and
-    /// then, is as fast as before or steady on another level.
+    /// Wait while the machine is disturbed: the baseline takes 25 % longer than before in measurement after
+    /// measurement, or the hypervisor takes more than a tenth of the timed cores. The timer times the baseline alone
+    /// now and then, and continues once the baseline is as fast as before or steady on another level.
     pub quarantine: bool,
-    /// How long a sitting waits for that in all, seconds. Then it times on all the same and says so in its log.
+    /// Longest wait of one session for a disturbed machine in all, seconds. After this time the timer times all the
+    /// same and says so in its log.
     #[serde(deserialize_with = "not_negative")]
     pub quarantine_limit_seconds: f64,
-    /// So many of the fastest programs are certified when the run is over, at ten to thirty seconds each, and the best of them is
-    /// what is reported. Some more than one: who was fastest by a short look may not be by a long one. 0: none.
+    /// Certify this many of the fastest programs after the run, at ten to thirty seconds each, and report the best of
+    /// them. More than one, because the program that is fastest in short measurements may not be the fastest in long
+    /// ones. 0: none.
     pub finalists: u32,
-    /// The folder of a finished run whose outcomes stand for compiling, verifying and timing: `flopsmith replay` sets it. What the
-    /// policy writes is sampled and trained as ever, and has to be what it wrote in that run.
+    /// The folder of a finished run, whose outcomes replace compiling, verifying and timing; `flopsmith replay` sets
+    /// it. The policy samples and trains as in any run, and has to write the same programs as in that run.
     #[serde(skip_serializing_if = "is_nowhere")]
     pub recorded: PathBuf,
 }
 
 impl Evaluate {
-    /// Is a recorded run repeated?
+    /// True if a recorded run is repeated.
     pub fn replays(&self) -> bool {
         !is_nowhere(&self.recorded)
     }
@@ -440,11 +460,11 @@ impl Default for Evaluate {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standard {
-    /// Is it worth more time?
+    /// Decide whether a program is worth more time.
     Screen,
     /// Resolve the order within a group.
     Rank,
-    /// A number to publish: with the code at five places, each built anew.
+    /// Measure a number to publish: at five layouts of the code, each built anew.
     Certify,
 }
 

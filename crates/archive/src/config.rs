@@ -4,15 +4,15 @@ use flopsmith_protocol::TechniqueSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a configuration cannot be used. Each names the field as it stands in the file.
+/// Errors of a configuration. Each names the field as it stands in the file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// No stage to be in.
+    /// There are no stages.
     #[error(
         "`stages` is empty: give at least one stage, or set `enabled = false` for training without stages"
     )]
     NoStages,
-    /// Two stages of one name.
+    /// Two stages have the same name.
     #[error("stage name `{0}` is used twice")]
     StageName(String),
     /// A stage asks for more techniques than the pool has.
@@ -33,43 +33,43 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
-    /// A number that has to be above zero.
+    /// A number is 0 that has to be at least 1.
     #[error("`{field}` is 0: it has to be at least 1")]
     Zero {
         /// The field.
         field: &'static str,
     },
-    /// Fixed steps do not match the stages.
+    /// The number of fixed steps does not match the stages.
     #[error(
         "`advance.steps` has {found} numbers for {stages} stages: give one for each stage but the last"
     )]
     FixedSteps {
-        /// Numbers given.
+        /// Number of given values.
         found: usize,
-        /// Stages there are.
+        /// Number of stages.
         stages: usize,
     },
-    /// Shares of a budget do not match the stages.
+    /// The number of budget shares does not match the stages.
     #[error(
         "`advance.shares` has {found} numbers for {stages} stages: give one for each stage but the last"
     )]
     Shares {
-        /// Numbers given.
+        /// Number of given values.
         found: usize,
-        /// Stages there are.
+        /// Number of stages.
         stages: usize,
     },
-    /// A stage would be left before the one that comes first.
+    /// A stage's share is smaller than the share of the stage before it.
     #[error(
         "`advance.shares` falls from {before} to {after}: no share is smaller than the one before it"
     )]
     SharesFall {
         /// A stage's share.
         before: f64,
-        /// That of the next stage.
+        /// The share of the next stage.
         after: f64,
     },
-    /// The limits of a stage contradict each other.
+    /// The step limits of a stage contradict each other.
     #[error(
         "`advance.min_steps` is {min} and `advance.max_steps` is {max}: the least must not be above the most"
     )]
@@ -79,7 +79,7 @@ pub enum Error {
         /// Most steps.
         max: u64,
     },
-    /// A stage would be left downwards as soon as it may be left upwards.
+    /// The success rate that demotes is not below the rate that advances.
     #[error(
         "`demote.below` is {below} and `advance.threshold` is {threshold}: a stage is taken back at a lower success rate than it is left at"
     )]
@@ -91,7 +91,7 @@ pub enum Error {
     },
 }
 
-/// Which sets of techniques the tasks of a stage permit.
+/// The sets of techniques that the tasks of a stage permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PermitRule {
@@ -99,18 +99,18 @@ pub enum PermitRule {
     None,
     /// Each technique alone.
     Singles,
-    /// Each two techniques.
+    /// Each pair of techniques.
     Pairs,
-    /// Each three techniques.
+    /// Each set of three techniques.
     Triples,
-    /// Each four techniques.
+    /// Each set of four techniques.
     Quads,
     /// The whole pool at once.
     Unrestricted,
 }
 
 impl PermitRule {
-    /// How many techniques each permission set has; none for the whole pool.
+    /// Number of techniques in each permission set; none for the whole pool.
     pub fn size(self) -> Option<usize> {
         match self {
             PermitRule::None => Some(0),
@@ -131,98 +131,100 @@ impl PermitRule {
     }
 }
 
-/// One stage.
+/// A stage of the curriculum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageRule {
-    /// Its name in reports.
+    /// Name of the stage in reports.
     pub name: String,
-    /// What its tasks permit.
+    /// Sets of techniques that the stage's tasks permit.
     pub permitted: PermitRule,
 }
 
-/// When a stage is left for the next one. Steps count from the entry into the stage.
+/// Rule by which a stage ends and the next begins. Steps count from the entry into the stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Advance {
-    /// After so many steps.
+    /// The stage ends after a number of steps.
     FixedSteps {
         /// Steps of each stage but the last.
         steps: Vec<u64>,
     },
-    /// When enough of the stage's latest candidates are correct.
+    /// The stage ends when enough of its latest candidates are correct.
     SuccessRate {
         /// Share of correct ones that suffices.
         threshold: f64,
-        /// How many of the latest candidates are looked at; there must be that many.
+        /// Number of latest candidates that count; the rule waits until there are so many.
         window: usize,
-        /// Steps to stay at least.
+        /// Smallest number of steps in the stage.
         min_steps: u64,
-        /// Steps to stay at most.
+        /// Largest number of steps in the stage.
         max_steps: u64,
     },
-    /// By the share of the run's budget that is spent: of its time or of its steps (`max_steps`), whichever is more. A stage whose share
-    /// passes within one step is left out, so a short budget has a short curriculum. It goes by the clock: a training run with it
-    /// cannot be repeated by `flopsmith replay`.
+    /// The stage ends at a share of the run's budget that is spent: of its time or of its steps (`max_steps`),
+    /// whichever is larger. A stage whose share passes within one step is left out, so a short budget has a short
+    /// curriculum. The rule depends on the clock: `flopsmith replay` cannot repeat a training run with it.
     BudgetShare {
-        /// For each stage but the last the share at which it is left, 0 to 1, none smaller than the one before.
+        /// For each stage but the last, the share at which it ends: 0 to 1, none smaller than the one before.
         shares: Vec<f64>,
     },
-    /// When the stage's best speed no longer grows.
+    /// The stage ends when its best speed no longer grows.
     Plateau {
-        /// Steps without progress that suffice.
+        /// Number of steps without progress that suffices.
         patience: u64,
         /// Growth of the best ratio that counts as progress, as a share.
         min_gain: f64,
-        /// Steps to stay at least.
+        /// Smallest number of steps in the stage.
         min_steps: u64,
-        /// Steps to stay at most.
+        /// Largest number of steps in the stage.
         max_steps: u64,
     },
 }
 
-/// When a stage is taken back.
+/// Rule by which a run goes back a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Demote {
     /// Share of correct candidates below which the policy counts as collapsed.
     pub below: f64,
-    /// How many of the latest candidates are looked at; there must be that many.
+    /// Number of latest candidates that count; the rule waits until there are so many.
     pub window: usize,
-    /// How often a run may go back at most, so that it cannot swing for ever.
+    /// How often a run may go back at most. The limit keeps a run from alternating between two stages for ever.
     pub at_most: u32,
 }
 
 /// Settings of Staged Quality-Diversity.
 ///
-/// The defaults are meant for runs of 40 to 60 steps with 8 tasks each: the
-/// restricted stages take 22 steps, the rest of the run has the whole pool.
+/// The defaults are meant for runs of 40 to 60 steps with 8 tasks each: the restricted stages take 22 steps, and the
+/// rest of the run permits the whole pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// False gives plain training: one unrestricted stage, no replay, no guidance, no hints. The archive is filled all the same.
+    /// False gives plain training: one unrestricted stage, no replay, no guidance, no hints. The archive is filled all
+    /// the same.
     pub enabled: bool,
-    /// The pool: techniques that may be permitted at all.
+    /// The pool: all techniques that any stage may permit.
     pub techniques: TechniqueSet,
-    /// Elites of a cell at most.
+    /// Largest number of elites in a cell.
     pub elites_per_cell: usize,
     /// The stages in their order.
     pub stages: Vec<StageRule>,
-    /// When to go on.
+    /// Rule by which a run advances to the next stage.
     pub advance: Advance,
-    /// When to go back; never, if there is none.
+    /// Rule by which a run goes back a stage; without it the run never goes back.
     pub demote: Option<Demote>,
     /// Share of tasks that come from earlier stages.
     pub replay_share: f64,
-    /// Share of tasks that are aimed at thin cells instead of any cell.
+    /// Share of tasks that aim at thin cells instead of any cell.
     pub guidance: f64,
     /// Share of tasks whose prompt shows an elite of a smaller set.
     pub elite_hint_share: f64,
-    /// Speed-up over a full cell's last elite that is worth a second measurement, as a share.
+    /// Speed-up over the last elite of a full cell that justifies a second measurement, as a share.
     pub min_gain: f64,
     /// Share of the cell's best speed that an elite has to reach.
     pub elite_floor: f64,
-    /// Second measurements in a step at most. A candidate that would be the best of its cell is measured in any case.
+    /// Largest number of second measurements in a step. A candidate that would be the best of its cell is measured
+    /// again in any case.
     pub remeasures_per_step: u32,
 }
 
@@ -287,7 +289,8 @@ impl Config {
             .unwrap_or_default()
     }
 
-    /// Is everything in its range and consistent? The stages' rules are not looked at when they are disabled.
+    /// Checks that every value is in its range and that the values are consistent. If stages are disabled, their rules
+    /// are not checked.
     pub fn check(&self) -> Result<(), Error> {
         let share = |field, value: f64| match value {
             v if (0.0..=1.0).contains(&v) => Ok(()),

@@ -31,19 +31,18 @@ pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
 
-/// Code models learn to write fast code, with the stopwatch as the teacher.
+/// Train code models to write fast code, rewarded by its measured speed.
 ///
-/// Start with `flopsmith train examples/dgemm.toml` (or `make train`), with
-/// `flopsmith search --problem dgemm --budget 5m` where no model is wanted, or
-/// with `flopsmith bench FILE.c ... --problem dgemm` to time programs.
-/// `flopsmith doctor` says what this machine can do.
+/// Start with `flopsmith train examples/dgemm.toml` (or `make train`) to train a model, with `flopsmith search
+/// --problem dgemm --budget 5m` to search without a model, or with `flopsmith bench FILE.c ... --problem dgemm` to time
+/// programs. `flopsmith doctor` reports what this machine can do.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 pub struct Args {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
-    /// How much to log: error, warn, info, debug, trace, or a filter like `flopsmith_bus=debug`.
+    /// Log at this level: error, warn, info, debug, trace, or a filter like `flopsmith_bus=debug`.
     #[arg(
         long,
         global = true,
@@ -52,7 +51,8 @@ pub struct Args {
         value_parser = log_filter
     )]
     pub log: String,
-    /// OpenTelemetry collector for traces, e.g. http://localhost:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT decides.
+    /// Send traces to this OpenTelemetry collector, e.g. http://localhost:4318; without it OTEL_EXPORTER_OTLP_ENDPOINT
+    /// decides.
     #[arg(long, global = true, env = "FLOPSMITH_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
 }
@@ -67,74 +67,78 @@ fn log_filter(text: &str) -> Result<String, String> {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Train a code model on the measured speed of what it writes
+    /// Train a code model on the measured speed of the programs that it writes
     Train(Train),
     /// Search for the fastest program without a model
     Search(Search),
     /// Compile, verify and time programs
     ///
-    /// Every program is compiled and run in a jail, checked on inputs it has never seen, and timed beside a fixed kernel,
-    /// call by call. One FILE gives a few lines about it; several give a table, fastest first. Programs that share a letter
-    /// there are too close to be told apart.
+    /// `bench` compiles and runs every program in a jail, checks it on inputs it has never seen, and times it beside a
+    /// fixed kernel, call by call. For one FILE it prints a few lines; for several it prints a table, fastest first.
+    /// Programs that share a letter in the table are too close to be told apart.
     #[command(after_help = bench::EXAMPLES)]
     Bench(Bench),
     /// Work for the runs of a cluster: compile, verify and time their programs
     #[command(after_help = worker::EXAMPLES)]
     Worker(Worker),
-    /// Set up what the nodes of a cluster share, and look at it
+    /// Set up and check the bus that the nodes of a cluster share, make their keys, and end runs
     #[command(subcommand, after_help = cluster::EXAMPLES)]
     Cluster(Cluster),
-    /// Tidy up an artifact store
+    /// Clean up an artifact store
     #[command(subcommand, after_help = store::EXAMPLES)]
     Store(Store),
-    /// Show what a cluster does: queues, nodes, runs, dead letters
+    /// Show the state of a cluster: queues, nodes, runs, dead letters
     #[command(after_help = top::EXAMPLES)]
     Top(Top),
     /// Repeat a finished training run on its recorded outcomes, and compare every policy version bit by bit
     ///
-    /// Programs are written and trained on as in the run, but what came of each is taken from its `outcomes.jsonl` instead of being
-    /// compiled, verified and timed. Needs the same build, model and number of processor cores. Exit codes: 0 all versions are
-    /// equal, 3 something differs (the first program or version that does is named), 130 interrupted.
+    /// The policy writes its programs and is trained on them as in the run. The outcome of each program is read from
+    /// the run's `outcomes.jsonl`; no program is compiled, verified or timed. The replay needs the same build, model
+    /// and number of processor cores. Exit codes: 0 all versions are equal, 3 something differs (the first program or
+    /// version that differs is named), 130 interrupted.
     Replay(Replay),
     /// List runs, or follow one
     Runs(Runs),
     /// Write a run's report as one HTML file
     Report(Report),
-    /// Look at messages that nobody could work off, and give them out again
+    /// List, show and redeliver dead letters: messages that no node could process
     #[command(subcommand, after_help = dead::EXAMPLES)]
     Dead(Dead),
-    /// Say what this machine has, lacks and can measure
+    /// Report what this machine has, what it lacks and what it can measure
     Doctor(Doctor),
-    /// Look at problem definitions
+    /// Check, create and list problem definitions, and print their prompts
     #[command(subcommand, after_help = PLACES)]
     Problem(Problem),
-    /// Make what is trained on: corpora, measured programs, and their parts for the stages of training
+    /// Make training data: corpora, measured programs, and files for the stages of training
     #[command(subcommand, after_help = dataset::EXAMPLES)]
     Dataset(Dataset),
-    /// Supervised fine-tuning
+    /// Fine-tune a model on examples (supervised)
     #[cfg(feature = "torch")]
     #[command(after_help = learn::SFT)]
     Sft(Sft),
-    /// Make a reward model of pairs of a fast and a slow program
+    /// Train a reward model on pairs of a fast and a slow program
     ///
-    /// It learns to give the fast one the higher reward, by a margin that grows with the ratio of their times (Nichols et al., 2024).
+    /// The model learns to give the fast program the higher reward, by a margin that grows with the ratio of their
+    /// times (Nichols et al., 2024).
     #[cfg(feature = "torch")]
     #[command(after_help = learn::REWARD_MODEL)]
     RewardModel(Learn),
     /// Align a policy with pairs of a fast and a slow program, without a reward model
     ///
-    /// Direct performance alignment (Nichols et al., 2024): the fast one becomes likelier and the slow one less likely, as a frozen copy sees them.
+    /// Direct performance alignment (Nichols et al., 2024) makes the fast program likelier and the slow one less
+    /// likely, relative to a frozen copy of the policy.
     #[cfg(feature = "torch")]
     #[command(after_help = learn::DPA)]
     Dpa(Learn),
-    /// Reinforcement by performance feedback: PPO on the measured speed of answers
+    /// Reinforce a policy by performance feedback: PPO on the measured speed of its answers
     ///
-    /// An answer that fails its tests is worth −1, one that passes the median time of known programs over its own time less 1; where there are no
-    /// tests a reward model judges (Nichols et al., 2024). Tests and times are those of this machine's jail.
+    /// An answer that fails its tests is worth −1. An answer that passes is worth the median time of known programs
+    /// divided by its own time, less 1. Where there are no tests, a reward model scores the answer (Nichols et al.,
+    /// 2024). This machine's jail runs the tests and the timed calls.
     #[cfg(feature = "torch")]
     #[command(after_help = learn::RLPF)]
     Rlpf(Learn),
-    /// Look at models
+    /// Inspect models, merge adapters into them, and print samples
     #[cfg(feature = "torch")]
     #[command(subcommand)]
     Model(Model),
@@ -143,30 +147,30 @@ pub enum Command {
     Config(Config),
 }
 
-/// The largest seed: a run keeps its settings as TOML, whose whole numbers end here.
+/// The largest seed. A run keeps its settings as TOML, whose integers end at this number.
 const LARGEST_SEED: u64 = i64::MAX.unsigned_abs();
 
-/// How results are printed.
+/// Formats of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON value on the last line of stdout.
     Json,
 }
 
-/// Numbers that a model's weights are held in.
+/// Number formats of a model's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Dtype {
     /// Single precision.
     Float32,
-    /// Half the memory; of weights that were trained in it nothing is lost.
+    /// Half the memory. Weights that were trained in bfloat16 lose nothing.
     Bfloat16,
-    /// bfloat16 where the folder's weights are in it and the device computes in it.
+    /// bfloat16 if the folder's weights are bfloat16 and the device computes in it; otherwise single precision.
     Auto,
 }
 
-/// Where runs lie.
+/// The folder of runs.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
     /// Folder that holds the runs; `runs` when left out.
@@ -175,19 +179,19 @@ pub struct Place {
 }
 
 impl Place {
-    /// The folder, which need not be there yet.
+    /// The folder, which need not exist yet.
     pub fn folder(&self) -> &Path {
         self.runs.as_deref().unwrap_or(Path::new("runs"))
     }
 }
 
-/// How long something waits for a quiet machine.
+/// The wait for a quiet machine.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Waiting {
-    /// Where others are at work on the timed cores, wait until they are quiet before something is certified or compared, for
-    /// at most this long in all (`bench --watch`: for each file that was saved), e.g. 30s or 2m (0: do not wait). Then it is measured all
-    /// the same, and the result says so, also where it
-    /// rests on a reference that was measured meanwhile.
+    /// Before a certification or comparison, wait until no other process uses the timed cores, for at most this time in
+    /// all (`bench --watch`: for each saved file), e.g. 30s or 2m; 0 does not wait. After this time the command
+    /// measures all the same. The result then says that the machine was busy, also if only its reference was measured
+    /// on the busy machine.
     #[arg(
         long,
         value_name = "TIME",
@@ -199,7 +203,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The time that was typed.
+    /// The limit as a duration.
     pub fn limit(&self) -> anyhow::Result<Duration> {
         config::time(&self.wait).context("--wait (or FLOPSMITH_WAIT) cannot be read")
     }
@@ -210,12 +214,12 @@ impl Waiting {
 pub struct Train {
     /// Configuration of the run, e.g. examples/dgemm.toml.
     pub config: PathBuf,
-    /// Go on with a run that was stopped, with the settings it was begun with: the newest unfinished one of this
-    /// configuration, or the one named.
+    /// Continue the newest unfinished run of this configuration, or the named run, with the settings that it was begun
+    /// with.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
-    /// Time for the run, e.g. 10m, 1h30m, 90s (a bare number is seconds); overrides the configuration. With --resume it is
-    /// the run's new budget. The evaluations before and after training are made whatever it is.
+    /// Time for the run, e.g. 10m, 1h30m, 90s (a bare number is seconds); overrides the configuration. With --resume it
+    /// is the run's new budget. The run makes the evaluations before and after training with any budget.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Seed of the run; overrides the configuration. Not with --resume.
@@ -224,16 +228,16 @@ pub struct Train {
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Which cluster.
+    /// The cluster that the run joins.
     #[command(flatten)]
     pub join: Join,
-    /// How long the measurements after the end wait for a quiet machine.
+    /// The wait of the measurements after the end for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -245,9 +249,10 @@ pub struct Search {
     #[arg(long)]
     pub problem: String,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
-    /// search's new budget. Measuring the machine before it and the fastest programs once more after it comes on top, which is said
-    /// first: a minute or two, and longer where it waits for a quiet machine (--wait). Stages end by shares of the budget; below 2m steps are
-    /// smaller, and two programs are measured once more in place of four.
+    /// search's new budget. The search measures the machine before it begins and the fastest programs once more after
+    /// it ends. These measurements take another minute or two, longer while they wait for a quiet machine (--wait); the
+    /// search prints their time first. Stages end by shares of the budget. Below 2m the steps are smaller, and two
+    /// programs are measured once more instead of four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
@@ -256,25 +261,26 @@ pub struct Search {
     /// Seed of the search; 1 when left out. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
-    /// Write the fastest verified source here instead of to stdout.
+    /// Write the fastest verified source to this file instead of to stdout.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Go on with the newest unfinished search of this problem, or the one named, with the settings it was begun with.
+    /// Continue the newest unfinished search of this problem, or the named one, with the settings that it was begun
+    /// with.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
     /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Which cluster.
+    /// The cluster that the run joins.
     #[command(flatten)]
     pub join: Join,
-    /// How long the measurements after the end wait for a quiet machine.
+    /// The wait of the measurements after the end for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -284,10 +290,10 @@ pub struct Search {
 pub struct Replay {
     /// The run, by name or folder; the newest finished training run when left out.
     pub run: Option<String>,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -296,13 +302,13 @@ pub struct Replay {
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
-    /// Anything but a list.
+    /// The subcommand; without one the command lists runs.
     #[command(subcommand)]
     pub action: Option<RunsAction>,
-    /// How the list is printed.
+    /// Print the list in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -310,27 +316,28 @@ pub struct Runs {
 /// `flopsmith runs …`.
 #[derive(Debug, Subcommand)]
 pub enum RunsAction {
-    /// Follow a run from another terminal: a line for each step, until it ends
+    /// Follow a run from another terminal: print a line for each step, until the run ends
     ///
-    /// Exit codes: 0 it ended, 3 nobody here goes on with it (`--resume` does; a cluster may), 130 interrupted.
+    /// Exit codes: 0 the run ended, 3 no process here continues the run (`--resume` does; a cluster may), 130
+    /// interrupted.
     Watch {
         /// The run, by name or folder; the newest when left out.
         run: Option<String>,
-        /// Where runs lie.
+        /// The folder of runs.
         #[command(flatten)]
         place: Place,
     },
-    /// Show the batches that gave no finite gradient, which a run keeps in `skipped`
+    /// Show the batches that gave no finite gradient; a run keeps them in `skipped`
     ///
-    /// With --format json one JSON object a line, with every sample's tokens, log-probabilities and advantage; numbers that are none
-    /// are the texts "NaN", "inf" and "-inf".
+    /// --format json prints one JSON object a line, with every sample's tokens, log-probabilities and advantage.
+    /// Numbers that are not finite are the texts "NaN", "inf" and "-inf".
     Skipped {
         /// The run, by name or folder; the newest when left out.
         run: Option<String>,
-        /// How they are printed.
+        /// Print the batches in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
-        /// Where runs lie.
+        /// The folder of runs.
         #[command(flatten)]
         place: Place,
     },
@@ -341,10 +348,10 @@ pub enum RunsAction {
 pub struct Report {
     /// The run, by name or folder; the newest when left out.
     pub run: Option<String>,
-    /// Write the report here instead of into the run's folder.
+    /// Write the report to this file instead of into the run's folder.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -352,25 +359,25 @@ pub struct Report {
 /// `flopsmith doctor`.
 #[derive(Debug, ClapArgs)]
 pub struct Doctor {
-    /// Leave out the measurements (peak and timing quality, some seconds).
+    /// Leave out the measurements of peak and timing quality, which take some seconds.
     #[arg(long)]
     pub quick: bool,
-    /// Measure a kernel against itself to every standard, for two minutes or so: which difference this machine can tell in which time.
-    /// The figures are kept, and later calls show them.
+    /// Measure which difference this machine can tell apart in which time: time a kernel against itself to every
+    /// standard, for about two minutes. The figures are kept, and later calls show them.
     #[arg(long)]
     pub timing: bool,
-    /// How long --timing waits for a quiet machine.
+    /// The wait of --timing for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
-    /// Start a nats-server as a run would, and stop it again; without this flag it is only asked for its version.
+    /// Start a nats-server as a run would, and stop it again; without this flag `doctor` only reads its version.
     #[arg(long)]
     pub broker: bool,
-    /// How the findings are printed.
+    /// Print the findings in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }
 
-/// Where problems are looked for by name.
+/// The search for problems by name.
 const PLACES: &str = "\
 A problem is named by its folder or by its name. Names are looked up in the folder that
 FLOPSMITH_PROBLEMS names, then in problems/ here, then in problems/ of the installation.";
@@ -378,33 +385,34 @@ FLOPSMITH_PROBLEMS names, then in problems/ here, then in problems/ of the insta
 /// `flopsmith problem`.
 #[derive(Debug, Subcommand)]
 pub enum Problem {
-    /// Is this definition sound: reference deterministic, inputs matter, outputs vary?
+    /// Check that a definition is sound: reference deterministic, inputs matter, outputs vary
     ///
-    /// Reads it, compiles the reference, holds it against itself on random inputs, and verifies and times
-    /// it as a candidate. Exit codes: 0 it is sound, with or without weaknesses (which are marked `weak`); 1 it is not; 2 it cannot be read as a definition.
+    /// The command reads the definition, compiles the reference, compares the reference with itself on random inputs,
+    /// and verifies and times the reference as a candidate. Exit codes: 0 the definition is sound, with or without
+    /// weaknesses (which are marked `weak`); 1 it is not sound; 2 it cannot be read as a definition.
     Check {
         /// The problem, by name or folder.
         problem: String,
-        /// C compiler: gcc, clang or a path.
+        /// Compile with this C compiler: gcc, clang or a path.
         #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
         compiler: String,
         /// Run the definition's programs even where the jail gives less than its full protection.
         #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
         allow_weaker_jail: bool,
-        /// How the findings are printed.
+        /// Print the findings in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-    /// Make a folder with a definition that works, to begin with
+    /// Make a folder with a definition that works, as a start for your own
     ///
-    /// Its last name becomes the problem's and its function's, e.g. `flopsmith problem new problems/my_kernel`.
+    /// The last part of the path names the problem and its function, e.g. `flopsmith problem new problems/my_kernel`.
     New {
-        /// The folder; it must not exist, or be empty.
+        /// The folder; it must be empty or not exist yet.
         folder: PathBuf,
     },
-    /// List the problems that are found
+    /// List the problems that Flopsmith finds
     List {
-        /// How the list is printed.
+        /// Print the list in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
@@ -412,13 +420,13 @@ pub enum Problem {
     Prompt {
         /// The problem, by name or folder.
         problem: String,
-        /// Permitted techniques, e.g. simd+unroll; all of the problem's but openmp when left out.
+        /// Permit these techniques, e.g. simd+unroll; all techniques of the problem but openmp when left out.
         #[arg(long)]
         permit: Option<String>,
-        /// The short prompt of the starter model instead of the full one.
+        /// Print the short prompt of the starter model instead of the full prompt.
         #[arg(long)]
         compact: bool,
-        /// How the prompt is printed.
+        /// Print the prompt in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
@@ -440,28 +448,28 @@ pub enum Precision {
 #[cfg(feature = "torch")]
 #[derive(Debug, Subcommand)]
 pub enum Model {
-    /// Say what a model folder holds, whether it loads, and what memory it takes
+    /// Report what a model folder holds, whether it loads, and how much memory it takes
     Inspect {
         /// Folder in Hugging Face layout.
         folder: PathBuf,
         /// Print the log-probabilities at every position for these token ids, as JSON.
         #[arg(long, value_delimiter = ',')]
         tokens: Option<Vec<u32>>,
-        /// How the findings are printed.
+        /// Print the findings in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-    /// Add an adapter to the weights of its model, and write the whole as a model folder
+    /// Add an adapter to the weights of its model, and write the result as a model folder
     Merge {
         /// The adapter's folder, as PEFT or a run writes it.
         adapter: PathBuf,
-        /// Where the model goes.
+        /// Write the model into this folder.
         output: PathBuf,
-        /// Keep the weights in this precision; that of the model's file when left out.
+        /// Write the weights in this precision; in that of the model's file when left out.
         #[arg(long, value_enum)]
         dtype: Option<Precision>,
     },
-    /// Show what a model writes
+    /// Print samples of a model
     Sample {
         /// Folder in Hugging Face layout.
         folder: PathBuf,
@@ -471,34 +479,34 @@ pub enum Model {
         /// Prompt it with this text.
         #[arg(long)]
         prompt: Option<String>,
-        /// Permitted techniques for --problem; all but openmp when left out.
+        /// Permit these techniques in the prompt of --problem; all but openmp when left out.
         #[arg(long)]
         permit: Option<String>,
-        /// The full prompt instead of the starter's short one.
+        /// Use the full prompt instead of the starter model's short one.
         #[arg(long)]
         full: bool,
-        /// How many samples.
+        /// Print this many samples.
         #[arg(long, short, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         number: u32,
         /// Softmax temperature.
         #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
         temperature: f32,
-        /// Nucleus share.
+        /// Draw from the most likely tokens that make up this share of the probability (nucleus); 1 keeps all.
         #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
         top_p: f32,
-        /// Most likely tokens to keep; 0 keeps all.
+        /// Draw from this many of the most likely tokens; 0 keeps all.
         #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
         top_k: u32,
-        /// Leave out tokens less likely than this share of the likeliest; 0 keeps all.
+        /// Leave out tokens less likely than this share of the likeliest token's probability; 0 keeps all.
         #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
         min_p: f32,
-        /// New tokens at most.
+        /// Write at most this many new tokens.
         #[arg(long, default_value_t = 512, allow_negative_numbers = true)]
         max_tokens: u32,
-        /// End a sample where it says this, and leave that out; may be repeated.
+        /// End a sample at this text, and leave the text out; may be repeated.
         #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         stop: Vec<String>,
-        /// End a sample once a passage of it stands so many times in a row, 2 at least; 0 never.
+        /// End a sample once a passage occurs this many times in a row, 2 at least; 0 never ends it.
         #[arg(
             long,
             value_name = "TIMES",
@@ -506,13 +514,13 @@ pub enum Model {
             allow_negative_numbers = true
         )]
         repeats: u32,
-        /// Numbers the weights are held in.
+        /// Hold the weights in this number format.
         #[arg(long, value_enum, default_value = "float32")]
         dtype: Dtype,
-        /// Print one sample while it is written.
+        /// Print the one sample while the model writes it.
         #[arg(long, conflicts_with = "number")]
         stream: bool,
-        /// Seed.
+        /// Seed of the samples.
         #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
         seed: u64,
     },
@@ -523,30 +531,30 @@ pub enum Model {
 pub enum Config {
     /// Check a configuration and print it with every default
     Check {
-        /// The file.
+        /// The configuration file.
         config: PathBuf,
-        /// Change a setting, e.g. --set group_size=16; may be repeated.
+        /// Override one setting, e.g. --set group_size=16; may be repeated.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
-        /// How the configuration is printed: as TOML, or as one JSON object.
+        /// Print the configuration as TOML (text) or as one JSON object (json).
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-    /// Say what each setting means, and its default
+    /// Print the meaning and the default of each setting
     ///
-    /// What is printed is a configuration in itself: every setting at its default, with what it means above it. Write it to a
-    /// file and change what you like, e.g. `flopsmith config explain > my.toml`.
+    /// The output is itself a configuration: every setting at its default, with its meaning above it. Write it to a
+    /// file and edit it, e.g. `flopsmith config explain > my.toml`.
     Explain {
-        /// One setting or table, e.g. `sqd.replay_share` or `evaluate`; all of them when left out.
+        /// Explain one setting or table, e.g. `sqd.replay_share` or `evaluate`; all of them when left out.
         key: Option<String>,
-        /// How it is printed: as TOML with comments, or as JSON Schema.
+        /// Print TOML with comments (text) or a JSON Schema (json).
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
 }
 
 impl Args {
-    /// Does the caller read stdout with a program?
+    /// True if the result is JSON on stdout, which programs read.
     pub fn wants_json(&self) -> bool {
         let format = match &self.command {
             Command::Train(a) => Some(a.format),

@@ -19,38 +19,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::schedule::{Body, Schedule, Space};
 
-/// One example.
+/// An example of the corpus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The compact prompt.
     pub prompt: String,
     /// The program.
     pub program: String,
-    /// What the program uses.
+    /// Techniques that the program uses.
     pub techniques: TechniqueSet,
 }
 
-/// How a corpus is made.
+/// Settings of a corpus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CorpusConfig {
-    /// How many examples; programs may repeat under other prompts.
+    /// Number of examples; programs may repeat under other prompts.
     pub examples: usize,
     /// Techniques that occur.
     pub techniques: TechniqueSet,
-    /// Technique sets that never occur in a program, nor do their supersets.
+    /// Technique sets that never occur in a program. Their supersets never occur either.
     pub hold_out: Vec<TechniqueSet>,
-    /// Hold these sets out of the prompts as well? The default. A model that has never been permitted everything knows less what to do
-    /// with it, so the starter's recipe says no.
+    /// If true, these sets are held out of the prompts as well. Default true. A model that was never permitted
+    /// everything uses such a permission less well, so the starter's recipe sets false.
     pub hold_out_prompts: bool,
-    /// Only tiles that divide every size: shorter programs, and one line less to forget.
+    /// If true, only tiles that divide every size occur: programs are shorter, and have one part less that a model can
+    /// forget.
     pub dividing_tiles: bool,
-    /// Largest tile of the output, rows times columns: gcc turns large tiles of doubles into vectors by itself, and
-    /// the strongest programs shall not be shown.
+    /// Largest tile of the output, rows times columns: gcc turns large tiles of doubles into vectors by itself, and the
+    /// strongest programs shall stay out of the corpus.
     pub largest_tile: u32,
     /// Share of prompts that permit exactly what the program uses; the others permit more.
     pub exact_prompts: f64,
-    /// How often a technique occurs relative to a program without it; what is not named has weight 1.
+    /// Frequency of a technique relative to a program without it. A technique that is not named has weight 1.
     pub weights: Vec<(Technique, f64)>,
 }
 

@@ -43,7 +43,7 @@ pub enum Error {
     Ranked,
 }
 
-/// What the writer of a program that nobody ran says of its speed.
+/// The claim of an author about the speed of a program that never ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rank {
@@ -53,24 +53,25 @@ pub enum Rank {
     Slow,
 }
 
-/// A program and what is known of it: one line of a file of measured programs.
+/// A program with its measurement: one line of a file of measured programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// What it solves, e.g. `dgemm`.
+    /// Problem that it solves, e.g. `dgemm`.
     pub problem: String,
-    /// What was asked for. Programs are compared with those of the same problem and prompt.
+    /// Prompt that it answers. A program is compared with others of the same problem and prompt.
     pub prompt: String,
     /// The program.
     pub source: String,
-    /// Seconds it takes, of one call or of one run, all programs of a prompt alike; null for what was not timed.
+    /// Seconds of one call or of one run, in the same way for all programs of a prompt; null for a program that was not
+    /// timed.
     #[serde(default)]
     pub runtime_s: Option<f64>,
-    /// Is it right?
+    /// True if it is right.
     pub correct: bool,
-    /// Where it is from, e.g. `contest`, `synthetic`, `schedule_space` or a run. Each origin is dealt out by itself.
+    /// Origin of the program, e.g. `contest`, `synthetic`, `schedule_space` or a run. Each origin is split by itself.
     pub origin: String,
-    /// What its writer says of its speed, where nobody ran it.
+    /// Its author's claim about its speed, if it never ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
 }

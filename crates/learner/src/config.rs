@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::correction::Correction;
 use crate::error::{Error, Result};
 
-/// The policy-gradient loss; formulas in [`crate::loss`].
+/// The policy-gradient losses; [`crate::loss`] has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
@@ -16,18 +16,19 @@ pub enum Loss {
     Grpo,
     /// Clipped ratio, mean over the tokens of the minibatch.
     Bnpo,
-    /// Clipped ratio, sum over tokens divided by sequences × longest completion (Liu et al., 2025). Meant for advantages that are not divided by their spread.
+    /// Clipped ratio, sum over tokens divided by sequences × longest completion (Liu et al., 2025). Meant for
+    /// advantages that are not divided by their spread.
     DrGrpo,
-    /// Clipped ratio with more room upwards, mean over the tokens of the whole step (Yu et al., 2025).
+    /// Clipped ratio with a larger upper bound, mean over the tokens of the whole step (Yu et al., 2025).
     Dapo,
     /// Clipped ratio of whole sequences, reduced as `grpo` (Zheng et al., 2025).
     Gspo,
-    /// Clipped importance weights as constants before the log-probabilities, reduced as `dapo` (MiniMax, 2025).
+    /// Clipped importance weights as constant factors of the log-probabilities, reduced as `dapo` (MiniMax, 2025).
     Cispo,
 }
 
 impl Loss {
-    /// Usual distances of the clip bounds from 1, downwards and upwards. For `cispo` the second is the largest weight itself.
+    /// Usual distances of the clip bounds from 1, below and above. For `cispo` the second is the largest weight itself.
     pub fn usual_clip(self) -> (f64, f64) {
         match self {
             Loss::Grpo | Loss::Bnpo | Loss::DrGrpo => (0.2, 0.2),
@@ -42,47 +43,54 @@ impl Loss {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrpoConfig {
-    /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; one of a few million learns with 1e-4 and more.
+    /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; a model of a few
+    /// million needs 1e-4 or more.
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup_steps: u64,
-    /// Share of the step size that is left when the run's budget is spent, see [`crate::Learner::set_progress`]. Default 1: it stays.
+    /// Share of the step size that is left when the run's budget is spent, see [`crate::Learner::set_progress`].
+    /// Default 1: the step size does not fall.
     pub final_rate: f64,
-    /// How it falls to `final_rate`: `linear` or `cosine`. Default `linear`.
+    /// Curve by which the step size falls to `final_rate`: `linear` or `cosine`. Default `linear`.
     pub schedule: Fall,
-    /// Factor that the logits grow by towards the end of the run's budget, in small parts behind the steps of its last third; see
-    /// [`crate::sharpen`]. Default 1: they stay.
+    /// Factor by which the logits grow towards the end of the run's budget, in small parts after the steps of its last
+    /// third; see [`crate::sharpen`]. Default 1: the logits do not grow.
     pub sharpen: f64,
     /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
     pub clip_low: Option<f64>,
     /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
     pub clip_high: Option<f64>,
-    /// Bound of the ratio where the advantage is negative, above that of `clip_high`: two-sided clipping. Default: none.
+    /// Bound of the ratio if the advantage is negative; must be above 1 + `clip_high`: two-sided clipping. Default:
+    /// none.
     pub ratio_limit: Option<f64>,
-    /// How samples are made up for that were not drawn from the policy the step begins with: by other arithmetic, or some versions before.
-    /// Anything but `none` costs one more forward pass over the step. Default `auto`: `token_truncate` where the weights are in half precision, else `none`.
+    /// Correction for samples that were not drawn from the policy the step begins with: other arithmetic drew them, or
+    /// an earlier version did. Any value but `none` costs one more forward pass over the step. Default `auto`:
+    /// `token_truncate` if the weights are in half precision, else `none`.
     pub correction: Correction,
     /// Largest weight that `correction` gives. Default 3.
     pub correction_cap: f64,
-    /// Completions whose tokens' mean |ln ratio| to the policy the step begins with is above this teach nothing. Costs the same pass.
-    /// Default: none are left out.
+    /// Leave out of training completions whose tokens have a mean |ln ratio| to the policy the step begins with above
+    /// this number. Costs the same pass. Default: none are left out.
     pub max_gap: Option<f64>,
-    /// Weight of the k3 divergence from the frozen starting policy; 0 keeps no copy of it. Default 0.
+    /// Weight of the k3 divergence from the frozen starting policy; with 0 the learner keeps no copy of that policy.
+    /// Default 0.
     pub kl_beta: f64,
-    /// Divergence from the policy that drew the samples, nats per token, that a step shall come to; see [`crate::pace`]. The
-    /// step size then follows from it and `learning_rate` is only its start. Default: none, the step size is what is set.
+    /// Target of the divergence of a step from the policy that drew the samples, nats per token; see [`crate::pace`].
+    /// The step size then follows from the target, and `learning_rate` is only its start. Default: none, so the step
+    /// size is as set.
     pub target_kl: Option<f64>,
     /// Passes over the samples of a step. Default 1.
     pub epochs: u32,
     /// Updates of the weights in each pass. Default 1.
     pub minibatches: u32,
-    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory and gains nothing on a CPU.
+    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory
+    /// and gains nothing on a CPU.
     pub micro_batch_tokens: usize,
-    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
     pub max_grad_norm: f64,
     /// The loss. Default `grpo`.
     pub loss: Loss,
-    /// What `dr_grpo` takes for the longest completion possible, tokens. Default: the longest of the step.
+    /// Longest possible completion for `dr_grpo`, tokens. Default: the longest of the step.
     pub max_completion_tokens: Option<usize>,
     /// Weight of the entropy that is added to the objective. Default 0.
     pub entropy_bonus: f64,
@@ -92,18 +100,22 @@ pub struct GrpoConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
-    /// Train a low-rank adapter of this shape instead of the weights themselves; only the adapter travels to generators, and the reference of
-    /// `kl_beta` costs no memory. Default: none.
+    /// Train a low-rank adapter of this shape instead of the weights. Generators receive only the adapter, and the
+    /// reference of `kl_beta` costs no memory. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraConfig>,
-    /// Keep only what goes into each block and compute the block again on the way back: less memory, a third more work. Default false.
+    /// Keep only the inputs of each block and compute the block again in the backward pass: less memory, a third more
+    /// work. Default false.
     pub activation_checkpointing: bool,
-    /// Threads that compute gradients of different rows side by side. Default: one for each core for small models, one in all (which then uses all cores) for large ones.
+    /// Number of threads that compute gradients of different rows at once. Default: one for each core for small models;
+    /// one in all, which uses all cores, for large models.
     pub workers: Option<usize>,
-    /// Numbers the weights are in while they are trained: `float32`, `bfloat16` (masters and moments stay in single precision; half the memory for weights and
-    /// activations), or `auto`: bfloat16 where the folder's weights are in it and the device computes in it. Whoever loads the model goes by it. Default `float32`.
+    /// Number format of the weights during training: `float32`, `bfloat16` (half the memory for weights and
+    /// activations; masters and moments stay in single precision), or `auto`. `auto` means bfloat16 if the folder's
+    /// weights are bfloat16 and the device computes in it. The caller that loads the model applies this setting.
+    /// Default `float32`.
     pub dtype: Dtype,
-    /// Processor cores that the learner computes on. Default: all, or half of them where the same process samples meanwhile
+    /// Number of processor cores for the learner. Default: all, or half of them if the same process samples meanwhile
     /// (`generator.steps_ahead`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
@@ -151,7 +163,7 @@ impl GrpoConfig {
         (self.clip_low.unwrap_or(low), self.clip_high.unwrap_or(high))
     }
 
-    /// Do the settings make sense?
+    /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<()> {
         let (low, high) = self.clip();
         at_least("learning_rate", self.learning_rate, 0.0)?;
@@ -227,11 +239,11 @@ impl GrpoConfig {
     }
 }
 
-/// How a step size falls with the share of the budget that is spent.
+/// Curves by which a step size falls with the share of the budget that is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fall {
-    /// Evenly.
+    /// In proportion to the share.
     #[default]
     Linear,
     /// Along half a cosine wave (Loshchilov & Hutter, 2017): slowly at first and at the end.
@@ -249,25 +261,25 @@ impl Fall {
     }
 }
 
-/// How the step size of [`crate::sft()`] goes on after the warm-up.
+/// Schedules of the step size of [`crate::sft()`] after the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    /// Stays.
+    /// The step size stays.
     Constant,
-    /// Falls to a tenth along half a cosine wave.
+    /// The step size falls to a tenth along half a cosine wave.
     #[default]
     Cosine,
 }
 
-/// Which tokens [`crate::sft()`] teaches.
+/// Tokens that [`crate::sft()`] trains on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
-    /// The answer's.
+    /// The tokens of the answer.
     #[default]
     Answer,
-    /// All but the first.
+    /// All tokens but the first.
     All,
 }
 
@@ -275,23 +287,25 @@ pub enum Labels {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SftConfig {
-    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million learns with 1e-3.
+    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million needs
+    /// 1e-3.
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup: u64,
-    /// What follows the warm-up. Default `cosine`.
+    /// Schedule after the warm-up. Default `cosine`.
     pub schedule: Schedule,
-    /// Passes over the examples. Default 1. Not used when `steps` is given.
+    /// Passes over the examples. Default 1. Not used if `steps` is given.
     pub epochs: u32,
-    /// Updates; examples are passed over as often as that takes. Default: as many as `epochs` gives.
+    /// Number of updates, with as many passes over the examples as needed. Default: as many as `epochs` gives.
     pub steps: Option<u64>,
-    /// Tokens of one update, prompts included: examples are added while they fit, at least one. Default 16384.
+    /// Tokens of one update, prompts included. Examples are added while they fit, at least one. Default 16384.
     pub batch_tokens: usize,
-    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory and gains nothing on a CPU.
+    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory
+    /// and gains nothing on a CPU.
     pub micro_batch_tokens: usize,
-    /// Which tokens are taught. Default `answer`.
+    /// Tokens to train on. Default `answer`.
     pub labels: Labels,
-    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
     pub max_grad_norm: f64,
     /// Decay of matrices, relative to the step size. Default 0.
     pub weight_decay: f64,
@@ -299,18 +313,18 @@ pub struct SftConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
-    /// Updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
+    /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
     pub most_skipped: u32,
-    /// Updates between two looks at the validation examples; 0 looks only at the end. Default 0.
+    /// Number of updates between two evaluations of the validation examples; 0 evaluates only at the end. Default 0.
     pub validate_every: u64,
     /// Seed of the examples' order. Default 0.
     pub seed: u64,
-    /// An adapter to train, as in [`GrpoConfig::lora`].
+    /// Train an adapter, as in [`GrpoConfig::lora`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraConfig>,
-    /// Less memory for more work, as in [`GrpoConfig::activation_checkpointing`]. Default false.
+    /// Use less memory for more work, as in [`GrpoConfig::activation_checkpointing`]. Default false.
     pub activation_checkpointing: bool,
-    /// Threads, as in [`GrpoConfig::workers`].
+    /// Number of threads, as in [`GrpoConfig::workers`].
     pub workers: Option<usize>,
 }
 
@@ -340,7 +354,7 @@ impl Default for SftConfig {
 }
 
 impl SftConfig {
-    /// Do the settings make sense?
+    /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<()> {
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
@@ -362,7 +376,7 @@ impl SftConfig {
     }
 }
 
-/// Step size of update `step` (from 0) of `steps`: a linear warm-up, and then what the schedule says.
+/// Step size of update `step` (from 0) of `steps`: a linear warm-up, then the schedule.
 pub(crate) fn rate(largest: f64, warmup: u64, schedule: Schedule, step: u64, steps: u64) -> f64 {
     if step < warmup {
         return largest * warm(step, warmup);
@@ -378,7 +392,7 @@ pub(crate) fn rate(largest: f64, warmup: u64, schedule: Schedule, step: u64, ste
 }
 
 impl Schedule {
-    /// Factor of the step size once the share `done` (0 to 1) of the updates behind the warm-up is made.
+    /// Factor of the step size after the share `done` (0 to 1) of the updates that follow the warm-up.
     pub(crate) fn factor(self, done: f64) -> f64 {
         match self {
             Schedule::Constant => 1.0,
@@ -387,7 +401,8 @@ impl Schedule {
     }
 }
 
-/// Share of the step size in update `step` (from 0) of a linear warm-up. The first update is not lost: it gets 1 / `warmup`.
+/// Share of the step size in update `step` (from 0) of a linear warm-up. The first update is not lost: its share is
+/// 1 / `warmup`.
 pub(crate) fn warm(step: u64, warmup: u64) -> f64 {
     if step >= warmup {
         1.0

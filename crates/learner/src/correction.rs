@@ -11,23 +11,23 @@ use flopsmith_policy::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far samplers and learner are made up for.
+/// Corrections for the difference between samplers and learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
-    /// `token_truncate` where the learner's weights are in half precision, whose rounding alone moves ratios by some hundredths for each token;
-    /// else `none`.
+    /// `token_truncate` if the learner's weights are in half precision, whose rounding alone moves ratios by some
+    /// hundredths for each token; else `none`.
     #[default]
     Auto,
-    /// Not at all: ratios are those to the policy that drew the tokens, and clipping has to do.
+    /// No correction: ratios are those to the policy that drew the tokens, and only clipping bounds them.
     None,
-    /// Each token has its weight, at most the cap.
+    /// Each token has its own weight; a weight above the cap is set to the cap.
     TokenTruncate,
-    /// Each token has its weight, and none above the cap.
+    /// Each token has its own weight; a token with a weight above the cap has weight 0.
     TokenMask,
-    /// All tokens of a sequence have the product of their weights, at most the cap.
+    /// All tokens of a sequence have the product of their weights; a product above the cap is set to the cap.
     SequenceTruncate,
-    /// The same, and none above the cap.
+    /// All tokens of a sequence have the product of their weights; with a product above the cap they have weight 0.
     SequenceMask,
 }
 

@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 /// Bound of the proportional error of one batch.
 const LARGEST_ERROR: f64 = 0.2;
 
-/// How the weight goes on.
+/// Control of the weight over the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum KlControl {
-    /// It stays.
+    /// The weight is constant.
     Fixed {
         /// The weight.
         weight: f64,
     },
-    /// It follows the divergence.
+    /// The weight follows the measured divergence.
     Adaptive {
-        /// The weight of the first batch.
+        /// The weight in the first batch.
         start: f64,
-        /// The divergence that is wanted, nats per answer.
+        /// The target of the divergence, nats per answer.
         target: f64,
-        /// h, answers.
+        /// The horizon h, answers.
         horizon: f64,
     },
 }
@@ -42,7 +42,7 @@ impl Default for KlControl {
 }
 
 impl KlControl {
-    /// The weight of the first batch.
+    /// The weight in the first batch.
     pub fn start(&self) -> f64 {
         match *self {
             KlControl::Fixed { weight } => weight,

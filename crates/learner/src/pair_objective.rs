@@ -25,16 +25,17 @@ pub struct TokenPair {
     pub evidence: Evidence,
 }
 
-/// How well pairs are told apart.
+/// Accuracy of a model on pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// Mean loss.
     pub loss: f64,
-    /// Share of pairs whose fast answer has the higher score (Nichols et al., equations 5 and 8). Equal scores are not right.
+    /// Share of pairs whose fast answer has the higher score (Nichols et al., equations 5 and 8). Equal scores count as
+    /// wrong.
     pub accuracy: f64,
-    /// Mean of how far the fast answer's score lies above the slow one's.
+    /// Mean difference between the fast answer's score and the slow one's.
     pub gap: f64,
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: u64,
 }
 

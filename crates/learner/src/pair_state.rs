@@ -15,7 +15,7 @@ pub(crate) const REFERENCES: &str = "references.safetensors";
 /// Increases when the meaning of the files changes.
 pub(crate) const VERSION: u32 = 1;
 
-/// What is not a tensor.
+/// The part of the state that is not a tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub version: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Counters {
     pub batch: usize,
     /// [`digest`] of the pairs.
     pub pairs: String,
-    /// What tells the weights below an adapter.
+    /// Identifies the weights below an adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }

@@ -23,14 +23,15 @@ use crate::{pair_state, state};
 /// Number of answers that the reference scores between two reports of progress.
 const ASKED_AT_ONCE: usize = 512;
 
-/// What an update did.
+/// The progress of a training on pairs after one update.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairProgress {
     /// Updates done or skipped, this one included.
     pub step: u64,
     /// Updates planned.
     pub steps: u64,
-    /// The update's pairs before it; none where it was skipped, because its loss or gradient was not finite.
+    /// The update's pairs, evaluated before the update; none if it was skipped because its loss or gradient was not
+    /// finite.
     pub batch: Option<Standing>,
     /// Gradient norm before clipping.
     pub grad_norm: Option<f64>,

@@ -13,20 +13,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of the times of a pair.
+/// The evidence for the order of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Evidence {
-    /// Both are right and were timed, seconds.
+    /// Both programs are right and were timed, seconds.
     Timed {
-        /// The fast one's.
+        /// Time of the fast program.
         fast_s: f64,
-        /// The slow one's.
+        /// Time of the slow program.
         slow_s: f64,
     },
-    /// The fast one is right and the other one is wrong.
+    /// The fast program is right, and the slow one is wrong.
     Wrong,
-    /// Nobody ran them: whoever wrote them says which is faster.
+    /// The programs never ran; their author claims which one is faster.
     Written,
 }
 

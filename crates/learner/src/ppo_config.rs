@@ -12,11 +12,13 @@ use crate::kl_control::KlControl;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PpoConfig {
-    /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million learns with 1e-4 and more.
+    /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a
+    /// few million needs 1e-4 or more.
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup: u64,
-    /// What follows the warm-up, by the share of steps that is done ([`crate::Ppo::set_progress`]). Default `constant`.
+    /// Schedule after the warm-up, by the share of steps that is done ([`crate::Ppo::set_progress`]). Default
+    /// `constant`.
     pub schedule: Schedule,
     /// Passes over the answers of a step. Default 4.
     pub epochs: u32,
@@ -28,17 +30,17 @@ pub struct PpoConfig {
     pub discount: f64,
     /// λ of [`crate::gae`]. Default 0.95.
     pub lambda: f64,
-    /// Shift and scale the advantages of a step to mean 0 and variance 1? Default true.
+    /// If true, the advantages of a step are shifted and scaled to mean 0 and variance 1. Default true.
     pub whiten: bool,
     /// Distance of the ratio's clip bounds from 1. Default 0.2.
     pub clip: f64,
-    /// How far a value may go in a step before it is taught no further. Default 0.2.
+    /// Largest change of a value in a step; beyond it the value is not trained further. Default 0.2.
     pub value_clip: f64,
-    /// Weight of the values' loss. Default 0.1.
+    /// Weight of the value loss. Default 0.1.
     pub value_weight: f64,
     /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048.
     pub micro_batch_tokens: usize,
-    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
     pub max_grad_norm: f64,
     /// Decay of matrices, relative to the step size. Default 0.
     pub weight_decay: f64,
@@ -46,14 +48,14 @@ pub struct PpoConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
-    /// Updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
+    /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
     pub most_skipped: u32,
-    /// An adapter to train, as in [`crate::GrpoConfig::lora`].
+    /// Train an adapter, as in [`crate::GrpoConfig::lora`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraConfig>,
-    /// Less memory for more work, as in [`crate::GrpoConfig::activation_checkpointing`]. Default false.
+    /// Use less memory for more work, as in [`crate::GrpoConfig::activation_checkpointing`]. Default false.
     pub activation_checkpointing: bool,
-    /// Threads, as in [`crate::GrpoConfig::workers`].
+    /// Number of threads, as in [`crate::GrpoConfig::workers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
 }

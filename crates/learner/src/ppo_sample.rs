@@ -21,22 +21,24 @@ pub struct PpoSample {
     pub temperature: f32,
 }
 
-/// What a step did.
+/// The report of a PPO step.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PpoReport {
     /// Mean score of the answers.
     pub score: f64,
-    /// Mean over answers of what all their tokens got: the score less what the divergence cost.
+    /// Mean over answers of the sum of their tokens' rewards: the score less the cost of the divergence.
     pub reward: f64,
-    /// Mean divergence of the answers from the reference, nats per answer: the sum over tokens of ln π − ln π_ref, which may be negative.
+    /// Mean divergence of the answers from the reference, nats per answer: the sum over tokens of ln π − ln π_ref,
+    /// which may be negative.
     pub kl: f64,
     /// Weight of the divergence in this step.
     pub kl_weight: f64,
-    /// Mean over updates of the policy's loss.
+    /// Mean over updates of the policy loss.
     pub policy_loss: f64,
-    /// Mean over updates of the values' loss, with its weight.
+    /// Mean over updates of the value loss, times its weight.
     pub value_loss: f64,
-    /// Share of the returns' variance that the values explained before the step: 1 foresees everything, 0 or less nothing.
+    /// Share of the returns' variance that the values explained before the step: 1 for perfect predictions, 0 or less
+    /// for useless ones.
     pub explained: f64,
     /// Divergence from the policy that wrote the answers, nats per token, mean over all updates.
     pub approx_kl: f64,
@@ -48,15 +50,15 @@ pub struct PpoReport {
     pub grad_norm: f64,
     /// Step size of the last update.
     pub learning_rate: f64,
-    /// Updates of the weights.
+    /// Number of updates of the weights.
     pub updates: u64,
-    /// Updates skipped in this step, because their loss or gradient was not finite.
+    /// Number of updates that were skipped in this step because their loss or gradient was not finite.
     pub skipped: u64,
-    /// Answers.
+    /// Number of answers.
     pub answers: u64,
-    /// Tokens of the answers.
+    /// Number of tokens of the answers.
     pub tokens: u64,
-    /// Seconds it took.
+    /// Duration of the step, seconds.
     pub seconds: f64,
 }
 

@@ -10,7 +10,7 @@ pub(crate) const COUNTERS: &str = "ppo.json";
 /// Increases when the meaning of the file changes.
 pub(crate) const VERSION: u32 = 1;
 
-/// What is not a tensor.
+/// The part of the state that is not a tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub version: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Counters {
     /// The weight of the divergence, bit by bit.
     pub kl_weight_bits: u64,
     pub skips: Skips,
-    /// What tells the weights below an adapter.
+    /// Identifies the weights below an adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }

@@ -11,24 +11,25 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RewardModelConfig {
-    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million learns with 1e-4 and more.
+    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million needs
+    /// 1e-4 or more.
     pub learning_rate: f64,
     /// Updates over which the step size grows linearly from 0. Default 0.
     pub warmup: u64,
-    /// What follows the warm-up. Default `constant`.
+    /// Schedule after the warm-up. Default `constant`.
     pub schedule: Schedule,
-    /// Passes over the pairs. Default 1. Not used when `steps` is given.
+    /// Passes over the pairs. Default 1. Not used if `steps` is given.
     pub epochs: u32,
-    /// Updates; pairs are passed over as often as that takes. Default: as many as `epochs` gives.
+    /// Number of updates, with as many passes over the pairs as needed. Default: as many as `epochs` gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Pairs of one update. Default 64.
     pub batch: usize,
-    /// λ: largest margin that a pair's times ask for. Default 3.
+    /// λ: largest margin of a pair. Default 3.
     pub margin_cap: f64,
     /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048.
     pub micro_batch_tokens: usize,
-    /// Gradients longer than this are scaled down to it; 0 for no limit. Default 1.
+    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
     pub max_grad_norm: f64,
     /// Decay of matrices, relative to the step size. Default 0.
     pub weight_decay: f64,
@@ -36,16 +37,16 @@ pub struct RewardModelConfig {
     pub betas: [f64; 2],
     /// Added to the root of the second moment. Default 1e-8.
     pub eps: f64,
-    /// Updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
+    /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
     pub most_skipped: u32,
     /// Seed of the pairs' order, of a fresh head and of a fresh adapter. Default 0.
     pub seed: u64,
-    /// An adapter to train, as in [`crate::GrpoConfig::lora`].
+    /// Train an adapter, as in [`crate::GrpoConfig::lora`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraConfig>,
-    /// Less memory for more work, as in [`crate::GrpoConfig::activation_checkpointing`]. Default false.
+    /// Use less memory for more work, as in [`crate::GrpoConfig::activation_checkpointing`]. Default false.
     pub activation_checkpointing: bool,
-    /// Threads, as in [`crate::GrpoConfig::workers`].
+    /// Number of threads, as in [`crate::GrpoConfig::workers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
 }
@@ -78,9 +79,10 @@ impl Default for RewardModelConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DpaConfig {
-    /// β: how much a log-ratio to the reference counts. Default 0.6.
+    /// β: weight of a log-ratio to the reference. Default 0.6.
     pub beta: f64,
-    /// Largest step size. Default 1e-7 (Nichols et al., for billions of weights); a model of a few million learns with 1e-5 and more.
+    /// Largest step size. Default 1e-7 (Nichols et al., for billions of weights); a model of a few million needs 1e-5
+    /// or more.
     pub learning_rate: f64,
     /// As in [`RewardModelConfig::warmup`].
     pub warmup: u64,

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::loss::Tally;
 
-/// What one call of [`crate::Learner::step`] did. Means are over the tokens of all its updates.
+/// The report of one call of [`crate::Learner::step`]. Means are over the tokens of all its updates.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepReport {
     /// Mean over updates of the loss that was minimised, divergence and entropy terms included.
     pub loss: f64,
-    /// Divergence from the policy that drew the samples, nats per token. With a [`crate::Correction`] this, the ratios and what is clipped
-    /// are relative to the policy that the step began with.
+    /// Divergence from the policy that drew the samples, nats per token. With a [`crate::Correction`] the divergence,
+    /// the ratios and the clipping are relative to the policy that the step began with.
     pub kl: f64,
-    /// The same over the tokens of the last update only, which shows what all updates before it did.
+    /// The same divergence over the tokens of the last update only, which shows the effect of all updates before it.
     #[serde(default)]
     pub kl_at_end: f64,
     /// Divergence from the frozen reference, nats per token; 0 without one.
@@ -27,20 +27,22 @@ pub struct StepReport {
     pub ratio_mean: f64,
     /// Mean of |ln ratio|.
     pub mean_abs_logratio: f64,
-    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: what sampler and trainer disagree by, plus staleness.
+    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: the difference between the
+    /// arithmetic of sampler and learner, plus staleness.
     pub sampler_gap: f64,
-    /// Different completions that taught nothing, being too far from the policy the step began with.
+    /// Number of different completions that were left out because they were too far from the policy the step began
+    /// with.
     #[serde(default)]
     pub left_out: u64,
     /// Step size of the last update.
     pub learning_rate: f64,
-    /// Updates of the weights.
+    /// Number of updates of the weights.
     pub updates: u64,
-    /// Completion tokens trained on, counted once for each pass.
+    /// Number of completion tokens trained on, counted once for each pass.
     pub tokens: u64,
-    /// Positions computed for that, prompts included and padding left out.
+    /// Number of positions computed for these tokens, prompts included and padding left out.
     pub positions: u64,
-    /// Seconds it took.
+    /// Duration of the step, seconds.
     pub seconds: f64,
 }
 
@@ -63,16 +65,16 @@ impl StepReport {
     }
 }
 
-/// What [`crate::sft()`] says after each update.
+/// The progress that [`crate::sft()`] reports after each update.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SftProgress {
     /// Updates done.
     pub step: u64,
     /// Updates planned.
     pub steps: u64,
-    /// Mean loss of this update's taught tokens, nats per token.
+    /// Mean loss of the tokens that this update trained on, nats per token.
     pub loss: f64,
-    /// Mean loss of the validation examples, where they were looked at after this update.
+    /// Mean loss of the validation examples, if they were evaluated after this update.
     pub val_loss: Option<f64>,
     /// Gradient norm before clipping.
     pub grad_norm: f64,
@@ -84,30 +86,30 @@ pub struct SftProgress {
     pub seconds: f64,
 }
 
-/// What [`crate::sft()`] came to.
+/// The result of [`crate::sft()`].
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct SftReport {
     /// Updates done, skipped ones included.
     pub steps: u64,
-    /// Updates that were skipped, because their loss or gradient was not finite.
+    /// Updates that were skipped because their loss or gradient was not finite.
     #[serde(default)]
     pub skipped: u64,
     /// Mean loss of the first update, nats per token.
     pub first_loss: f64,
     /// Mean loss of the last update.
     pub last_loss: f64,
-    /// Mean loss of the validation examples at the end, where there are any.
+    /// Mean loss of the validation examples at the end, if there are any.
     pub val_loss: Option<f64>,
     /// exp of `val_loss`.
     pub perplexity: Option<f64>,
     /// Positions trained, prompts included.
     pub positions: u64,
-    /// Tokens taught.
+    /// Tokens trained on.
     pub tokens: u64,
     /// Positions trained per second.
     pub tokens_per_s: f64,
     /// Seconds in all.
     pub seconds: f64,
-    /// Did the progress callback end it early?
+    /// True if the progress callback ended the training early.
     pub stopped: bool,
 }

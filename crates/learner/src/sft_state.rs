@@ -13,13 +13,13 @@ pub(crate) const COUNTERS: &str = "sft.json";
 /// Increases when the meaning of the file changes.
 pub(crate) const VERSION: u32 = 1;
 
-/// What is not a tensor.
+/// The part of the state that is not a tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub version: u32,
     /// With `seed` and `batch_tokens`, the whole random state: each pass draws its order from a stream of its own.
     pub epoch: u64,
-    /// Updates of this pass.
+    /// Number of updates of this pass.
     pub next: usize,
     pub updates: u64,
     pub skips: Skips,
@@ -28,10 +28,10 @@ pub(crate) struct Counters {
     pub batch_tokens: usize,
     /// [`digest`] of the examples.
     pub examples: String,
-    /// What tells the weights below an adapter.
+    /// Identifies the weights below an adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// What was reported so far. Nothing is computed from it.
+    /// The report so far. Nothing is computed from it.
     pub report: SftReport,
 }
 

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How many there were.
+/// Numbers of skipped updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Skips {
-    /// In all.
+    /// All skipped updates.
     pub total: u64,
-    /// Without one in between that was done.
+    /// Skipped updates since the last one that was done.
     pub in_a_row: u32,
 }
 

@@ -25,7 +25,7 @@ pub(crate) const REFERENCE: &str = "reference.safetensors";
 /// Increases when the meaning of the files changes.
 pub(crate) const VERSION: u32 = 1;
 
-/// What is not a tensor.
+/// The part of the state that is not a tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counters {
     pub version: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Counters {
     pub seed: u64,
     pub steps: u64,
     pub updates: u64,
-    /// Factor of the step size where it follows the divergence.
+    /// Factor of the step size if the step size follows the divergence.
     #[serde(default = "one")]
     pub pace: f64,
-    /// Factor that the logits have grown by.
+    /// Factor by which the logits have grown.
     #[serde(default = "one")]
     pub sharpened: f64,
     /// [`fingerprint`] of the weights below an adapter.

@@ -16,7 +16,7 @@ use crate::roofline::Roofs;
 /// Largest number of lines of advice at the start of a run.
 const WARNINGS: usize = 2;
 
-/// A machine, as far as it matters for the time of a kernel.
+/// The properties of a machine that influence the time of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attestation {
     /// Processor model, as it names itself.
@@ -27,31 +27,31 @@ pub struct Attestation {
     pub microcode: Option<String>,
     /// Instruction sets that matter for numerical kernels.
     pub isa: Vec<String>,
-    /// Processors the kernel sees.
+    /// Number of processors that the kernel sees.
     pub processors: u32,
     /// Cores this process may use.
     pub allowed_cores: Vec<usize>,
-    /// Core of the supervisor; none when it shares the kernel's.
+    /// Core of the supervisor; none if it shares the kernel's.
     pub supervisor_core: Option<usize>,
     /// Cores of the kernel.
     pub kernel_cores: Vec<usize>,
-    /// Threads a kernel may use.
+    /// Number of threads that a kernel may use.
     pub threads: u32,
     /// Cores that share a physical core with a kernel core.
     pub smt_siblings: Vec<usize>,
-    /// NUMA nodes.
+    /// Number of NUMA nodes.
     pub numa_nodes: u32,
     /// Data caches of the kernel's first core: level → bytes.
     pub caches: BTreeMap<String, u64>,
     /// Frequency governor.
     pub governor: Option<String>,
-    /// Is turbo or boost on?
+    /// True if turbo or boost is on.
     pub boost: Option<bool>,
-    /// Is address space randomisation on?
+    /// True if address space randomisation is on.
     pub aslr: Option<bool>,
-    /// Transparent huge pages: anonymous memory.
+    /// Setting of transparent huge pages for anonymous memory.
     pub huge_pages: Option<String>,
-    /// Did the shared buffers get huge pages?
+    /// True if the shared buffers got huge pages.
     pub buffers_in_huge_pages: bool,
     /// Bytes of swap.
     pub swap_bytes: u64,
@@ -59,7 +59,7 @@ pub struct Attestation {
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
-    /// Hypervisor or container, where one shows.
+    /// Hypervisor or container, if the machine shows one.
     pub hypervisor: Option<String>,
     /// The clock of the kernel.
     pub clock_source: Option<String>,
@@ -75,11 +75,11 @@ pub struct Attestation {
     pub other_compilers: Vec<String>,
     /// Version of the harness and its hand-shake.
     pub harness: String,
-    /// How supervisor and harness wait for each other: `spin` or `sleep`.
+    /// Way in which supervisor and harness wait for each other: `spin` or `sleep`.
     pub hand_shake: String,
     /// The measured roof.
     pub peak: Peak,
-    /// The roofs beside it: other vector widths, caches, one thread. Attestations of earlier versions have none.
+    /// Further roofs: other vector widths, caches, one thread. Attestations of earlier versions have none.
     #[serde(default)]
     pub roofs: Roofs,
 }
@@ -90,7 +90,7 @@ pub struct Circumstances<'a> {
     pub supervisor_core: Option<usize>,
     /// Cores of the kernel.
     pub kernel_cores: &'a [usize],
-    /// Threads a kernel may use.
+    /// Number of threads that a kernel may use.
     pub threads: u32,
     /// True if the shared buffers got huge pages.
     pub buffers_in_huge_pages: bool,

@@ -21,21 +21,21 @@ pub const OTHERS: f64 = 0.25;
 /// From this share on, time that the hypervisor takes from a core is reported.
 pub const STOLEN: f64 = 0.10;
 
-/// What changes from minute to minute; kept with the raw samples of each measurement.
+/// Conditions that change from minute to minute, kept with the raw samples of each measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Load average of the last minute.
     pub load: Option<f64>,
-    /// Share of processor time the hypervisor took since boot.
+    /// Share of processor time that the hypervisor took since boot.
     pub steal_share: Option<f64>,
     /// Highest temperature in °C.
     pub temperature_c: Option<f64>,
-    /// Current clock of the kernel's first core, MHz.
+    /// Current frequency of the kernel's first core, MHz.
     pub clock_mhz: Option<f64>,
-    /// What became of the timed cores' time during the measurement.
+    /// Use of the timed cores' time during the measurement.
     #[serde(default)]
     pub meanwhile: Shares,
-    /// How much longer the baseline's fastest calls took than in the measurements before, as a share of their median:
+    /// Increase of the time of the baseline's fastest calls over the measurements before, as a share of their median:
     /// 0.1 is 10 % longer. Unknown in a timer's first measurements.
     #[serde(default)]
     pub baseline_drift: Option<f64>,
@@ -240,18 +240,18 @@ impl AddAssign for Surroundings {
     }
 }
 
-/// What became of the time of some cores, as shares between 0 and 1. Each is exact to a hundredth of a second of
-/// `core_seconds` only.
+/// Use of the time of some cores, as shares between 0 and 1. Each share is exact only to a hundredth of a second of
+/// `core_seconds`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
-    /// Wall-clock seconds that were looked at, of all kernel cores together.
+    /// Observed wall-clock time, summed over all kernel cores, seconds.
     pub core_seconds: f64,
-    /// What the hypervisor took of the kernel's cores.
+    /// Share of the kernel cores' time that the hypervisor took.
     pub stolen: Option<f64>,
-    /// How long somebody else than the measured processes was at work on them.
+    /// Share of the kernel cores' time in which processes other than the measured ones were at work.
     pub others: Option<f64>,
-    /// How long anybody was at work on the hardware threads that share a physical core with them; none where they have
-    /// theirs to themselves.
+    /// Share of time in which any process was at work on the other hardware threads of the same physical cores; none if
+    /// there are no such threads.
     pub siblings: Option<f64>,
 }
 

@@ -24,16 +24,16 @@ const CORE_TYPES: [&str; 9] = [
     "Sapphirerapids",
 ];
 
-/// The best OpenBLAS can do.
+/// The best speed of OpenBLAS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// 10⁹ operations a second.
     pub gflops: f64,
-    /// The core type it was told; none when its own choice was as good as any.
+    /// The core type that was set; none if OpenBLAS's own choice was as fast as any.
     pub core_type: Option<String>,
-    /// The library.
+    /// Path of the library.
     pub library: PathBuf,
-    /// What it reaches when it chooses itself.
+    /// Speed with OpenBLAS's own choice of core type, 10⁹ operations a second.
     pub detected_gflops: f64,
 }
 

@@ -28,13 +28,13 @@ const PASSES: usize = 3;
 /// The roof of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Peak {
-    /// Double-precision operations a second, 10⁹/s; a multiply-add counts two.
+    /// Double-precision operations a second, 10⁹/s; a multiply-add counts as two.
     pub gflops: f64,
-    /// Bytes read from memory that no cache holds, 10⁹/s.
+    /// Bandwidth of reading data from memory that no cache holds, 10⁹ bytes/s.
     pub bandwidth_gb_s: f64,
-    /// Bits of the vectors that reached the peak.
+    /// Width of the vectors that reached the peak, bits.
     pub vector_bits: u32,
-    /// Threads that ran at once.
+    /// Number of threads that ran at once.
     pub threads: u32,
 }
 

@@ -19,52 +19,52 @@ pub const MEMORY: &str = "memory";
 /// The vector width that stands for scalar code: one element.
 pub const SCALAR_BITS: u32 = 64;
 
-/// What a machine can do at best, as measured.
+/// The measured roofs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Roofs {
     /// Floating-point ceilings, by number of threads and width of vectors.
     pub compute: Vec<Ceiling>,
-    /// Ceilings of whole numbers by number of threads: additions and minima of bytes, the narrowest that a program can pack. Those
-    /// of earlier versions are none.
+    /// Ceilings of integer operations by number of threads: additions and minima of bytes, the narrowest integers that
+    /// a program can pack. Attestations of earlier versions have none.
     pub integer: Vec<Ceiling>,
     /// Read bandwidths of memory and of the caches before it, by number of threads.
     pub bandwidth: Vec<Bandwidth>,
 }
 
-/// The best rate of double-precision multiply-adds with vectors of one width.
+/// The highest rate of double-precision multiply-adds with vectors of one width.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Bits of the vectors; [`SCALAR_BITS`] for scalar code.
+    /// Width of the vectors, bits; [`SCALAR_BITS`] for scalar code.
     pub vector_bits: u32,
-    /// Threads that ran at once.
+    /// Number of threads that ran at once.
     pub threads: u32,
-    /// Operations a second, 10⁹/s; a multiply-add counts two.
+    /// Operations a second, 10⁹/s; a multiply-add counts as two.
     pub gflops: f64,
 }
 
-/// The best rate of reading from one level of the memory hierarchy.
+/// The highest rate of reading from one level of the memory hierarchy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
     /// `L2`, `L3` or [`MEMORY`].
     pub level: String,
-    /// Threads that read at once.
+    /// Number of threads that read at once.
     pub threads: u32,
     /// Bytes a second of all threads together, 10⁹/s.
     pub gb_s: f64,
-    /// Bytes that all threads together read again and again.
+    /// Size of the data that all threads together read again and again, bytes.
     pub buffer_bytes: u64,
-    /// Bytes that one cache of this level holds; none for memory.
+    /// Size of one cache of this level, bytes; none for memory.
     pub holds_bytes: Option<u64>,
 }
 
-/// What limits a program.
+/// The limit of a program's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
     /// The floating-point units.
     Compute,
-    /// The way from memory.
+    /// The bandwidth of memory.
     Memory,
 }
 
@@ -95,18 +95,19 @@ pub struct Roof<'a> {
     pub measured: &'a Roofs,
 }
 
-/// Where a program lies under the roofs.
+/// The place of a program under the roofs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// Operations for each byte that must be moved, FLOP/byte; none where nobody says how many bytes that are.
+    /// Operations for each byte that must be moved, FLOP/byte; none if the number of bytes is unknown.
     pub intensity: Option<f64>,
-    /// What this intensity permits, 10⁹ operations a second.
+    /// Roof at this intensity, 10⁹ operations a second.
     pub roof_gflops: f64,
-    /// Share of it that the program reaches; above 1 only beyond a memory roof, from a cache.
+    /// Share of the roof that the program reaches. Above 1 only beyond a memory roof, if a cache holds the data.
     pub share: f64,
-    /// What the roof is made of.
+    /// The limit that makes the roof.
     pub bound: Bound,
-    /// The smallest measured cache that holds all bytes a call must move. Where there is one, the memory roof may be exceeded.
+    /// The smallest measured cache that holds all bytes that a call must move. If there is one, a program may exceed
+    /// the memory roof.
     pub cached_in: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub const SYSTEMATIC_LOG_SE: f64 = 0.0008;
 pub struct Burst {
     /// Seconds of each call. The first ones warm the caches.
     pub seconds: Vec<f64>,
-    /// How many of the first calls only warmed up and do not count.
+    /// Number of first calls that only warmed up and do not count.
     pub warm_up: usize,
 }
 
@@ -89,7 +89,7 @@ pub fn mdape(samples: &[f64]) -> f64 {
     quantile(&values, 0.5).map_or(0.0, |deviation| deviation / median)
 }
 
-/// The two sides and what they say about each other.
+/// The estimates of both sides and of their ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Floor of the candidate, seconds.
@@ -98,23 +98,24 @@ pub struct Estimate {
     pub baseline: f64,
     /// ln(baseline / candidate): above 0 the candidate is faster.
     pub log_ratio: f64,
-    /// Half of the interval divided by 1.96: with few rounds somewhat more than the standard error of `log_ratio`, so that
-    /// who takes it for that of a normal distribution gets the interval back.
+    /// Half of the interval divided by 1.96. With few rounds this is somewhat more than the standard error of
+    /// `log_ratio`, so that the interval of a normal distribution with this standard error is the interval of the
+    /// ratio.
     pub log_se: f64,
-    /// 95 % interval of `log_ratio`.
+    /// A bound of the 95 % interval of `log_ratio`.
     pub low: f64,
-    /// 95 % interval of `log_ratio`.
+    /// A bound of the 95 % interval of `log_ratio`.
     pub high: f64,
-    /// The part of `log_se` that the scatter of the rounds shows. The rest is what no scatter shows.
+    /// The part of `log_se` that the scatter of the rounds shows. The rest comes from errors that no scatter shows.
     #[serde(default)]
     pub sampling_log_se: f64,
-    /// Rounds in which both sides have calls that count.
+    /// Number of rounds in which both sides have calls that count.
     #[serde(default)]
     pub rounds: u32,
-    /// Rounds so far off that they had no weight. They are kept with all others.
+    /// Number of outlying rounds, which had no weight. They are kept with all others.
     #[serde(default)]
     pub outlying: u32,
-    /// Both floors rest on several samples of several bursts.
+    /// True if both floors rest on several samples of several bursts.
     pub supported: bool,
 }
 

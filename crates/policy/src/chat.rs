@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Message {
     /// `system`, `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// Text of the message.
     pub content: String,
 }
 

@@ -14,17 +14,17 @@ use crate::rope::{self, Rope};
 const ARCHITECTURES: [(&str, &str); 2] =
     [("qwen2", "Qwen2ForCausalLM"), ("llama", "LlamaForCausalLM")];
 
-/// The shape of a Qwen2 or Llama model: `config.json` with `model_type` `qwen2` or `llama`. The two differ in that Qwen2 adds a bias to
-/// queries, keys and values.
+/// The shape of a Qwen2 or Llama model: `config.json` with `model_type` `qwen2` or `llama`. Qwen2 differs from Llama in
+/// a bias on queries, keys and values.
 ///
-/// Fields this crate does not use are kept in [`Config::other`] and written back as they were. Where a field is not needed to compute what the model
-/// computes and its value is of no use, such as a `pad_token_id` of −1, it counts as missing.
+/// [`Config::other`] keeps the fields that this crate does not use, and they are written back unchanged. A field with
+/// an unusable value, such as a `pad_token_id` of −1, counts as missing if the model's computation does not need it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The architecture: `qwen2` or `llama`.
     #[serde(default)]
     pub model_type: String,
-    /// Rows of the embedding, and tokens the head scores.
+    /// Number of rows of the embedding, and of tokens that the head scores.
     pub vocab_size: i64,
     /// Width of the residual stream.
     pub hidden_size: i64,
@@ -32,9 +32,10 @@ pub struct Config {
     pub intermediate_size: i64,
     /// Number of transformer blocks.
     pub num_hidden_layers: i64,
-    /// Query heads of each block.
+    /// Number of query heads of each block.
     pub num_attention_heads: i64,
-    /// Key and value heads of each block; query heads share them evenly. Missing means one for each query head.
+    /// Number of key and value heads of each block; query heads share them evenly. Missing means one for each query
+    /// head.
     #[serde(default)]
     pub num_key_value_heads: Option<i64>,
     /// Width of one head; missing means `hidden_size / num_attention_heads`.
@@ -43,37 +44,39 @@ pub struct Config {
     /// Added to the mean square under the root of RMSNorm.
     #[serde(default = "default_eps")]
     pub rms_norm_eps: f64,
-    /// Base of the rotary frequencies. Newer files keep it in `rope_parameters`; [`Config::parse`] reads both, and both are written.
+    /// Base of the rotary frequencies. Newer files keep it in `rope_parameters`. [`Config::parse`] reads both places,
+    /// and both are written.
     #[serde(default)]
     pub rope_theta: Option<f64>,
-    /// How the rotary frequencies are stretched.
+    /// Scaling of the rotary frequencies.
     #[serde(skip_deserializing)]
     pub rope: Rope,
-    /// Is the head the embedding itself? A folder whose weights have another head is opened as if it said no.
+    /// True if the head is the embedding itself. A folder whose weights have another head is opened as if this were
+    /// false.
     #[serde(default, deserialize_with = "or_default")]
     pub tie_word_embeddings: bool,
     /// Longest sequence, prompt and answer together.
     #[serde(default = "default_positions")]
     pub max_position_embeddings: i64,
-    /// Activation of the feed-forward gate; only `silu` is known, by either of its names.
+    /// Activation of the feed-forward gate; only `silu` is supported, by either of its names.
     #[serde(default = "default_activation")]
     pub hidden_act: String,
-    /// Standard deviation of freshly drawn matrices.
+    /// Standard deviation of newly initialised matrices.
     #[serde(
         default = "default_initializer_range",
         deserialize_with = "usable_range"
     )]
     pub initializer_range: f64,
-    /// Token that begins a sequence, where the tokenizer uses one.
+    /// Token that begins a sequence, if the tokenizer uses one.
     #[serde(default, deserialize_with = "if_usable")]
     pub bos_token_id: Option<u32>,
     /// Tokens that end an answer.
     #[serde(default, deserialize_with = "usable_ids")]
     pub eos_token_id: Option<TokenIds>,
-    /// Token that fills up rows of a batch.
+    /// Token that pads rows of a batch.
     #[serde(default, deserialize_with = "if_usable")]
     pub pad_token_id: Option<u32>,
-    /// A head of one number beside or in the place of the vocabulary's.
+    /// A head with one output, beside the vocabulary's head or in its place.
     #[serde(skip)]
     pub scalar: Scalar,
     /// Everything else in the file.
@@ -215,7 +218,8 @@ impl Config {
 
     /// Reads and checks the text of a `config.json`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        // The architecture is looked at first: a file of another one lacks fields, and that would be the less helpful message.
+        // The architecture is checked first: a file of another one lacks fields, and an error about these would be less
+        // helpful.
         let value: Value = serde_json::from_str(text).map_err(ParseError::Json)?;
         let found = value
             .get("model_type")
@@ -290,10 +294,11 @@ impl Config {
         Ok(())
     }
 
-    /// Is this a shape that can be built? [`Config::parse`] and the model's constructors ask it.
+    /// Checks that a model of this shape can be built. [`Config::parse`] and the model's constructors call it.
     pub fn check(&self) -> Result<()> {
         let fail = |field, reason: String| Err(Error::Config { field, reason });
-        // Far above every model there is, and low enough that no product of them overflows and no list of a model's tensors fills the memory.
+        // The limits are far above every existing model, and low enough that no product of them overflows and no list of
+        // a model's tensors fills the memory.
         for (field, value, most) in [
             ("vocab_size", self.vocab_size, 1 << 24),
             ("hidden_size", self.hidden_size, 1 << 20),
@@ -378,7 +383,8 @@ impl Config {
         Ok(())
     }
 
-    /// Does a block attend to the nearest positions only? Files ask for a window that no block has, or that is as long as the longest sequence.
+    /// True if a block attends to the nearest positions only. Files may set a window that no block has, or that is as
+    /// long as the longest sequence.
     fn slides(&self) -> bool {
         let number = |field: &str| self.other.get(field).and_then(Value::as_i64);
         let asked = self.other.get("use_sliding_window") == Some(&Value::Bool(true));
@@ -397,7 +403,7 @@ impl Config {
         some && window < self.max_position_embeddings
     }
 
-    /// Key and value heads.
+    /// Number of key and value heads.
     pub fn kv_heads(&self) -> i64 {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
     }

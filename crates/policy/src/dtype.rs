@@ -10,16 +10,16 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::origin::Origin;
 
-/// Numbers that weights are held in.
+/// Number formats of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dtype {
     /// Single precision.
     #[default]
     Float32,
-    /// bfloat16: half the memory. Of weights that were trained in it nothing is lost.
+    /// bfloat16: half the memory. Weights that were trained in bfloat16 lose nothing.
     Bfloat16,
-    /// bfloat16 where the folder's weights are in it and the device computes in it, and single precision otherwise.
+    /// bfloat16 if the folder's weights are bfloat16 and the device computes in it; otherwise single precision.
     Auto,
 }
 

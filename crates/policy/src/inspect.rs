@@ -14,7 +14,7 @@ use crate::model::Model;
 use crate::origin::Origin;
 use crate::tokenizer::Tokenizer;
 
-/// What a model folder is, and whether it can be used.
+/// The content of a model folder, and whether it can be used.
 #[derive(Debug, Serialize)]
 pub struct Inspection {
     /// `model_type` of its configuration.
@@ -23,31 +23,31 @@ pub struct Inspection {
     pub config: Config,
     /// Number of weights; a tied head counts once.
     pub parameters: i64,
-    /// Bytes of the weights in memory, by the kind they are held in (`float32`, `bfloat16`).
+    /// Size of the weights in memory, bytes, by number format (`float32`, `bfloat16`).
     pub memory_bytes: BTreeMap<&'static str, i64>,
-    /// Bytes of keys and values for each token of each row, by kind.
+    /// Size of keys and values for each token of each row, bytes, by number format.
     pub cache_bytes_per_token: BTreeMap<&'static str, i64>,
-    /// Has it a head of its own in its weights, although its configuration ties the head to the embedding?
+    /// True if its weights contain a head of its own, although its configuration ties the head to the embedding.
     pub untied: bool,
-    /// Its tokenizer, or why there is none.
+    /// Its tokenizer, or the error if there is none.
     #[serde(serialize_with = "report")]
     pub tokenizer: Result<TokenizerFacts>,
-    /// Is there a chat template? If it cannot write a message of a user, why.
+    /// True if there is a chat template; the error if the template cannot write a message of a user.
     #[serde(serialize_with = "report")]
     pub chat_template: Result<bool>,
-    /// Do the weights load and run? If not, why.
+    /// Success if the weights load and run; otherwise the error.
     #[serde(serialize_with = "report")]
     pub loads: Result<()>,
 }
 
-/// What a tokenizer offers.
+/// The properties of a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokenizerFacts {
     /// Number of tokens, special ones included.
     pub tokens: usize,
     /// Tokens that end an answer.
     pub eos: Vec<u32>,
-    /// Does it say how conversations are written?
+    /// True if it has a chat template.
     pub chat_template: bool,
 }
 

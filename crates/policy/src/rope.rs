@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 
-/// How the rotary frequencies of a model differ from `theta^(−2j/d)`, as `rope_parameters` (or, in older files, `rope_scaling`) says.
+/// The change of a model's rotary frequencies from `theta^(−2j/d)`, as `rope_parameters` (or, in older files,
+/// `rope_scaling`) sets it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum Rope {
-    /// They do not.
+    /// No change.
     #[default]
     Default,
     /// Positions are divided by a factor (Chen et al., 2023, arXiv:2306.15595).
@@ -17,41 +18,43 @@ pub enum Rope {
         /// The factor.
         factor: f64,
     },
-    /// The base grows with the sequence once it is longer than `max_position_embeddings`. Sequences end there here, so nothing changes.
+    /// The base grows with the sequence once it is longer than `max_position_embeddings`. Sequences end at that length
+    /// here, so nothing changes.
     Dynamic {
         /// The factor.
         factor: f64,
     },
-    /// High frequencies stay, low ones are divided, those between are blended, and attention is sharpened (Peng et al., 2023,
-    /// arXiv:2309.00071).
+    /// High frequencies stay, low ones are divided, frequencies between are blended, and attention is sharpened (Peng
+    /// et al., 2023, arXiv:2309.00071).
     Yarn(Yarn),
-    /// High frequencies stay, low ones are divided, those between are blended by their wavelength (Llama 3.1).
+    /// High frequencies stay, low ones are divided, and frequencies between are blended by their wavelength (Llama
+    /// 3.1).
     Llama3 {
-        /// What low frequencies are divided by.
+        /// Divisor of low frequencies.
         factor: f64,
         /// Wavelengths above `original / low_freq_factor` are divided.
         low_freq_factor: f64,
         /// Wavelengths below `original / high_freq_factor` stay.
         high_freq_factor: f64,
-        /// Positions the model was first trained on.
+        /// Number of positions that the model was first trained on.
         original: f64,
     },
 }
 
-/// The numbers of YaRN.
+/// The parameters of YaRN.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Yarn {
-    /// What low frequencies are divided by.
+    /// Divisor of low frequencies.
     pub factor: f64,
-    /// Positions the model was first trained on.
+    /// Number of positions that the model was first trained on.
     pub original: f64,
     /// Frequencies with more rotations than this over `original` stay.
     pub beta_fast: f64,
     /// Frequencies with fewer rotations than this are divided.
     pub beta_slow: f64,
-    /// What queries and keys are multiplied by.
+    /// Factor of queries and keys.
     pub attention_factor: f64,
-    /// Are the bounds between the two rounded to whole pairs?
+    /// True if the bounds between the two are rounded to whole pairs.
     pub truncate: bool,
 }
 

@@ -18,7 +18,8 @@ pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
     parse(&text_of(path)?, &path.display().to_string(), overrides)
 }
 
-/// The same for a training run. The learner's table is its own, and a mistake in it is shown with its line as well.
+/// Reads the configuration of a training run and applies `--set` overrides. The learner checks its own table; an error
+/// in it names its line as well.
 pub fn load_for_training(path: &Path, overrides: &[String]) -> Result<Settings> {
     let settings = load(path, overrides)?;
     #[cfg(feature = "torch")]
@@ -35,12 +36,12 @@ fn text_of(path: &Path) -> Result<String> {
     })
 }
 
-/// The text of a file of the user's.
+/// The text of a file that a user wrote.
 pub fn read_text(path: &Path) -> std::io::Result<String> {
     std::fs::read(path).and_then(text::decode)
 }
 
-/// The learner's table as it stands in a file.
+/// Checks the learner's table as the file has it.
 #[cfg(feature = "torch")]
 fn check_learner_table(text: &str, name: &str) -> Result<()> {
     #[derive(serde::Deserialize)]
@@ -51,7 +52,7 @@ fn check_learner_table(text: &str, name: &str) -> Result<()> {
     read::<Tables>(text, name).map(drop)
 }
 
-/// Reads any TOML file into its type; a mistake is shown with its line.
+/// Reads any TOML file into its type; an error names its line.
 #[cfg(feature = "torch")]
 pub fn read<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T> {
     toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))
@@ -83,9 +84,9 @@ fn fit(table: &toml::Table) -> Result<Settings, toml::de::Error> {
     toml::Value::Table(table.clone()).try_into()
 }
 
-/// Why overrides cannot be made, with the key of the one that does not fit and what that takes.
+/// The message for overrides that do not fit: the key of the wrong override, and the type that this key takes.
 fn misfit(plain: &toml::Table, overrides: &[String], message: &str) -> String {
-    // Some make sense only together, so they are tried one by one only now.
+    // Some overrides fit only together, so each is tried alone only after all of them failed.
     let alone = |item: &str| {
         let mut table = plain.clone();
         apply(&mut table, item).is_ok() && fit(&table).is_err_and(|e| e.message().trim() == message)
@@ -113,7 +114,7 @@ fn misfit(plain: &toml::Table, overrides: &[String], message: &str) -> String {
     words
 }
 
-/// A type as serde names it, for people.
+/// Translates serde's name of a type into plain words.
 fn kind(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
@@ -128,8 +129,9 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-/// Dr. GRPO is the loss and advantages that are divided by nothing, and a leave-one-out baseline stands for itself: where nobody says what
-/// advantages are divided by, these decide.
+/// Sets `advantage.scale` to `none` if the file does not set it and the loss is `dr_grpo` or the advantages are
+/// `leave_one_out`. Dr. GRPO consists of its loss and of advantages that are divided by nothing; a leave-one-out
+/// baseline needs no divisor either.
 fn follow_loss(table: &mut toml::Table) {
     let said = |section: &str, key: &str| {
         let value = table.get(section).and_then(|section| section.get(key));
@@ -149,8 +151,8 @@ fn follow_loss(table: &mut toml::Table) {
     }
 }
 
-/// Takes OpenMP from the pool where kernels are timed on one core: there it has nothing to give and would
-/// only widen the search, so one pool serves all thread counts.
+/// Removes OpenMP from the pool if kernels are timed on one core. OpenMP gains nothing there and would only widen the
+/// search. So one pool in the configuration serves all thread counts.
 fn permit(settings: &mut Settings) {
     if settings.threads == 1 {
         let pool = settings.sqd.techniques;
@@ -241,7 +243,7 @@ fn check(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Who leaves work to a cluster says where it is.
+/// Checks that settings that leave work to a cluster name the cluster.
 pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
     let mut hosted = settings.hosted.clone();
     hosted.sort_unstable();
@@ -276,7 +278,7 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
     Ok(())
 }
 
-/// What only training asks of a configuration. A search has no policy, so these settings mean nothing to it.
+/// Checks the settings that only training needs. A search has no policy, so these settings mean nothing to it.
 pub fn check_training(settings: &Settings) -> Result<()> {
     let generator = &settings.generator;
     if generator.kind == GeneratorKind::Schedule {
@@ -304,7 +306,7 @@ pub fn check_training(settings: &Settings) -> Result<()> {
 #[cfg(feature = "torch")]
 fn check_learner(settings: &Settings) -> Result<()> {
     let table = serde_json::Value::Object(settings.learner.0.clone());
-    // An error of one value does not say which.
+    // The error of a single value does not name its key.
     let alone = |key: &str, value: &serde_json::Value| {
         serde_json::from_value::<flopsmith_learner::GrpoConfig>(serde_json::json!({ key: value }))
     };
@@ -326,7 +328,7 @@ fn check_learner(settings: &Settings) -> Result<()> {
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;
-    // What `auto` comes to is known here only where the kind of the numbers is.
+    // The choice of `auto` is not known here, so only an explicit format counts as half precision.
     let kind = match learner.dtype {
         flopsmith_policy::Dtype::Bfloat16 => flopsmith_policy::Kind::BFloat16,
         _ => flopsmith_policy::Kind::Float,
@@ -349,20 +351,20 @@ fn check_learner(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// The learner reads its table itself, and this build has none.
+/// Checks nothing: the learner reads its table itself, and this build has no learner.
 #[cfg(not(feature = "torch"))]
 fn check_learner(_: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// A TOML error with its line, the line's text, and the nearest known key where one was misspelt.
+/// A TOML error with its line, the line's text, and the nearest known key if a key was misspelt.
 fn explain(error: &toml::de::Error, text: &str, name: &str) -> String {
     let message = error.message().trim();
     let plain = in_plain_words(message);
     let mut words = match error.span() {
         Some(span) => {
             let mut words = with_line(&plain, span.start, text, name);
-            // Times are the numbers that people write with a unit.
+            // Times are the only numbers that users write with a unit.
             let line = words.lines().last().unwrap_or_default();
             let key = line.split('=').next().unwrap_or_default().trim();
             if key.ends_with("_seconds") && message.contains("invalid type: string") {
@@ -378,7 +380,7 @@ fn explain(error: &toml::de::Error, text: &str, name: &str) -> String {
     words
 }
 
-/// A message with its type as people call it.
+/// A message with the type in plain words.
 fn in_plain_words(message: &str) -> String {
     match message.rsplit_once(", expected ") {
         Some((found, expected)) if message.starts_with("invalid ") => {
@@ -388,21 +390,22 @@ fn in_plain_words(message: &str) -> String {
     }
 }
 
-/// A message with the line of the file that it is about, which has this place.
+/// A message with the line of the file at this position.
 fn with_line(message: &str, place: usize, text: &str, name: &str) -> String {
     let line = text[..place.min(text.len())].matches('\n').count();
     let shown = text.lines().nth(line).unwrap_or_default();
     format!("{name}, line {}: {message}\n    {shown}", line + 1)
 }
 
-/// An error of a value with the line of the file that has it. What no line has, or what `--set` said, stays as it is.
+/// Adds to an error of a value the line of the file that contains the value. If no line contains it or `--set` set it,
+/// the error stays as it is.
 pub fn located(error: anyhow::Error, path: &Path, overrides: &[String]) -> anyhow::Error {
     let text = read_text(path).unwrap_or_default();
     let name = path.display().to_string();
     at_its_line(&error, &text, &name, overrides).unwrap_or(error)
 }
 
-/// None where the file does not have the setting that the error begins with, or it was overridden.
+/// None if the file does not have the setting with which the error begins, or if the setting was overridden.
 fn at_its_line(
     error: &anyhow::Error,
     text: &str,
@@ -426,7 +429,7 @@ fn at_its_line(
     Some(usage(with_line(&message, place, text, name)))
 }
 
-/// The setting that a message is about: the first one it names, in the table it begins with.
+/// The setting that a message is about: the first name in it, in the table with which the message begins.
 fn key_of(message: &str) -> Option<String> {
     let first = message.split('`').nth(1)?;
     let table = message.strip_prefix('[').and_then(|m| m.split_once(']'));
@@ -436,7 +439,7 @@ fn key_of(message: &str) -> Option<String> {
     })
 }
 
-/// Where a file has a setting, in bytes.
+/// Position of a setting in a file, bytes.
 fn place_of(text: &str, key: &str) -> Option<usize> {
     let parsed = toml::de::DeTable::parse(text).ok()?;
     let mut table = parsed.get_ref();
@@ -527,7 +530,7 @@ pub fn time(text: &str) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds(text)?).unwrap_or(Duration::MAX))
 }
 
-/// Reads the duration of `--budget`, and says what was understood where something else may have been meant.
+/// Reads the duration of `--budget`. If another unit may have been meant, prints how the value was understood.
 pub fn budget(text: &str) -> Result<f64> {
     let seconds = duration(text)?;
     if let Some(note) = bare_seconds(text) {
@@ -536,7 +539,7 @@ pub fn budget(text: &str) -> Result<f64> {
     Ok(seconds)
 }
 
-/// What a bare number is taken for: few mean so short a run.
+/// A note on how a bare number is understood, if it is small: few users want so short a run.
 fn bare_seconds(text: &str) -> Option<String> {
     let bare = text.trim();
     let number: f64 = bare.parse().ok()?;

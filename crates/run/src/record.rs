@@ -9,16 +9,16 @@ use serde::Serialize;
 /// The folder of a run's records, inside the run's folder.
 const FOLDER: &str = "certified";
 
-/// What a reported number rests on.
+/// The data behind a reported number.
 #[derive(Debug, Serialize)]
 struct Record<'a> {
     /// The program.
     source: &'a str,
-    /// The numbers made of the samples.
+    /// The numbers that were computed from the samples.
     measurement: &'a Measurement,
-    /// Every call of both sides, the seed, the reference's own measurement and the moment's conditions.
+    /// Every call of both sides, the seed, the measurement of the reference, and the conditions during the measurement.
     samples: serde_json::Value,
-    /// The attestation in the form its digest is made of, which the measurement names.
+    /// The attestation in the form that its digest covers; the measurement names this digest.
     attestation_json: &'a str,
 }
 

@@ -22,24 +22,24 @@ use crate::{archive_view, roofline};
 /// Samples of the policy at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// Outcomes that count.
+    /// Number of outcomes that count.
     pub samples: u64,
-    /// Share that was verified and measured.
+    /// Share of the samples that was verified and measured.
     pub correct_rate: f64,
-    /// Share that built.
+    /// Share of the samples that built.
     pub build_rate: f64,
-    /// Mean GFLOPS over all samples, failures counting 0.
+    /// Mean GFLOPS over all samples; failures count as 0.
     pub mean_gflops: f64,
-    /// Mean GFLOPS over the correct ones.
+    /// Mean GFLOPS over the correct samples.
     pub mean_gflops_correct: f64,
-    /// Distinct correct programs; comments and layout make no other one.
+    /// Number of distinct correct programs. Programs that differ only in comments and layout count once.
     pub distinct_correct: u64,
 }
 
 /// The best verified program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Its speed.
+    /// Its speed, GFLOPS.
     pub gflops: f64,
     /// Reference time divided by its time.
     pub ratio_to_reference: f64,
@@ -51,15 +51,15 @@ pub struct Best {
     pub vector_bits: Option<u32>,
     /// Its source.
     pub source: String,
-    /// Was it measured again before it was called the best?
+    /// True if it was measured again before it was reported as the best.
     pub measured_again: bool,
     /// Training step that wrote it.
     pub step: u64,
-    /// Digest of the machine's attestation when it was measured, see `machines.jsonl`.
+    /// Digest of the machine's attestation at its measurement, see `machines.jsonl`.
     pub attestation: Digest,
-    /// Where its raw samples lie: a file of the run's folder, or the digest of an artifact in the run's store.
+    /// Place of its raw samples: a file of the run's folder, or the digest of an artifact in the run's store.
     pub samples: Option<String>,
-    /// Who disturbed its last measurement, where the machine did not become quiet.
+    /// The disturbance of its last measurement, if the machine did not become quiet.
     #[serde(default)]
     pub machine_busy: Option<String>,
 }
@@ -69,118 +69,123 @@ pub struct Best {
 pub struct Summary {
     /// The run.
     pub run: String,
-    /// Training or search steps done.
+    /// Number of training or search steps done.
     pub steps: u64,
-    /// Seconds the run took, over all its sittings, with what is measured before their roles begin and after the run's end.
+    /// Duration of the run over all its sessions, with the measurements before its roles begin and after its end,
+    /// seconds.
     pub seconds: f64,
-    /// The policy before training; none where it was not evaluated, as in a search.
+    /// The policy before training; none if it was not evaluated, as in a search.
     pub start: Option<Samples>,
-    /// The policy after training; none where it was not evaluated.
+    /// The policy after training; none if it was not evaluated.
     pub end: Option<Samples>,
-    /// Share of a search's programs that were verified and measured, of all that could be judged; none in training, where
-    /// `end` has it.
+    /// Share of a search's judged programs that were verified and measured; none in training, where `end` has it.
     #[serde(default)]
     pub search_correct_rate: Option<f64>,
     /// The best program.
     pub best: Option<Best>,
-    /// Where the best program lies under the roofs of the machine that it was measured on; none where its attestation says nothing
-    /// of them, or the problem was edited since.
+    /// Place of the best program under the roofs of the machine that it was measured on; none if the machine's
+    /// attestation does not contain the roofs, or if the problem was edited since.
     #[serde(default)]
     pub roofline: Option<Place>,
-    /// Width of the vectors that the compute roof is made of, bits.
+    /// Width of the vectors of the compute roof, bits.
     #[serde(default)]
     pub roof_vector_bits: Option<u32>,
-    /// Measured peak at the run's thread count, of the machine that the best program was measured on: each sitting measures its own.
+    /// Measured peak of the machine that the best program was measured on, at the run's thread count. Each session
+    /// measures its own peak.
     pub peak_gflops: Option<f64>,
-    /// That thread count; none where the machine's attestation does not say.
+    /// Thread count of that peak; none if the machine's attestation does not contain it.
     #[serde(default)]
     pub peak_threads: Option<u32>,
     /// Measured speed of the plain reference.
     pub reference_gflops: Option<f64>,
-    /// OpenBLAS with its fastest core type here.
+    /// Speed of OpenBLAS with its fastest core type on this machine.
     pub openblas_gflops: Option<f64>,
-    /// That core type.
+    /// The core type of `openblas_gflops`.
     pub openblas_core: Option<String>,
-    /// The fastest program of those tried of the starter's corpus (`command::corpus_best` says how many), measured here.
+    /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
+    /// were tried).
     pub corpus_best_gflops: Option<f64>,
-    /// Technique sets with a verified program whose measurement was repeated.
+    /// Number of technique sets with a verified program whose measurement was repeated.
     pub coverage: u64,
-    /// Further technique sets, whose programs were measured once only.
+    /// Number of further technique sets, whose programs were measured only once.
     pub coverage_unconfirmed: u64,
-    /// Outcomes by kind.
+    /// Number of outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
-    /// Programs that were judged for the first time.
+    /// Number of programs that were judged for the first time.
     #[serde(default)]
     pub judged_programs: u64,
-    /// Those of them that were verified and measured.
+    /// Number of these programs that were verified and measured.
     #[serde(default)]
     pub correct_programs: u64,
-    /// What the others were refused for, the three commonest faults first.
+    /// Faults for which the other programs were refused, the three most frequent first.
     #[serde(default)]
     pub refusals: Vec<Refusal>,
-    /// Training or search steps at the end of the run, in a row, of which no program was correct.
+    /// Number of last training or search steps, in a row, without a correct program.
     #[serde(default)]
     pub fruitless_steps: u64,
-    /// Lines of `outcomes.jsonl` that cannot be read: what they held is in none of these numbers.
+    /// Number of unreadable lines of `outcomes.jsonl`. Their contents are in none of these numbers.
     pub unreadable_outcomes: u64,
-    /// Infrastructure failures. Failures that neither the program nor the infrastructure can be blamed for are counted
-    /// only in `outcomes`, as `unknown`.
+    /// Number of infrastructure failures. Failures that are the fault of neither the program nor the infrastructure are
+    /// counted only in `outcomes`, as `unknown`.
     pub infrastructure_errors: u64,
-    /// Messages that left their queues without having been worked off, see `dead_letters.jsonl`.
+    /// Number of messages that left their queues without having been processed, see `dead_letters.jsonl`.
     pub dead_letters: u64,
-    /// Updates that were left out because their gradient was no number.
+    /// Number of updates that were left out because their gradient was not finite.
     #[serde(default)]
     pub skipped_updates: u64,
-    /// Share of wall time by role, and `idle`, of the time in which roles could be at work: what is measured before it and
-    /// after the run's end is in `seconds` only.
+    /// Share of wall time by role, and `idle`, of the time in which roles could be at work. Measurements before this
+    /// time and after the run's end are in `seconds` only.
     pub share_of_time: BTreeMap<String, f64>,
-    /// Seconds in which nothing was timed because the machine was not quiet.
+    /// Time in which nothing was timed because the machine was not quiet, seconds.
     #[serde(default)]
     pub quarantine_seconds: f64,
-    /// Programs that were timed while others were at work on the timed cores.
+    /// Number of programs that were timed while other processes were at work on the timed cores.
     #[serde(default)]
     pub disturbed: u64,
-    /// Peak memory of this process and everything it started (broker, compilers, jails), see [`crate::machine::Watch`].
+    /// Peak memory of this process and of all processes it started (broker, compilers, jails), see
+    /// [`crate::machine::Watch`].
     pub peak_memory_bytes: u64,
     /// True when the run reached its planned end.
     pub finished: bool,
 }
 
-/// What cannot be read from the run's outcomes; kept in `run.json`.
+/// Facts that cannot be read from the run's outcomes; kept in `run.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// `train` or `search`.
     pub job: String,
     /// The problem.
     pub problem: String,
-    /// Milliseconds since 1970 when the run began.
+    /// Start of the run, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Seconds of all sittings so far, the measurements after the end among them.
+    /// Duration of all sessions so far, with the measurements after the end, seconds.
     pub seconds: f64,
-    /// Sittings so far.
+    /// Number of sessions so far.
     pub sittings: u64,
-    /// The fastest program of those tried of the starter's corpus (`command::corpus_best` says how many), measured here.
+    /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
+    /// were tried).
     pub corpus_best_gflops: Option<f64>,
-    /// The plain reference against the baseline as the first sitting measured it: all ratios of the run's loop go by it. Those
-    /// of the last measurements rest on a longer one.
+    /// The ratio of the plain reference to the baseline, as the first session measured it; all ratios of the run's loop
+    /// use it. The ratios of the last measurements use a longer measurement.
     #[serde(default)]
     pub reference: Option<Chain>,
-    /// Shares of the time in which roles could be at work, over all sittings so far.
+    /// Shares of the time in which roles could be at work, over all sessions so far.
     pub shares: Shares,
-    /// Programs that were timed while others were at work on the timed cores, over all sittings so far.
+    /// Number of programs that were timed while other processes were at work on the timed cores, over all sessions so
+    /// far.
     #[serde(default)]
     pub disturbed: u64,
-    /// Largest peak memory of a sitting, with all processes it started.
+    /// Largest peak memory of a session, with all processes it started.
     pub peak_memory_bytes: u64,
-    /// Did the run reach its planned end?
+    /// True if the run reached its planned end.
     pub finished: bool,
-    /// The fastest programs, measured long and alone after the end.
+    /// The fastest programs, certified after the end.
     #[serde(default)]
     pub certified: Vec<Certified>,
-    /// Those of the fastest programs that were refused then by their own fault: what the run measured of them does not count.
+    /// The fastest programs that were then refused by their own fault; the run's measurements of them do not count.
     #[serde(default)]
     pub refused: Vec<CandidateId>,
-    /// Are those measurements made?
+    /// True if the measurements after the end are made.
     #[serde(default)]
     pub concluded: bool,
 }
@@ -188,14 +193,14 @@ pub struct Facts {
 /// A program that was measured after the end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certified {
-    /// The outcome that brought the program.
+    /// Name of the candidate, whose outcome contains the program.
     pub candidate: CandidateId,
     /// The last measurement.
     pub measurement: Measurement,
-    /// The file of the run's folder that holds its raw samples and the machine's attestation.
+    /// File of the run's folder with its raw samples and the machine's attestation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
-    /// Who disturbed it, where the machine did not become quiet.
+    /// The disturbance of the measurement, if the machine did not become quiet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy: Option<String>,
 }

@@ -9,7 +9,7 @@ use flopsmith_bench::threads::ThreadCount;
 
 use super::Waiting;
 
-/// What to type.
+/// Shown under the options.
 pub const EXAMPLES: &str = "\
 Examples:
   flopsmith bench kernel.c --problem dgemm
@@ -20,32 +20,36 @@ Examples:
   flopsmith bench kernel.cpp kernel.f90 --problem dgemm --flags '-O2 -march=native'
 
 Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
-3 this machine could not measure at least one, 130 interrupted: what several
-programs came to until then is printed.
+3 this machine could not measure at least one, 130 interrupted (of several
+programs, the results so far are printed).
 
-A measurement whose time was over while its standard error was above 2 % (of a
-screening above 25 %) has not converged. That is no failure (exit code 0), but
-its `outcome` is `unconverged` instead of `measured`, `~` marks it in tables,
-and it has no rank. A certification has not if one of its five layouts is above 0.7 %; its
-calls without caches say so by themselves (`cold_stop`): 0.8 %, and 25 % where
-only their seconds are told.";
+A measurement has not converged if its standard error is above the limit when
+its time is over. The limit is 25 % for a screening, 2 % for a ranking and 0.7 %
+for each of the five layouts of a certification. This is no failure (exit code
+0), but the `outcome` is `unconverged` instead of `measured`, `~` marks the
+program in tables, and it has no rank. Calls without caches have a field of
+their own (`cold_stop`), with a limit of 0.8 %, or of 25 % where only their time
+is reported.";
 
 /// `flopsmith bench`.
 #[derive(Debug, ClapArgs)]
 pub struct Bench {
-    /// Programs: files, folders (every program beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote them
-    /// where the shell does not know them). What is named twice is measured once. The end of a name tells the language:
-    /// .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form; without an ending it is the problem's.
+    /// Programs: files, folders (every program beneath) and patterns (`*`, `?`, `[a-z]`, `**` for any folders; quote
+    /// them where the shell does not know them). A program that is named twice is measured once. The ending of a file's
+    /// name decides the language: .c for C, .cpp .cc .cxx for C++, .f90 and .f for Fortran in free and fixed form. A
+    /// file without an ending is in the problem's language.
     #[arg(required = true, value_name = "FILE|GLOB|DIR")]
     pub files: Vec<PathBuf>,
-    /// The problem they solve, by name or folder.
+    /// The problem that the programs solve, by name or folder.
     #[arg(long)]
     pub problem: String,
-    /// C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with its sisters: g++ or clang++, and gfortran.
+    /// Compile with this C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with the other
+    /// compilers of its family: g++ or clang++, and gfortran.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
-    /// Compiler flags of all programs, reference and baseline included, instead of the problem's: those that optimise, generate
-    /// code or name the standard, e.g. --flags "-O2 -march=native". Functions and loops are aligned unless they say otherwise.
+    /// Compile all programs, reference and baseline included, with these flags instead of the problem's, e.g. --flags
+    /// "-O2 -march=native". Flags may optimise, control code generation or name the standard. Functions and loops are
+    /// aligned unless the flags say otherwise.
     #[arg(
         long,
         value_name = "FLAGS",
@@ -53,7 +57,8 @@ pub struct Bench {
         env = "FLOPSMITH_FLAGS"
     )]
     pub flags: Option<String>,
-    /// Longest program that is taken, in bytes, instead of the problem's own limit (`max_source_bytes`): for generated kernels.
+    /// Accept programs of up to this many bytes instead of the problem's own limit (`max_source_bytes`), e.g. generated
+    /// kernels.
     #[arg(
         long,
         value_name = "BYTES",
@@ -61,11 +66,12 @@ pub struct Bench {
         env = "FLOPSMITH_MAX_SOURCE"
     )]
     pub max_source: Option<u32>,
-    /// How good the numbers have to be.
+    /// Measure with the precision of this purpose.
     #[arg(long, value_enum, default_value = "certify")]
     pub purpose: BenchPurpose,
-    /// With --purpose rank and several programs: neighbours in the order that share a letter, and what did not converge, are
-    /// measured again until they can be told apart, each up to eight times in all and together for at most this long, e.g. 90s or 5m (0: not at all).
+    /// With --purpose rank and several programs: measure again the programs that are next to each other in the order
+    /// and share a letter, and those that did not converge, until they can be told apart. Each is measured up to eight
+    /// times in all, and together they are measured again for at most this time, e.g. 90s or 5m (0: not at all).
     #[arg(
         long,
         value_name = "TIME",
@@ -73,8 +79,8 @@ pub struct Bench {
         default_value = "60s"
     )]
     pub resolve: String,
-    /// Threads to time with: a number or a list, e.g. 1,2,all. `all` is as many as can be timed while the stopwatch has a
-    /// core of its own.
+    /// Time with these numbers of threads: a number or a list, e.g. 1,2,all. `all` is the largest number that leaves a
+    /// core to the supervisor, which holds the clock.
     #[arg(
         long,
         value_name = "N,...",
@@ -86,28 +92,29 @@ pub struct Bench {
     /// Measure this program too, and show every ratio relative to it as well (column `vs`). Its own row is marked.
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
-    /// Leave each program's shared object (NAME.so) and disassembly (NAME.s) in this folder. What lies there already stays:
-    /// the new files are then called NAME-2 and so on. With --watch a program's files take the place of those it had before.
+    /// Write each program's shared object (NAME.so) and disassembly (NAME.s) into this folder. Existing files stay: the
+    /// new files are then called NAME-2 and so on. With --watch the new files of a program replace its earlier ones.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Stay, and measure a program again whenever it is saved: says by how much it became faster or slower. Ctrl-C ends it.
+    /// Keep running, measure a program again whenever it is saved, and report by how much it became faster or slower.
+    /// Ctrl-C ends the command.
     #[arg(long)]
     pub watch: bool,
-    /// Write the raw samples here, with source and attestation, as JSON: of one FILE at one number of threads.
+    /// Write the raw samples to this file as JSON, with source and attestation; for one FILE at one number of threads.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
     pub raw: Option<PathBuf>,
-    /// Look at the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
-    /// OpenMP is used on several threads), and refuse those in which something is found. With --purpose certify that is done
-    /// anyway.
+    /// Check the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
+    /// OpenMP is used on several threads), and refuse programs in which they find something. --purpose certify always
+    /// does this.
     #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
     pub sanitize: bool,
-    /// How long it waits for a quiet machine.
+    /// The wait for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
-    /// How the results are printed.
+    /// Print the results in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }
@@ -115,13 +122,14 @@ pub struct Bench {
 /// Standards of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchPurpose {
-    /// Is it worth more time? Tens of milliseconds of calls, less for what is clearly slower than the best so far; a second a
-    /// program with compiling and verifying.
+    /// Decide whether a program is worth more time: tens of milliseconds of calls, less for a program that is clearly
+    /// slower than the best so far. It takes a second a program, with compiling and verifying.
     Screen,
-    /// Which is faster? Up to 0.6 s of calls, and more for neighbours that are hard to tell apart (--resolve); two seconds
-    /// or so a program.
+    /// Decide which program is faster: up to 0.6 s of calls, and more for programs that are hard to tell apart from the
+    /// next in the order (--resolve). It takes two seconds or so a program.
     Rank,
-    /// A number to publish: 0.3 s of calls at most in each process, two or three processes at each of five places of the code, and
-    /// calls without caches; verified in full at each place and looked at with sanitizers. Ten to thirty seconds a program.
+    /// Measure a number to publish: 0.3 s of calls at most in each process, two or three processes at each of five
+    /// layouts of the code, and calls without caches. The program is verified in full and checked with sanitizers, and
+    /// the object of each layout is verified with a part of the sizes. It takes ten to thirty seconds a program.
     Certify,
 }

@@ -14,37 +14,40 @@ Examples:
   flopsmith cluster stop dgemm-20260501-120000 --nats nats://broker:4222
   flopsmith cluster check --nats nats://broker:4222 --store s3://bucket/flopsmith";
 
-/// What to do.
+/// The subcommands of `flopsmith cluster`.
 #[derive(Debug, Subcommand)]
 pub enum Cluster {
-    /// Set up a bus that nodes share, or change how it is set up
+    /// Set up a bus that nodes share, or change its setup
     ///
-    /// Makes the streams and buckets that runs and workers use. Done again it changes nothing but what is asked for. A first run on a
-    /// server sets it up as well, with one copy of everything.
+    /// The command creates the streams and buckets that runs and workers use. A repeated call sets all options again:
+    /// an option that is left out gets its default. The first run on a server also sets the server up, with one copy of
+    /// everything.
     Init {
-        /// Which bus.
+        /// The bus.
         #[command(flatten)]
         bus: Where,
-        /// On how many servers everything is kept: 1 on a single one, 3 where the loss of one must lose nothing.
+        /// Keep everything on this many servers: 1 for a single server, 3 so that the loss of one server loses nothing.
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
         copies: u8,
-        /// Drop outcomes, rollouts, events and dead letters after this time, e.g. 30d; without it they are kept. Runs that are older
-        /// cannot be resumed then.
+        /// Drop outcomes, rollouts, events and dead letters after this time, e.g. 30d; without it they are kept. Older
+        /// runs can then not be resumed.
         #[arg(long, value_name = "TIME")]
         keep_logs: Option<String>,
-        /// For how long each server remembers the names of messages, so that none is stored twice, e.g. 20m. Some 100 bytes a message of
-        /// its memory; a run that is resumed later does the step again that it was in.
+        /// Have each server remember the names of messages for this time, e.g. 20m, so that it stores no message twice.
+        /// A name takes some 100 bytes of the server's memory. A run that is resumed after this time repeats the step
+        /// that it was in.
         #[arg(long, value_name = "TIME", default_value = "2h")]
         remember: String,
     },
-    /// Make a key for a node, and print what the NATS server is to be told of it
+    /// Make a key for a node, and print the entry for the NATS server's configuration
     ///
-    /// What is printed is an entry of `authorization { users: [ … ] }` in the server's configuration: the key's public half, and what
-    /// its roles may say and hear on the bus. The secret half stays in FILE; the node is told where that is by FLOPSMITH_NATS_NKEY.
+    /// The output is an entry of `authorization { users: [ … ] }` in the server's configuration: the key's public half,
+    /// and the subjects on which its roles may publish and subscribe. The secret half stays in FILE.
+    /// FLOPSMITH_NATS_NKEY names this file for the node.
     Key {
-        /// Where the key's secret half is kept. It must not be there yet.
+        /// Write the key's secret half to this file; the file must not exist yet.
         file: PathBuf,
-        /// What its holder does.
+        /// Roles of the key's holder.
         #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
         roles: Vec<Holder>,
         /// The machine class of a compiler, verifier or timer.
@@ -56,21 +59,22 @@ pub enum Cluster {
         )]
         class: String,
     },
-    /// End a run that nodes of the cluster go on with
+    /// End a run that nodes of the cluster work on
     ///
-    /// They forget it, as after its end: what of its work is in the queues comes to nothing. Its folder stays as it is.
+    /// The nodes drop the run, as after its end. The command drops the run's work from the queues, so this work gets no
+    /// outcome. The run's folder stays as it is.
     Stop {
         /// The run's name.
         run: String,
-        /// Which bus.
+        /// The bus.
         #[command(flatten)]
         bus: Where,
     },
     /// Ask a worker on this machine whether it is ready, for probes of containers
     ///
-    /// Exit codes: 0 it is, 3 it is not, or nobody answers.
+    /// Exit codes: 0 ready, 3 not ready or no answer.
     Ready {
-        /// Where it listens (its --listen).
+        /// Ask the worker at this address (its --listen).
         #[arg(
             long,
             value_name = "ADDRESS",
@@ -79,21 +83,21 @@ pub enum Cluster {
         )]
         listen: std::net::SocketAddr,
     },
-    /// Say what is on a bus, and whether a store can be used
+    /// List what is on a bus, and check whether a store can be used
     Check {
-        /// Which bus.
+        /// The bus.
         #[command(flatten)]
         bus: Where,
-        /// The artifact store, in which a small file is written, read, listed and removed.
+        /// Check this artifact store: write, read, list and remove a small file in it.
         #[arg(long, value_name = "PLACE", env = "FLOPSMITH_STORE")]
         store: Option<String>,
-        /// How the result is printed.
+        /// Print the result in this format.
         #[arg(long, value_enum, default_value_t = Format::Text, env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
 }
 
-/// Who may hold a key.
+/// The holders of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Holder {
     /// A node that compiles.
@@ -108,16 +112,16 @@ pub enum Holder {
     Generator,
     /// A node that trains.
     Learner,
-    /// Who starts runs and follows them.
+    /// A process that starts and follows runs.
     Client,
-    /// Who sets up the bus: may do everything.
+    /// An administrator that sets up the bus; its key permits everything.
     Admin,
 }
 
 /// A bus.
 #[derive(Debug, ClapArgs)]
 pub struct Where {
-    /// The NATS server, e.g. nats://broker:4222; several separated by commas.
+    /// The NATS server, e.g. nats://broker:4222. Separate several servers by commas.
     #[arg(
         long,
         value_name = "URL",

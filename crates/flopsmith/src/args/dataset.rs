@@ -10,7 +10,7 @@ use super::{Format, Place};
 pub const EXAMPLES: &str = "\
 Measured programs are JSON lines such as
   {\"problem\": \"dgemm\", \"prompt\": \"// dgemm: simd\\n\", \"source\": \"…\", \"runtime_s\": 0.0012, \"correct\": true, \"origin\": \"contest\"}
-with runtime_s null for what is wrong or was never run; what was never run has a \"rank\", fast or slow.
+with runtime_s null for a program that is wrong or never ran; one that never ran has a \"rank\", fast or slow.
 
 Examples:
   flopsmith dataset schedules --examples 500 | flopsmith dataset measure - --permit all > programs.jsonl
@@ -18,34 +18,36 @@ Examples:
   flopsmith dataset split programs.jsonl --output data
   flopsmith sft sft.toml -o models/sft && flopsmith reward-model reward.toml -o models/reward && flopsmith rlpf rlpf.toml -o models/rlpf";
 
-/// What to make.
+/// The subcommands of `flopsmith dataset`.
 #[derive(Debug, Subcommand)]
 pub enum Dataset {
-    /// Programs of the schedule space with their prompts, as JSON lines on stdout
+    /// Print programs of the schedule space with their prompts, as JSON lines
     Schedules {
-        /// The problem.
+        /// The problem that the programs solve.
         #[arg(long, default_value = "dgemm")]
         problem: String,
-        /// How many examples.
+        /// Print this many examples.
         #[arg(long, default_value_t = 20_000, allow_negative_numbers = true)]
         examples: usize,
-        /// Seed.
+        /// Seed of the random choices.
         #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
         seed: u64,
     },
-    /// Compile, verify and time programs; measured programs as JSON lines on stdout
+    /// Compile, verify and time programs, and print them as JSON lines of measured programs
     ///
-    /// Each program is evaluated as in a run: in the jail, on secret inputs, beside a fixed kernel. One that fails is written as not correct; one that
-    /// the machine failed is left out. A line is written as soon as its program is done.
+    /// Each program is evaluated as in a run: in the jail, on secret inputs, beside a fixed kernel. A program that
+    /// fails is printed as not correct. A program that this machine failed to measure is left out. The command prints
+    /// each line as soon as its program is done.
     Measure(Measure),
-    /// The measured programs of a run as JSON lines on stdout
+    /// Print the measured programs of a run as JSON lines
     Run(OfRun),
-    /// Deal measured programs out to the stages of training
+    /// Split measured programs into files for the stages of training
     ///
-    /// 40 % are for supervised fine-tuning; of the others 66 % for the reward model and the rest for reinforcement, and all of these for direct
-    /// performance alignment; 5 % of each are for evaluation only. Each origin is dealt out by itself, and a program is in one part only. Written are
-    /// sft.jsonl, reward_model.jsonl, dpa.jsonl and rl.jsonl, each with an …_evaluation.jsonl beside it, and
-    /// labels.jsonl, which says of every line where it went.
+    /// Fine-tuning gets 40 % of the programs. Of the others, the reward model gets 66 % and reinforcement gets the
+    /// rest; direct performance alignment gets all of the others. Of each part, 5 % are for evaluation only. Each
+    /// origin is split by itself, and a program is in one part only. The command writes sft.jsonl, reward_model.jsonl,
+    /// dpa.jsonl and rl.jsonl, each with an …_evaluation.jsonl beside it, and labels.jsonl, which names the part of
+    /// every line.
     Split(Split),
 }
 
@@ -57,17 +59,17 @@ pub struct Measure {
     /// The problem that the programs solve.
     #[arg(long, default_value = "dgemm")]
     pub problem: String,
-    /// Take all programs as answers to the one prompt that permits these techniques, e.g. simd+unroll, or `all` of the problem's but openmp. One that
-    /// uses others is not correct then.
+    /// Make all programs answers to the one prompt that permits these techniques, e.g. simd+unroll; `all` permits all
+    /// of the problem's but openmp. A program that uses other techniques is then not correct.
     #[arg(long, value_name = "TECHNIQUES")]
     pub permit: Option<String>,
-    /// The full prompt for --permit instead of the starter's short one.
+    /// Use the full prompt for --permit instead of the starter model's short one.
     #[arg(long, requires = "permit")]
     pub full: bool,
-    /// What stands as the programs' origin.
+    /// Write this as the programs' origin.
     #[arg(long, default_value = "schedule_space")]
     pub origin: String,
-    /// C compiler: gcc, clang or a path.
+    /// Compile with this C compiler: gcc, clang or a path.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
     pub compiler: String,
     /// Run the programs even where the jail gives less than its full protection.
@@ -80,7 +82,7 @@ pub struct Measure {
 pub struct OfRun {
     /// The run, by name or folder; the newest when left out.
     pub run: Option<String>,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }
@@ -91,25 +93,26 @@ pub struct Split {
     /// Files of measured programs.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Folder that the parts are written into; made if it is not there.
+    /// Write the parts into this folder, which is created if it does not exist.
     #[arg(long, short)]
     pub output: PathBuf,
-    /// Pairs of each prompt at most.
+    /// Write at most this many pairs of each prompt.
     #[arg(long, default_value_t = 100, value_name = "NUMBER")]
     pub pairs: usize,
-    /// Examples for fine-tuning of each kind and prompt at most.
+    /// Write at most this many examples for fine-tuning of each kind and prompt.
     #[arg(long, default_value_t = 100, value_name = "NUMBER")]
     pub examples: usize,
-    /// Put programs of answers and prompts into a block of this language, as chat models write them, e.g. `c`.
+    /// Put the programs of answers and prompts into a fenced block of this language, as chat models write them, e.g.
+    /// `c`.
     #[arg(long, value_name = "LANGUAGE")]
     pub fence: Option<String>,
-    /// A problem to leave out of every part; may be repeated.
+    /// Leave this problem out of every part; may be repeated.
     #[arg(long, value_name = "PROBLEM")]
     pub hold_out: Vec<String>,
-    /// Seed.
+    /// Seed of the random choices.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }

@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::{Format, Place};
 
-/// What to type.
+/// Shown under the options.
 pub const EXAMPLES: &str = "\
 Examples:
   flopsmith dead list                            the newest run here
@@ -16,45 +16,46 @@ Examples:
 /// `flopsmith dead`.
 #[derive(Debug, Subcommand)]
 pub enum Dead {
-    /// List them: number, age, queue, what they were about, and why they are there
+    /// List the dead letters: number, time, queue, message and reason
     List {
-        /// Where to look.
+        /// The bus and the dead letters on it.
         #[command(flatten)]
         bus: Where,
-        /// How the list is printed.
+        /// Print the list in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-    /// Show one with its message
+    /// Show one dead letter with its message
     Show {
-        /// Its number.
+        /// Number of the dead letter, as `list` prints it.
         number: u64,
-        /// Where to look.
+        /// The bus and the dead letters on it.
         #[command(flatten)]
         bus: Where,
-        /// How it is printed.
+        /// Print the dead letter in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-    /// Give messages out again, once what was in their way is mended
+    /// Redeliver dead letters after you removed the cause of their failure
     ///
-    /// Each goes back to its queue with no failure to its name, and leaves the dead letters when it is stored there. A run that has given a program up
-    /// meanwhile keeps that decision: a second outcome of it changes nothing.
+    /// Each message returns to its queue with no failure counted, and leaves the dead letters once the queue has stored
+    /// it. If a run has given up a program in the meantime, this decision stays: a second outcome of the program
+    /// changes nothing.
     Retry {
-        /// Their numbers.
+        /// Numbers of the dead letters, as `list` prints them.
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         numbers: Vec<u64>,
-        /// All that `list` lists.
+        /// Redeliver all that `list` lists.
         #[arg(long)]
         all: bool,
-        /// Where to look.
+        /// The bus and the dead letters on it.
         #[command(flatten)]
         bus: Where,
     },
 }
 
 impl Dead {
-    /// Is JSON wanted?
+    /// The requested format; none for `retry`.
     pub fn format(&self) -> Option<Format> {
         match self {
             Dead::List { format, .. } | Dead::Show { format, .. } => Some(*format),
@@ -63,10 +64,11 @@ impl Dead {
     }
 }
 
-/// Whose dead letters.
+/// The bus and the dead letters on it.
 #[derive(Debug, ClapArgs)]
 pub struct Where {
-    /// The NATS server of a cluster; without it a run is looked at, whose own server is started for that long.
+    /// The NATS server of a cluster. Without it the command opens a run of this machine, and starts the run's own
+    /// server while it works.
     #[arg(
         long,
         value_name = "URL",
@@ -75,13 +77,13 @@ pub struct Where {
         conflicts_with = "run"
     )]
     pub nats: Option<String>,
-    /// A run that is stopped, by name or folder; the newest when left out.
+    /// A stopped run, by name or folder; the newest when left out.
     #[arg(long)]
     pub run: Option<String>,
-    /// Only those of this queue.
+    /// Only dead letters of this queue.
     #[arg(long, value_name = "SUBJECT")]
     pub queue: Option<String>,
-    /// Where runs lie.
+    /// The folder of runs.
     #[command(flatten)]
     pub place: Place,
 }

@@ -9,25 +9,26 @@ use flopsmith_run::config;
 use flopsmith_run::console::usage;
 use flopsmith_run::run::roles;
 
-/// Which cluster a run joins, and what it leaves to it.
+/// The cluster that a run joins, and the work that the run leaves to the cluster.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Join {
-    /// Have nodes of a cluster do all the work of the run (settings `evaluate.workers` and `hosted`): this process follows it and writes
-    /// its folder, and where it is stopped the run goes on. Needs --nats and --store.
+    /// Leave all work of the run to nodes of a cluster (settings `evaluate.workers` and `hosted`). This process follows
+    /// the run and writes its folder; if you stop this process, the run continues. Needs --nats and --store.
     #[arg(long, env = "FLOPSMITH_CLUSTER", value_parser = clap::builder::BoolishValueParser::new())]
     pub cluster: bool,
-    /// The NATS server of the cluster, e.g. nats://broker:4222; overrides the setting `nats`, also with --resume. With --cluster, and in a run
-    /// that was begun so, FLOPSMITH_NATS says it as well.
+    /// The NATS server of the cluster, e.g. nats://broker:4222; overrides the setting `nats`, also with --resume. With
+    /// --cluster, and in a run that was begun with it, FLOPSMITH_NATS may name the server instead.
     #[arg(long, value_name = "URL")]
     pub nats: Option<String>,
-    /// The artifact store of the cluster: a folder that all nodes see, or a URL (`s3://bucket/prefix`); overrides the setting
-    /// `store`, also with --resume. With --cluster, and in a run that was begun so, FLOPSMITH_STORE says it as well.
+    /// The artifact store of the cluster: a folder that all nodes see, or a URL (`s3://bucket/prefix`); overrides the
+    /// setting `store`, also with --resume. With --cluster, and in a run that was begun with it, FLOPSMITH_STORE may
+    /// name the store instead.
     #[arg(long, value_name = "PLACE")]
     pub store: Option<String>,
 }
 
 impl Join {
-    /// What the flags make of a new run's settings. `set` is what --set was given.
+    /// Applies the flags to a new run's settings. `set` holds the values of --set.
     pub fn apply(&self, settings: &mut Settings, set: &[String], job: Job) -> Result<()> {
         self.find(settings, set, self.cluster);
         let settled = |key: &str| set.iter().any(|pair| key_of(pair) == key);
@@ -52,8 +53,8 @@ impl Join {
         config::check_cluster(settings, job)
     }
 
-    /// The same for a run that goes on: a cluster may have another address by now, but what is left to it was settled at the
-    /// beginning.
+    /// Applies the flags to the settings of a resumed run. The cluster may have another address now, but the work that
+    /// the run leaves to the cluster was settled at the beginning.
     pub fn apply_again(&self, settings: &mut Settings, job: Job) -> Result<()> {
         let hosted = !settings.hosted.is_empty();
         if self.cluster && !hosted {
@@ -71,7 +72,7 @@ impl Join {
         config::check_cluster(settings, job)
     }
 
-    /// Where the cluster is; what the environment says of that is for runs that are left to one.
+    /// Sets the addresses of the cluster. The environment counts only for runs that leave work to a cluster.
     fn find(&self, settings: &mut Settings, set: &[String], cluster: bool) {
         let told = |flag: &Option<String>, key: &str, variable: &str| {
             // What was typed is nearer than what stands in the environment.
@@ -88,7 +89,7 @@ impl Join {
     }
 }
 
-/// What a `key=value` sets.
+/// The key of a `key=value` pair.
 fn key_of(pair: &str) -> &str {
     pair.split_once('=').map_or(pair, |(key, _)| key).trim()
 }

@@ -10,95 +10,96 @@ use super::Format;
 pub const SFT: &str = "\
 A recipe trains on programs of the schedule space, as models/starter/recipe.toml does, or on files of examples:
   model = \"models/starter\"
-  examples = \"data/sft.jsonl\"               # {\"prompt\": …, \"answer\": …} a line, of `flopsmith dataset split`
+  examples = \"data/sft.jsonl\"               # {\"prompt\": …, \"answer\": …} a line, from `flopsmith dataset split`
   validation = \"data/sft_evaluation.jsonl\" # may be left out
-  chat = false                              # are prompts messages to a chat model?
+  chat = false                              # true if prompts are messages to a chat model
   checkpoint_every = 100                    # updates
   dtype = \"float32\"                         # or bfloat16, auto
-  [sft]                                     # all of it may be left out
+  [sft]                                     # this table may be left out
   learning_rate = 1e-4
-  [sft.lora]                                # an adapter is trained and saved, instead of all weights
+  [sft.lora]                                # train and save an adapter instead of all weights
   rank = 16
   alpha = 32";
 
 /// Shown under the options of `reward-model`.
 pub const REWARD_MODEL: &str = "\
 A recipe:
-  model = \"models/starter\"                          # a policy, or a reward model to go on with
-  pairs = \"data/reward_model.jsonl\"                 # of `flopsmith dataset split`
+  model = \"models/starter\"                          # a policy, or a reward model to train further
+  pairs = \"data/reward_model.jsonl\"                 # from `flopsmith dataset split`
   validation = \"data/reward_model_evaluation.jsonl\" # may be left out
-  chat = false                                      # are prompts messages to a chat model?
+  chat = false                                      # true if prompts are messages to a chat model
   checkpoint_every = 100                            # updates
   dtype = \"float32\"                                 # or bfloat16, auto
-  [reward_model]                                    # all of it may be left out
+  [reward_model]                                    # this table may be left out
   learning_rate = 1e-4
   batch = 64
   margin_cap = 3.0
-  [reward_model.lora]                               # an adapter is trained and saved, instead of all weights
+  [reward_model.lora]                               # train and save an adapter instead of all weights
   rank = 16
   alpha = 32
 
-Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
+Exit codes: 0 done, 2 wrong usage, 3 it could not continue, 130 interrupted (`--resume` continues).";
 
 /// Shown under the options of `dpa`.
 pub const DPA: &str = "\
 A recipe:
-  model = \"models/sft\"                     # the policy to align; as it is now it is the reference
-  pairs = \"data/dpa.jsonl\"                 # of `flopsmith dataset split`
+  model = \"models/sft\"                     # the policy to align; its present weights are the reference
+  pairs = \"data/dpa.jsonl\"                 # from `flopsmith dataset split`
   validation = \"data/dpa_evaluation.jsonl\" # may be left out
-  chat = false                             # are prompts messages to a chat model?
+  chat = false                             # true if prompts are messages to a chat model
   checkpoint_every = 100                   # updates
   dtype = \"float32\"                        # or bfloat16, auto
-  [dpa]                                    # all of it may be left out
+  [dpa]                                    # this table may be left out
   learning_rate = 1e-5
   beta = 0.6
-  [dpa.lora]                               # an adapter is trained and saved, instead of all weights
+  [dpa.lora]                               # train and save an adapter instead of all weights
   rank = 16
   alpha = 32
 
-Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
+Exit codes: 0 done, 2 wrong usage, 3 it could not continue, 130 interrupted (`--resume` continues).";
 
 /// Shown under the options of `rlpf`.
 pub const RLPF: &str = "\
 A recipe:
-  model = \"models/sft\"          # the policy; as it is now it is the reference
-  exercises = \"data/rl.jsonl\"   # of `flopsmith dataset split`
-  reward_model = \"models/reward\" # for exercises without `median_s` (no tests, or nothing right); may be left out where there are none
-  chat = false                  # are prompts messages to a chat model?
+  model = \"models/sft\"          # the policy; its present weights are the reference
+  exercises = \"data/rl.jsonl\"   # from `flopsmith dataset split`
+  reward_model = \"models/reward\" # for exercises without `median_s` (no tests, or none right); else may be left out
+  chat = false                  # true if prompts are messages to a chat model
   seed = 1
   steps = 100
-  prompts = 4                   # exercises of a step
+  prompts = 4                   # exercises in a step
   samples = 4                   # answers to each
-  turns = 1                     # answers of a conversation: each but the last is told what came of it
-  returns = \"discounted\"        # or first_and_best: every turn is worth `first` of the first one and the rest of the best one
-  discount = 0.4                # share of a turn's worth that goes to the one before it
+  turns = 1                     # answers of a conversation; the model is told the result of each but the last
+  returns = \"discounted\"        # or first_and_best: each turn is worth `first` of the first and the rest of the best
+  discount = 0.4                # share of a turn's value that the turn before it gets
   first = 0.75
   temperature = 1.0
   max_tokens = 320
   checkpoint_every = 10         # steps
   dtype = \"float32\"             # or bfloat16, auto
-  [ppo]                         # all of it may be left out
+  [ppo]                         # this table may be left out
   learning_rate = 1e-4
-  schedule = \"constant\"         # or cosine: falls to a tenth
+  schedule = \"constant\"         # or cosine, which falls to a tenth
   kl = { type = \"adaptive\", start = 0.1, target = 6.0, horizon = 10000.0 }
-  [ppo.lora]                    # an adapter is trained and saved, instead of all weights
+  [ppo.lora]                    # train and save an adapter instead of all weights
   rank = 16
   alpha = 32
 
-Exit codes: 0 it is done, 2 wrong usage, 3 it could not go on, 130 interrupted (`--resume` goes on).";
+Exit codes: 0 done, 2 wrong usage, 3 it could not continue, 130 interrupted (`--resume` continues).";
 
 /// `flopsmith sft`.
 #[derive(Debug, ClapArgs)]
 pub struct Sft {
     /// Recipe, e.g. models/starter/recipe.toml.
     pub recipe: PathBuf,
-    /// Folder of the model that is made; the recipe's folder when left out.
+    /// Write the model into this folder; into the recipe's folder when left out.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Go on from the newest checkpoint in the folder, with the same recipe; for recipes with files of examples, which write some.
+    /// Continue from the newest checkpoint in the folder, with the same recipe. Only recipes with files of examples
+    /// write checkpoints.
     #[arg(long)]
     pub resume: bool,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }
@@ -106,18 +107,18 @@ pub struct Sft {
 /// `flopsmith reward-model`, `flopsmith dpa` and `flopsmith rlpf`.
 #[derive(Debug, ClapArgs)]
 pub struct Learn {
-    /// Recipe; paths in it count from here, or else from the recipe's folder.
+    /// Recipe. Paths in it are relative to the current folder, or else to the recipe's folder.
     pub recipe: PathBuf,
-    /// Folder of the model that is made; checkpoints lie in it until then.
+    /// Write the model into this folder, which holds checkpoints until then.
     #[arg(long, short)]
     pub output: PathBuf,
-    /// Go on from the newest checkpoint in the folder, with the same recipe.
+    /// Continue from the newest checkpoint in the folder, with the same recipe.
     #[arg(long)]
     pub resume: bool,
     /// Run programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
-    /// How the result is printed.
+    /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }

@@ -10,16 +10,16 @@ Examples:
   flopsmith top --nats nats://broker:4222
   flopsmith top --nats nats://broker:4222 --once --format json
 
-Nodes are those of whose programs something was heard: the newest thousands of outcomes are looked at.
-Ctrl-C ends it.";
+Nodes are found in the outcomes of programs: `top` reads the newest 4000 outcomes.
+Ctrl-C ends the command.";
 
 /// `flopsmith top`.
 #[derive(Debug, ClapArgs)]
 pub struct Top {
-    /// Which bus.
+    /// The bus.
     #[command(flatten)]
     pub bus: Where,
-    /// Between two looks, e.g. 2s.
+    /// Refresh after this time, e.g. 2s.
     #[arg(
         long,
         value_name = "TIME",
@@ -27,10 +27,10 @@ pub struct Top {
         allow_negative_numbers = true
     )]
     pub every: String,
-    /// Look once and end, as is done where stdout is no terminal. Rates are those of the minute before.
+    /// Print the state once and end, as always if stdout is no terminal. Rates are those of the last minute.
     #[arg(long)]
     pub once: bool,
-    /// How it is printed: for people, or as one JSON object (with --once).
+    /// Print text for people, or one JSON object (implies --once).
     #[arg(long, value_enum, default_value_t = Format::Text, env = "FLOPSMITH_FORMAT")]
     pub format: Format,
 }

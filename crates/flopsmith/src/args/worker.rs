@@ -13,20 +13,22 @@ Examples:
   flopsmith worker --roles archive,generator,learner --nats nats://broker:4222 --store /shared/artifacts
   flopsmith train examples/dgemm.toml --cluster --nats nats://broker:4222 --store /shared/artifacts
 
-A worker takes work of all runs on the bus that ask for its machine class. Of archive, generator and learner each run has one: a worker
-with these roles has them for runs that leave them to nodes (`--cluster`, or the setting `hosted`), and where several could, the others
-wait until the first is gone. SIGTERM or Ctrl-C lets it finish what it has in hand and give back the rest.";
+A worker takes work of all runs on the bus that ask for its machine class. Each run has one archive, one
+generator and one learner. A worker with these roles takes them for runs that leave them to nodes (`--cluster`,
+or the setting `hosted`). If several workers have a role, one holds it, and the others wait until that one is
+gone. After SIGTERM or Ctrl-C a worker finishes its current work and gives back the rest.";
 
 /// Arguments of `worker`.
 #[derive(Debug, ClapArgs)]
 pub struct Worker {
-    /// Which bus.
+    /// The bus.
     #[command(flatten)]
     pub bus: Where,
     /// The artifact store of the runs: a folder that all nodes see, or a URL (`s3://bucket/prefix`).
     #[arg(long, value_name = "PLACE", env = "FLOPSMITH_STORE")]
     pub store: String,
-    /// What it does: compiler, verifier, timer, archive, generator, learner. A timer wants cores that nobody else uses.
+    /// Take these roles: compiler, verifier, timer, archive, generator, learner. A timer needs cores that no other
+    /// process uses.
     #[arg(
         long,
         value_name = "LIST",
@@ -35,7 +37,8 @@ pub struct Worker {
         env = "FLOPSMITH_ROLES"
     )]
     pub roles: Vec<Duty>,
-    /// The machines whose timings are comparable with this one's; runs name it as `machine_class`.
+    /// Machine class of this worker: the name of machines whose timings are comparable. Runs name it as
+    /// `machine_class`.
     #[arg(
         long = "class",
         value_name = "NAME",
@@ -43,14 +46,14 @@ pub struct Worker {
         env = "FLOPSMITH_MACHINE_CLASS"
     )]
     pub class: String,
-    /// Its name in outcomes and logs; host name and process number when left out.
+    /// Name of this worker in outcomes and logs; host name and process number when left out.
     #[arg(long, value_name = "NAME", env = "FLOPSMITH_NODE")]
     pub node: Option<String>,
-    /// Answer over HTTP at this address, e.g. 127.0.0.1:9100: /metrics for Prometheus, /live and /ready for probes. Port 0 takes
-    /// a free one.
+    /// Answer over HTTP at this address, e.g. 127.0.0.1:9100: /metrics for Prometheus, /live and /ready for probes.
+    /// Port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", env = "FLOPSMITH_LISTEN")]
     pub listen: Option<std::net::SocketAddr>,
-    /// How long it may finish what it has in hand once it is told to stop, e.g. 25s.
+    /// After a request to stop, finish current work for at most this time, e.g. 25s.
     #[arg(
         long,
         value_name = "TIME",
@@ -58,11 +61,11 @@ pub struct Worker {
         env = "FLOPSMITH_GRACE"
     )]
     pub grace: String,
-    /// Work on this many cores of its own, where several workers share a machine; all that the process may use when left out. Where
-    /// none is left it shares some and says so.
+    /// Reserve this many cores for this worker, if several workers share a machine; all cores that the process may use
+    /// when left out. If no core is free, the worker shares cores and says so.
     #[arg(long, value_name = "N", env = "FLOPSMITH_CORES", value_parser = clap::value_parser!(u16).range(1..))]
     pub cores: Option<u16>,
-    /// Folder that all workers of the machine see, in which those with --cores keep note of whose cores are whose.
+    /// Folder that all workers of the machine see. Workers with --cores record the owner of each core in it.
     #[arg(
         long,
         value_name = "DIR",
@@ -70,7 +73,7 @@ pub struct Worker {
         env = "FLOPSMITH_CLAIMS"
     )]
     pub claims: std::path::PathBuf,
-    /// Run untrusted programs even where the jail gives less than its full protection; no run can ask for that.
+    /// Run untrusted programs even where the jail gives less than its full protection; no run can ask for this.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
 }

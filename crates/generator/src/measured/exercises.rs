@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Program, groups};
 
-/// A prompt to answer: one line of a file of them.
+/// A prompt to answer: one line of a file of exercises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exercise {
-    /// What is to be solved. Answers are run where `median_s` is there, so that it must name a problem definition then.
+    /// Problem to solve. If `median_s` is set, answers are run, so this must name a problem definition.
     pub problem: String,
-    /// What is asked.
+    /// The prompt.
     pub prompt: String,
-    /// Median time of the right programs that are known, seconds: what an answer's time is compared with. Null where there are no
-    /// tests; a reward model judges the answers then.
+    /// Median time of the known right programs, seconds; an answer's time is compared with it. Null if there are no
+    /// tests; a reward model then judges the answers.
     #[serde(default)]
     pub median_s: Option<f64>,
 }

@@ -15,25 +15,25 @@ use super::{Program, Timed, groups};
 /// Share of the timed programs that serve as the program to improve.
 const SLOWEST: f64 = 0.33;
 
-/// What is asked for.
+/// Kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A program.
     Solve,
-    /// A faster program than the one that is shown.
+    /// A faster program than the one in the prompt.
     Improve,
 }
 
-/// An example: one line of a file of them.
+/// An example: one line of a file of examples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instruction {
-    /// What is asked.
+    /// The prompt.
     pub prompt: String,
-    /// What is taught.
+    /// The answer to train on.
     pub answer: String,
-    /// Which kind it is; files from elsewhere need not say.
+    /// Kind of the request; files of other tools may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
 }

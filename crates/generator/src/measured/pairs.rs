@@ -20,21 +20,21 @@ const WRONG: f64 = 0.05;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// What both solve.
+    /// Problem that both answers solve.
     pub problem: String,
-    /// What both answer.
+    /// Prompt of both answers.
     pub prompt: String,
     /// The better answer.
     pub fast: String,
     /// The worse answer.
     pub slow: String,
-    /// Seconds of the better one, where it was timed.
+    /// Time of the better answer, if it was timed, seconds.
     #[serde(default)]
     pub fast_s: Option<f64>,
-    /// Seconds of the worse one, where it is right and was timed.
+    /// Time of the worse answer, if it is right and was timed, seconds.
     #[serde(default)]
     pub slow_s: Option<f64>,
-    /// Is the worse one worse because it is wrong?
+    /// True if the worse answer is worse because it is wrong.
     #[serde(default)]
     pub slow_is_wrong: bool,
 }

@@ -34,16 +34,16 @@ pub enum Part {
     RewardModel,
     /// For reinforcement, and for alignment.
     Reinforcement,
-    /// Of a problem that is held out of everything.
+    /// Held out of all training, because its problem is held out.
     HeldOut,
 }
 
-/// Where a program belongs.
+/// The assignment of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Label {
     /// Its part.
     pub part: Part,
-    /// Is it for evaluation only?
+    /// True if it is for evaluation only.
     pub evaluation: bool,
 }
 

@@ -16,17 +16,17 @@ pub use space::Space;
 /// One program of the space. Every field is a local edit of the text; see [`Schedule::render`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Bytes of the vector type; 0 for plain doubles.
+    /// Size of the vector type, bytes; 0 for plain doubles.
     pub vector: u32,
     /// The loop nest.
     pub body: Body,
-    /// Repetitions of the innermost long loop by pragma; 1 for none.
+    /// Unroll factor of the innermost long loop, by pragma; 1 for none.
     pub unroll: u32,
-    /// Which loop is blocked for a cache.
+    /// The loop that is blocked for a cache.
     pub block: Option<Block>,
     /// Prefetch distance in iterations of the reduction; 0 for none.
     pub prefetch: u32,
-    /// Threads share the outer loop.
+    /// True if threads share the outer loop.
     pub openmp: bool,
 }
 
@@ -39,19 +39,20 @@ pub enum Body {
         rows: u32,
         /// Columns of the tile, in vectors (or doubles).
         columns: u32,
-        /// Which loop over tiles is outside.
+        /// The outer loop over tiles.
         outer: Outer,
-        /// What is copied into a contiguous buffer first.
+        /// Data that are copied into a contiguous buffer first.
         pack: Pack,
     },
     /// The output is updated in memory.
     Stream(Order),
 }
 
-/// A loop split in two for a cache: an outermost loop goes from block to block, and the loop itself walks one block.
+/// A loop that is split in two for a cache: an outermost loop goes from block to block, and the loop itself walks one
+/// block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Block {
-    /// Which loop.
+    /// The loop.
     pub axis: Axis,
     /// Iterations of a block, in elements.
     pub size: u32,
@@ -73,7 +74,7 @@ impl Axis {
     pub const ALL: [Axis; 3] = [Axis::I, Axis::J, Axis::K];
 }
 
-/// What a tiled program copies first.
+/// Data that a tiled program copies first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Pack {
     /// Nothing.
@@ -89,7 +90,7 @@ impl Pack {
     pub const ALL: [Pack; 3] = [Pack::No, Pack::Panel, Pack::Whole];
 }
 
-/// The outer one of the two loops over tiles.
+/// Choices of the outer loop over tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outer {
     /// Rows outside, as in the reference.

@@ -42,16 +42,16 @@ const COLD_RATIO: Limits = Limits {
 /// Bytes of a page, for the offsets of arrays in their pages.
 const PAGE: usize = 4096;
 
-/// What was measured beside the first process.
+/// The measurements of a certification after its first process.
 #[derive(Serialize)]
 pub(super) struct Elsewhere {
-    /// The samples of the other layouts, then those of all layouts once more, as often as it took.
+    /// The samples of the other layouts, then those of all layouts once or twice more.
     layouts: Vec<Trial>,
-    /// Where in their pages the arrays lay each time, the first one included, bytes.
+    /// Offsets of the arrays in their pages in each process, the first one included, bytes.
     page_offsets: Vec<Vec<usize>>,
-    /// Samples of calls that found nothing in a cache.
+    /// Samples of calls that found none of their data in a cache.
     cold: Option<Trial>,
-    /// The same of further processes, with other objects at other places.
+    /// Such samples of further processes, with other objects at other places.
     cold_again: Vec<Trial>,
 }
 

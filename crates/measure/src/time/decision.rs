@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::Estimate;
 
-/// What a measurement is for.
+/// Purposes of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A first look at every correct program.
     Screen,
-    /// Good enough to order programs.
+    /// Precise enough to order programs.
     Rank,
     /// For the archive's best and for reports.
     Certify,
@@ -23,13 +23,14 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// At least this much, whatever the interval says.
+    /// Least time, even if the interval is already narrow enough.
     pub min: Duration,
-    /// At most this much, but always two calls of the candidate.
+    /// Greatest time, but always two calls of the candidate.
     pub max: Duration,
-    /// Standard error of ln(ratio) that is good enough.
+    /// Standard error of ln(ratio) at which the measurement ends early.
     pub target_log_se: f64,
-    /// The largest one of a measurement that has converged; what is less sure when the budget is spent has not.
+    /// Largest standard error of a measurement that has converged. A measurement above it when the budget is spent has
+    /// not converged.
     pub usable_log_se: f64,
 }
 

@@ -13,22 +13,22 @@ use super::session::Trial;
 use super::yardstick::Chain;
 use crate::stats::Estimate;
 
-/// One JSON object.
+/// The JSON object of the raw samples.
 #[derive(Serialize)]
 struct Raw<'a> {
     purpose: Purpose,
     seed: u64,
     #[serde(flatten)]
     trial: &'a Trial,
-    /// The baseline beside itself, where the candidate slowed it: then the measurement's ratio rests on this time.
+    /// The baseline timed by itself, if the candidate slowed it; the measurement's ratio then rests on this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     alone: Option<&'a Estimate>,
     chain: Chain,
-    /// What clock and hand-shake hide.
+    /// The part of a time that clock and hand-shake hide.
     resolution: Option<Resolution>,
     conditions: Conditions,
-    /// The roof this was held against. A run raises it where its first measurement fell into a bad moment, so it may
-    /// lie above the attested one.
+    /// The roof with which the measurement was compared. A run raises the roof if its first measurement met a disturbed
+    /// machine, so it may lie above the attested one.
     peak: Peak,
     attestation: &'a Digest,
     #[serde(flatten)]

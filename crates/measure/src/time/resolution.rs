@@ -30,14 +30,14 @@ const HIDDEN: f64 = 2.0;
 /// Half of a 95 % interval, in standard errors.
 const HALF: f64 = 1.96;
 
-/// What the times of single calls can be told from.
+/// The precision of the times of single calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
-    /// A hand-shake without a call, seconds.
+    /// Time of a hand-shake without a call, seconds.
     pub hand_shake_seconds: f64,
-    /// Of which so many were taken off each sample.
+    /// The part of it that was subtracted from each sample, seconds.
     pub taken_off_seconds: f64,
-    /// What samples of different processes differ by in spite of equal calls: one standard deviation, seconds.
+    /// Difference between samples of different processes with equal calls: one standard deviation, seconds.
     pub error_seconds: f64,
 }
 

@@ -40,28 +40,28 @@ pub struct Request {
     pub best_log_ratio: Option<f64>,
 }
 
-/// What came out.
+/// The result of a session.
 #[derive(Serialize)]
 pub struct Trial {
     /// Bursts of the candidate.
     pub candidate: Vec<Burst>,
     /// Bursts of the baseline.
     pub baseline: Vec<Burst>,
-    /// What they say about each other.
+    /// The estimate of their ratio.
     pub estimate: Estimate,
-    /// Why it ended.
+    /// The reason for its end.
     pub stop: StopReason,
-    /// Seconds that the clock shows for a call that does nothing; they were taken off all others.
+    /// Reading of the clock for a call that does nothing, which was subtracted from all other readings, seconds.
     #[serde(rename = "empty_call_seconds")]
     pub empty_call: f64,
-    /// Seconds that are in the candidate's times because its process used them before the clock started.
+    /// Time that the candidate's process used before the clock started; the candidate's times include it, seconds.
     #[serde(rename = "charged_seconds")]
     pub charged: f64,
-    /// Calls whose every element was checked.
+    /// Number of calls whose every element was checked.
     pub checked_in_full: u32,
-    /// Calls with hard inputs between the timed ones.
+    /// Number of calls with adversarial inputs between the timed ones.
     pub hard_calls: u32,
-    /// Cores that each thread of the candidate might run on in the end.
+    /// Cores on which each thread of the candidate was allowed to run at the end.
     pub thread_cores: Vec<Vec<usize>>,
 }
 

@@ -40,14 +40,14 @@ const CHAIN_OF_ONE: Limits = Limits {
     usable_log_se: 0.006,
 };
 
-/// The plain reference against the baseline.
+/// The ratio of the plain reference to the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Chain {
     /// ln(reference seconds / baseline seconds).
     pub log_ratio: f64,
     /// Its standard error.
     pub log_se: f64,
-    /// An undisturbed call of the reference, seconds: the baseline's time `log_ratio` further on.
+    /// Time of an undisturbed call of the reference, seconds: `baseline_seconds` times exp(`log_ratio`).
     pub reference_seconds: f64,
     /// Fastest floor of the baseline, seconds.
     pub baseline_seconds: f64,

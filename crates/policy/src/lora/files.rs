@@ -26,11 +26,11 @@ const SCORES: &str = "SEQ_CLS";
 /// The entry of a safetensors file's metadata that marks a sent adapter and holds its shape.
 const SHAPE: &str = "flopsmith.lora";
 
-/// What that entry holds, as JSON.
+/// The content of the entry [`SHAPE`], as JSON.
 #[derive(Serialize, Deserialize)]
 struct Shape {
     lora: LoraConfig,
-    /// The same in PEFT's words, for whoever writes a folder without this crate.
+    /// The same settings in PEFT's words, for programs that write a folder without this crate.
     peft: Value,
 }
 

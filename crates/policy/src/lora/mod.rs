@@ -17,30 +17,30 @@ use crate::error::{Error, Result};
 pub use adapter::Adapter;
 pub(crate) use apply::{LowRank, Noise};
 
-/// A product of a block that an adapter may change, by PEFT's names.
+/// A matrix product of a block that an adapter may change, by PEFT's name.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Target {
-    /// Queries.
+    /// The product that makes the queries.
     #[serde(rename = "q_proj")]
     Query,
-    /// Keys.
+    /// The product that makes the keys.
     #[serde(rename = "k_proj")]
     Key,
-    /// Values.
+    /// The product that makes the values.
     #[serde(rename = "v_proj")]
     Value,
-    /// What attention found, on its way back.
+    /// The output of attention.
     #[serde(rename = "o_proj")]
     Out,
     /// The gate of the feed-forward layer.
     #[serde(rename = "gate_proj")]
     Gate,
-    /// What the gate lets through.
+    /// The product of the feed-forward layer that the gate multiplies.
     #[serde(rename = "up_proj")]
     Up,
-    /// The way back from the feed-forward layer.
+    /// The output of the feed-forward layer.
     #[serde(rename = "down_proj")]
     Down,
 }
@@ -75,13 +75,13 @@ impl Target {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoraConfig {
-    /// r, the width of the way through A and B. Default 16.
+    /// r: the rank of A and B. Default 16.
     pub rank: u32,
-    /// α; what B A x is multiplied by is α / r. Default 32.
+    /// α: B A x is multiplied by α / r. Default 32.
     pub alpha: f64,
-    /// Share of a product's inputs that A does not see, drawn anew for each batch in training. Default 0.
+    /// Share of a product's inputs that A does not receive in training, drawn anew for each batch. Default 0.
     pub dropout: f64,
-    /// Which products are adapted: `q_proj`, `k_proj`, `v_proj`, `o_proj`, `gate_proj`, `up_proj`, `down_proj`. Default: all.
+    /// Products to adapt: `q_proj`, `k_proj`, `v_proj`, `o_proj`, `gate_proj`, `up_proj`, `down_proj`. Default: all.
     pub targets: BTreeSet<Target>,
     /// Divide α by √r instead of r (Kalajdzievski, 2023). Default false.
     pub rank_stabilized: bool,

@@ -20,16 +20,17 @@ const WIDTH: usize = 160;
 /// If the share of correct programs is smaller than this, the table lists the faults of the refused ones.
 const POOR: f64 = 0.25;
 
-/// A fault, and how many programs had it.
+/// A fault, and the number of programs with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Its name.
+    /// Name of the fault.
     pub kind: String,
-    /// Programs that had it.
+    /// Number of programs with this fault.
     pub count: u64,
-    /// One of them, whose line in `outcomes.jsonl` says all that is known of it.
+    /// One of these programs; its line in `outcomes.jsonl` has all details.
     pub candidate: CandidateId,
-    /// What was said of that one: a compiler's words, or the beginning of an answer that holds no program.
+    /// Detail of this program's refusal: a message of the compiler, or the beginning of an answer that contains no
+    /// program.
     pub example: String,
 }
 

@@ -323,6 +323,7 @@ pub(super) mod tests {
     pub fn hidden(file: &str, ratio: f64) -> Row {
         let mut hidden = row(file, 1, Measured::at(ratio).se(0.2).unconverged().verdict());
         if let Verdict::Measured { measurement } = &mut hidden.done.verdict {
+            measurement.seconds_per_call = 4.3e-7;
             measurement.median_seconds = Some(4.3e-7);
         }
         hidden.hidden_log_se = 0.14;
@@ -382,7 +383,6 @@ pub(super) mod tests {
         // Other processes used the core: half of the calls took longer.
         let mut disturbed = hidden("t.c", 1.1);
         if let Verdict::Measured { measurement } = &mut disturbed.done.verdict {
-            measurement.seconds_per_call = 4.3e-7;
             measurement.median_seconds = Some(3e-3);
         }
         assert!(disturbed.is_hidden());

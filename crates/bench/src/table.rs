@@ -233,7 +233,7 @@ mod tests {
         let lines = lines(&rows, "n = 8", None);
         let expected = "\
 rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  techniques
-   1  fast.c     40.00  5.000  838.8 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
+   1  fast.c     40.00  5.000  838.9 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
    2  slow.c     8.000  1.000  4.194 ms  8.000  [7.969, 8.031]  16.0 %  b      none
    -  broken.c                                                                 refused: wrong_result
 ";
@@ -276,7 +276,7 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
         let mut rows = [hidden_row("t1.c", 1.02), hidden_row("t2.c", 0.98)];
         arrange(&mut rows, 1);
         let lines = lines(&rows, "m = 1, n = 1", None);
-        assert!(lines[1].contains("   430.0 ns   ?~1.020  ["), "{lines:?}");
+        assert!(lines[1].contains("  430.0 ns   ?~1.020  ["), "{lines:?}");
         let note = lines.iter().find(|l| l.starts_with("?: "));
         assert!(
             note.is_some_and(|l| l.contains("(400.0 ns)") && l.contains("enlarge [timed]")),

@@ -162,7 +162,7 @@ impl Bus {
     }
 
     /// Copies a message to the dead letters. Safe to repeat.
-    pub(crate) async fn dead_letter(&self, work: Unprocessable<'_>) -> Result<()> {
+    pub(crate) async fn keep_dead_letter(&self, work: Unprocessable<'_>) -> Result<()> {
         let mut others = vec![
             (REASON.to_owned(), one_line(work.reason)),
             (ATTEMPTS.to_owned(), work.attempts.to_string()),

@@ -178,7 +178,7 @@ impl<M> Delivery<M> {
     pub async fn dead(mut self, reason: &str) -> Result<()> {
         self.shared
             .bus
-            .dead_letter(Unprocessable {
+            .keep_dead_letter(Unprocessable {
                 stream: stream::WORK,
                 subject: &self.ticket.subject,
                 sequence: self.ticket.sequence,

@@ -242,7 +242,7 @@ impl Bus {
     /// # Errors
     /// The errors of [`Bus::publish`].
     pub async fn dead_letter_entry(&self, entry: &Unreadable) -> Result<()> {
-        self.dead_letter(Unprocessable {
+        self.keep_dead_letter(Unprocessable {
             stream: stream_of(&entry.subject).unwrap_or_default(),
             subject: &entry.subject,
             sequence: entry.sequence,

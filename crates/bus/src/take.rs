@@ -310,7 +310,7 @@ async fn accept<M: Message>(
     };
     let dead_lettered = shared
         .bus
-        .dead_letter(Unprocessable {
+        .keep_dead_letter(Unprocessable {
             stream: stream::WORK,
             subject: &ticket.subject,
             sequence,

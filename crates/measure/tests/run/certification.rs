@@ -10,7 +10,7 @@ use flopsmith_problem::{Caches, Language, Problem};
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
-use crate::fixtures::{recheck, sandbox, shipped, timer_of};
+use crate::fixtures::{alone, sandbox, shipped, timer_of};
 
 /// Objects of the problem's baseline, its code at other places in each.
 fn layouts(problem: &Arc<Problem>) -> Vec<Vec<u8>> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use flopsmith_measure::verify::soundness::{Examined, examine};
 use flopsmith_problem::{Finding, Problem};
 
-use crate::fixtures::{harness, problem, recheck, sandbox, toolchain};
+use crate::fixtures::{alone, harness, problem, sandbox, toolchain};
 
 fn with_reference(body: &str) -> Problem {
     let mut changed = Arc::unwrap_or_clone(problem());

@@ -8,7 +8,7 @@ use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, Stop
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
-use crate::fixtures::{self, altered_of, fault, program, recheck, timer};
+use crate::fixtures::{self, alone, altered_of, fault, program, timer};
 
 #[test]
 fn a_fast_kernel_is_measured_beside_a_slow_one() {

@@ -5,7 +5,7 @@ use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::Verifier;
 use flopsmith_problem::{ErrorBound, Finding, Problem};
 
-use crate::fixtures::{harness, recheck, sandbox};
+use crate::fixtures::{alone, harness, sandbox};
 
 fn shipped(name: &str) -> Problem {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");

@@ -217,7 +217,7 @@ def training(cluster):
     cluster.kill("trainer")
     cluster.kill("archive")
     train.reaches(3)
-    # For longer than an office is held for anybody: it finds itself replaced, or takes up again where it was.
+    # For longer than a lease is held for anybody: it finds itself replaced, or takes up again where it was.
     cluster.cut("archive", 15)
     cluster.cut("trainer", 15)
     cluster.kill("nats")

@@ -12,7 +12,7 @@ import json
 COSTS = {
     # name: (default, unit, what it is)
     "programs_per_node": (9.0, "1/s", "fresh programs a two-core node compiles, verifies and times"),
-    "twins": (2.5, "1/program", "samples that equal an earlier program, for each fresh one"),
+    "duplicates": (2.5, "1/program", "samples that equal an earlier program, for each fresh one"),
     "broker_jobs": (12300.0, "1/s", "jobs a two-core machine with broker and no-op workers passes on, syncing every second"),
     "broker_jobs_synced": (870.0, "1/s", "the same where the broker syncs every message before it confirms it"),
     "store_requests": (2.0, "1/program", "an object is put once and got once"),
@@ -29,8 +29,8 @@ COSTS = {
 def rows(cost, nodes):
     for count in nodes:
         fresh = count * cost["programs_per_node"]
-        samples = fresh * (1 + cost["twins"])
-        # A twin passes the first hop only, and its outcome is told like any other.
+        samples = fresh * (1 + cost["duplicates"])
+        # A duplicate passes the first hop only, and its outcome is published like any other.
         hops = fresh + samples * 0.4
         store = fresh * cost["store_requests"]
         names = fresh * cost["messages"] + samples * cost["sample_messages"]

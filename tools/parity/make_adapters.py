@@ -3,7 +3,7 @@
 
     python3 tools/parity/make_adapters.py [crates/policy/tests/adapters] [crates/policy/tests/rewards] [crates/policy/tests/fixtures]
 
-crates/policy/tests/adapters.rs holds the Rust model against them. Needs what requirements.txt names, and the models of make_fixtures.py.
+crates/policy/tests/it/adapters.rs holds the Rust model against them. Needs what requirements.txt names, and the models of make_fixtures.py.
 """
 import json
 import pathlib

@@ -3,7 +3,7 @@
 
     python3 tools/parity/make_fixtures.py [crates/policy/tests/fixtures]
 
-crates/policy/tests/parity.rs holds the Rust model against them. Needs torch and transformers 5.
+crates/policy/tests/it/parity.rs holds the Rust model against them. Needs torch and transformers 5.
 """
 import copy
 import json

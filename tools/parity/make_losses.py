@@ -3,7 +3,7 @@
 
     python3 tools/parity/make_losses.py [crates/learner/tests/fixtures]
 
-crates/learner/tests/parity.rs holds the learner against them. The losses come out of TRL's own trainer, which is given log-probabilities in
+crates/learner/tests/it/parity.rs holds the learner against them. The losses come out of TRL's own trainer, which is given log-probabilities in
 place of a model. Needs what requirements.txt names, and the models of make_fixtures.py.
 """
 import collections

@@ -3,7 +3,7 @@
 
     python3 tools/parity/make_preferences.py [crates/learner/tests/fixtures]
 
-crates/learner/tests/preferences.rs holds the learner against them. The losses of pairs come out of TRL's own RewardTrainer and DPOTrainer,
+crates/learner/tests/it/preferences.rs holds the learner against them. The losses of pairs come out of TRL's own RewardTrainer and DPOTrainer,
 which are given scores in place of a model. TRL has no PPO any more: that is torch's automatic derivative of the formulas as they stand in
 the papers. Needs what requirements.txt names.
 """

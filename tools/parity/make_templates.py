@@ -3,7 +3,7 @@
 
     python3 tools/parity/make_templates.py [crates/policy/tests/fixtures/templates.json]
 
-crates/policy/tests/templates.rs holds the Rust renderer against them. Needs transformers 5 and jinja2, and no torch.
+crates/policy/tests/it/templates.rs holds the Rust renderer against them. Needs transformers 5 and jinja2, and no torch.
 """
 import json
 import pathlib

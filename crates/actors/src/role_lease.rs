@@ -21,7 +21,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::error::Error;
 use crate::node::Context;
 
-pub(crate) const BUCKET: &str = "fs_offices";
+/// The bucket of the leases of all roles that a run has once, and of the states from which their holders go on.
+pub const BUCKET: &str = "fs_offices";
 
 /// Limit of one try of a write. It is short because the answer may be lost with the connection.
 const WRITE_TRY: Duration = Duration::from_secs(1);

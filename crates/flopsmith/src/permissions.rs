@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
 
+use flopsmith_actors::role_lease;
 use flopsmith_bus::{Key, stream};
 use flopsmith_protocol::MachineClass;
 use flopsmith_protocol::subjects::{self, Queue};
@@ -51,9 +52,6 @@ fn may_hear(role: Holder, class: &MachineClass) -> Vec<String> {
 fn room(queue: &Queue) -> String {
     subjects::room(&flopsmith_bus::durable(&queue.all()))
 }
-
-/// The bucket of the leases of once-per-run roles, and of the state from which their holders resume.
-const OFFICES: &str = "fs_offices";
 
 fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
     match role {
@@ -157,7 +155,7 @@ fn looks(buckets: &[&str]) -> Vec<String> {
 fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
     let durable = flopsmith_bus::durable(&queue.all());
     let mut buckets = flopsmith_actors::BUCKETS.to_vec();
-    buckets.retain(|bucket| *bucket != OFFICES);
+    buckets.retain(|bucket| *bucket != role_lease::BUCKET);
     let mut may = looks(&buckets);
     may.extend(words(more));
     may.extend([
@@ -228,7 +226,7 @@ mod tests {
             assert!(
                 !word.contains("compile")
                     && !word.contains("verify")
-                    && !word.contains("offices.>"),
+                    && !word.contains(role_lease::BUCKET),
                 "{word}"
             );
             assert!(

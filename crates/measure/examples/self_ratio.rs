@@ -124,11 +124,12 @@ fn main() {
 
 /// Work of the kind that goes on between measurements.
 fn compile_something() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/programs/strassen.c");
-    Command::new("gcc")
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/attacks/strassen.c");
+    let compiled = Command::new("gcc")
         .args(["-O3", "-march=native", "-c", "-o", "/dev/null"])
         .arg(source)
         .stderr(Stdio::null())
         .status()
         .unwrap();
+    assert!(compiled.success(), "gcc does not build the program");
 }

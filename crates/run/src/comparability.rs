@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::outcome_cache::ComparabilityKey;
+use flopsmith_actors::role::recorder::files;
 use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
@@ -48,6 +49,12 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .with_context(|| format!("{} is damaged", path.display()))?,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if folder.join(files::OUTCOMES).exists() {
+                return Err(usage(format!(
+                    "{} has outcomes and no {FILE}, so nothing says what they may be compared with: start a new run",
+                    folder.display()
+                )));
+            }
             let part = folder.join(format!("{FILE}.part"));
             return std::fs::write(&part, serde_json::to_vec_pretty(now)?)
                 .and_then(|()| std::fs::rename(&part, &path))
@@ -112,6 +119,18 @@ mod tests {
         assert!(is_of(folder.path(), &problem));
         problem.digest = Digest::of(b"edited");
         assert!(!is_of(folder.path(), &problem));
+    }
+
+    #[test]
+    fn outcomes_without_a_key_are_not_resumed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outcomes = folder.path().join(files::OUTCOMES);
+        std::fs::write(outcomes, "").expect("a file");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&root).expect("the shipped problem");
+        let error = keep_for_workers(folder.path(), &problem).expect_err("no key");
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
+        assert!(!folder.path().join(FILE).exists());
     }
 
     #[test]

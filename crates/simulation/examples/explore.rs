@@ -65,7 +65,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
                 let counts: Result<Vec<u32>, String> =
                     value.split(',').map(|text| number(&name, text)).collect();
                 let [generators, compilers, verifiers, timers, singles] = counts?[..] else {
-                    return Err("--nodes takes five numbers: generators, compilers, verifiers, timers, nodes for each office".to_owned());
+                    return Err("--nodes takes five numbers: generators, compilers, verifiers, timers, nodes for each lease".to_owned());
                 };
                 *config = Config {
                     generators,
@@ -132,7 +132,7 @@ fn main() -> ExitCode {
                 given_up += report.given_up();
                 samples += report.outcomes.len();
                 lasted += report.lasted;
-                lost += report.losses.offices;
+                lost += report.losses.leases;
                 to_nobody += report.losses.to_nobody;
                 to_its_own += report.losses.to_its_own_write;
                 taken_over += report.taken_over;
@@ -166,7 +166,7 @@ fn main() -> ExitCode {
         longest / SECOND
     );
     println!(
-        "{role_failures} failures of roles; {taken_over} offices taken over; {lost} lost by the living, {to_nobody} of them to nobody, {to_its_own} of these to a write of their own"
+        "{role_failures} failures of roles; {taken_over} leases taken over; {lost} lost by the living, {to_nobody} of them to nobody, {to_its_own} of these to a write of their own"
     );
     for (kind, count) in Kind::ALL.iter().zip(&faults) {
         println!("{count:10} {}", kind.told());

@@ -24,7 +24,7 @@ pub struct Config {
     pub verifiers: u32,
     /// Nodes that time.
     pub timers: u32,
-    /// Nodes that hold, or wait for, the archive's office; as many do for the learner's.
+    /// Nodes that hold, or wait for, the archive's lease; as many do for the learner's.
     pub singles: u32,
     /// Faults befall it for so long; none at 0.
     pub faults_for: Micros,
@@ -50,7 +50,7 @@ pub(crate) mod terms {
     pub const MOST: u32 = 100;
     pub const ATTEMPTS: u32 = 3;
     pub const BACKOFF_LIMIT: Micros = 60 * SECOND;
-    pub const MISHAP_DELAY: Micros = 500 * MILLI;
+    pub const STAGE_FAILURE_DELAY: Micros = 500 * MILLI;
     pub const DROPPED_DELAY: Micros = SECOND;
     pub const ACK_TRY: Micros = SECOND;
     pub const ACK_LIMIT: Micros = 15 * SECOND;
@@ -80,8 +80,8 @@ pub(crate) mod terms {
 pub enum Role {
     /// Takes work off a queue.
     Worker(Queue),
-    /// Holds an office, or waits for it.
-    Office(crate::message::Single),
+    /// Holds a lease, or waits for it.
+    Lease(crate::message::Single),
 }
 
 impl Config {
@@ -218,12 +218,12 @@ impl Config {
         sample.0 / self.group
     }
 
-    /// What each node does, by its number. Offices come first.
+    /// What each node does, by its number. Leases come first.
     pub(crate) fn roles(&self) -> Vec<Role> {
         use crate::message::Single;
         let many = |role, count: u32| std::iter::repeat_n(role, count as usize);
-        many(Role::Office(Single::Archive), self.singles)
-            .chain(many(Role::Office(Single::Learner), self.singles))
+        many(Role::Lease(Single::Archive), self.singles)
+            .chain(many(Role::Lease(Single::Learner), self.singles))
             .chain(many(Role::Worker(Queue::Generate), self.generators))
             .chain(many(Role::Worker(Queue::Compile), self.compilers))
             .chain(many(Role::Worker(Queue::Verify), self.verifiers))
@@ -284,7 +284,7 @@ mutations! {
     NoMessageId,
     /// The archive counts what it reads, not whose it is.
     NoDedupeAtArchive,
-    /// The record of an office is written whatever its revision.
+    /// The record of a lease is written whatever its revision.
     FenceWithoutRevision,
     /// An acknowledgement whose confirmation does not come is taken for one that arrived.
     AcknowledgementNotRetried,
@@ -298,7 +298,7 @@ mutations! {
     SignsOfLifeStopEarly,
     /// Work that hangs gets signs of life for ever.
     HoldLimitIgnored,
-    /// Whoever takes an office over begins anew.
+    /// Whoever takes a lease over begins anew.
     TakeOverWithoutJournal,
     /// The broker loses what it confirmed shortly before it was killed.
     BrokerForgetsConfirmed,

@@ -221,7 +221,7 @@ fn of_timer(timer: &Timer) -> (&'static str, u64) {
         Timer::Limit(id) => ("looks after request", *id),
         Timer::Signs => ("gives signs of life", 0),
         Timer::Job(job) => ("goes on with job", u64::from(*job)),
-        Timer::Beat => ("looks after its office", 0),
+        Timer::Beat => ("looks after its lease", 0),
         Timer::Clock => ("looks at the clock", 0),
         Timer::Begin => ("begins to answer tasks", 0),
         Timer::Written => ("has written programs", 0),

@@ -24,7 +24,7 @@ pub(crate) enum Fact {
     /// The broker accepted a sign of life for a message that the node has held for this time.
     Alive { node: NodeId, held: Micros },
     /// A node wrote the record of a lease.
-    Office {
+    Lease {
         single: Single,
         by: NodeId,
         before: Record,

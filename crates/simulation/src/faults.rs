@@ -54,7 +54,7 @@ kinds! {
     /// A stage does not finish for minutes.
     Hung: "jobs hung",
     /// A stage failed at a message for a reason of its own.
-    Mishap: "mishaps",
+    StageFailure: "stage failures",
 }
 
 /// How often each fault occurs, and until when.
@@ -72,7 +72,7 @@ pub(crate) struct Faults {
     twice: u32,
     dropped: u32,
     hung: u32,
-    mishaps: u32,
+    stage_failures: u32,
     /// One in this many messages makes every worker drop it. None: no message does.
     poison: Option<u64>,
     /// The dedupe window of the broker.
@@ -112,10 +112,10 @@ impl Faults {
             often(Kind::Late, [0, 200, 3_000, 20_000]),
             often(Kind::Twice, [0, 200, 3_000, 20_000]),
         );
-        let (dropped, hung, mishaps) = (
+        let (dropped, hung, stage_failures) = (
             often(Kind::Dropped, [0, 500, 5_000, 30_000]),
             often(Kind::Hung, [0, 0, 2_000, 10_000]),
-            often(Kind::Mishap, [0, 500, 5_000, 50_000]),
+            often(Kind::StageFailure, [0, 500, 5_000, 50_000]),
         );
         let poison = often(Kind::Dropped, [0, 0, 40, 150]);
         let window = match chance.below(4) {
@@ -135,7 +135,7 @@ impl Faults {
             twice,
             dropped,
             hung,
-            mishaps,
+            stage_failures,
             poison: (poison > 0).then_some(u64::from(poison)),
             window,
             counts: [0; Kind::ALL.len()],
@@ -172,7 +172,7 @@ impl Faults {
     }
 
     pub fn fails(&mut self, now: Micros, chance: &mut Chance) -> bool {
-        self.happens(Kind::Mishap, now, self.mishaps, chance)
+        self.happens(Kind::StageFailure, now, self.stage_failures, chance)
     }
 
     /// True if the worker drops this message. Some messages are dropped by every worker, always.
@@ -385,7 +385,7 @@ impl World {
         if let Some(single) = self.single(node) {
             let holder = self.node(node).holder();
             let still_its_own = self.broker.kv.record(single).holder == Some(holder);
-            self.losses.offices += 1;
+            self.losses.leases += 1;
             self.losses.to_nobody += u64::from(still_its_own);
             self.losses.to_its_own_write += u64::from(still_its_own && refused);
         }

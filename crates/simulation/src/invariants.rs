@@ -48,7 +48,7 @@ fn broken(what: String) -> Verdicts {
 
 /// Every sample of a step that the archive's book has closed has exactly one outcome there.
 fn no_sample_is_lost(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
-    let Fact::Office {
+    let Fact::Lease {
         single: Single::Archive,
         before,
         after,
@@ -109,7 +109,7 @@ fn the_first_outcome_counts(judge: &Judge, view: &View<'_>, fact: &Fact) -> Verd
         Fact::Counted {
             sample, verdict, ..
         } => same(*sample, *verdict),
-        Fact::Office {
+        Fact::Lease {
             single: Single::Learner,
             before,
             after,
@@ -156,7 +156,7 @@ fn acknowledged_work_has_its_effect(judge: &Judge, view: &View<'_>, fact: &Fact)
 
 /// Only the holder of a lease changes its record, and a change of holder leaves the committed state as it was.
 fn one_holder_writes(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
-    let Fact::Office {
+    let Fact::Lease {
         single,
         by,
         before,
@@ -178,7 +178,7 @@ fn one_holder_writes(_: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
 
 /// The newly committed state was made from the previously committed one.
 fn a_state_rests_on_the_one_before(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
-    let Fact::Office {
+    let Fact::Lease {
         single,
         before,
         after,
@@ -275,7 +275,7 @@ fn tasks_rest_on_a_saved_step(judge: &Judge, view: &View<'_>, fact: &Fact) -> Ve
 
 /// The content of the learner's state that the fact committed. None for any other fact.
 fn new_lessons<'a>(view: &'a View<'_>, fact: &Fact) -> Option<&'a Lessons> {
-    let Fact::Office {
+    let Fact::Lease {
         single: Single::Learner,
         before,
         after,
@@ -382,7 +382,7 @@ fn the_dead_are_decided(judge: &Judge, _: &View<'_>, fact: &Fact) -> Verdicts {
     let letter = judge.given_up.get(sample);
     let failures = judge.failures.get(sample).copied().unwrap_or(0);
     let right = match cause {
-        Cause::Mishap => failures >= terms::ATTEMPTS,
+        Cause::StageFailure => failures >= terms::ATTEMPTS,
         Cause::DeadLetter => letter.is_some(),
         // Until a sample has an outcome, its message is in a queue or among the dead letters. The archive reads the
         // dead letters long before it gives a sample up as lost.

@@ -124,7 +124,7 @@ impl Judge {
             Fact::Evaluated { sample, queue } => {
                 *self.evaluated.entry((*queue, *sample)).or_default() += 1;
             }
-            Fact::Office {
+            Fact::Lease {
                 single,
                 before,
                 after,
@@ -132,7 +132,7 @@ impl Judge {
             } => {
                 let node = |record: &Record| record.holder.map(|holder| holder.node);
                 self.taken_over += u64::from(node(before).is_some() && node(before) != node(after));
-                self.note_office(view, *single, after);
+                self.note_lease(view, *single, after);
             }
             Fact::Disturbed { node } => {
                 let there = view.node(*node);
@@ -181,7 +181,7 @@ impl Judge {
         }
     }
 
-    fn note_office(&mut self, view: &View<'_>, single: Single, after: &Record) {
+    fn note_lease(&mut self, view: &View<'_>, single: Single, after: &Record) {
         let Some(head) = after.head else { return };
         match single {
             Single::Archive => {

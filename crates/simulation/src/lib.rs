@@ -23,8 +23,8 @@
 //! - The cache of outcomes that identical programs share (`actors::outcome_cache`), leases with their terms
 //!   (`actors::role_lease`), checkpoints by term, tasks that the archive publishes again after a restart, samples that
 //!   the archive gives up as lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), groups that
-//!   are drawn again (`actors::dynamic_sampling`), policy versions, and mishaps and restarts
-//!   (`actors::{mishap, supervisor}`).
+//!   are drawn again (`actors::dynamic_sampling`), policy versions, and stage failures and restarts
+//!   (`actors::{stage_failure, supervisor}`).
 //!
 //! # Invariants
 //!
@@ -52,7 +52,7 @@
 //!
 //! The simulation does not run the real code: it implements the rules a second time, and a change of the rules has to
 //! be made here as well. It leaves out bytes (codecs have tests of their own), spans, cores and quarantine, elites that
-//! are measured again, evaluation steps, the recorder and the onlooker, several runs at a time, and draining: processes
+//! are measured again, evaluation steps, the recorder and the follower, several runs at a time, and draining: processes
 //! end by being killed. Checkpoints are never damaged and never removed. Acknowledgements are confirmed one by one, as
 //! `bus::acknowledge` does after a failed batch. The broker is one server: an election among several servers is
 //! modelled as an outage of one. Tasks do not carry elites, so that programs do not depend on samples that were given

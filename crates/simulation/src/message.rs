@@ -55,7 +55,7 @@ pub enum Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// A stage failed at the sample as often as a sample may fail.
-    Mishap,
+    StageFailure,
     /// The sample's work is among the dead letters.
     DeadLetter,
     /// The archive received no outcome of the sample, and the sample was in no queue.
@@ -234,7 +234,7 @@ pub struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// The record of a lease.
-    Office(Single),
+    Lease(Single),
     /// The cache entry of a program.
     Result(Program),
 }
@@ -242,8 +242,8 @@ pub enum Key {
 /// A value of the bus's buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// The value of a [`Key::Office`].
-    Office(Record),
+    /// The value of a [`Key::Lease`].
+    Lease(Record),
     /// The value of a [`Key::Result`].
     Result(Known),
 }

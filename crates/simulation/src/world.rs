@@ -14,7 +14,7 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Number of lost leases.
-    pub offices: u64,
+    pub leases: u64,
     /// Losses in which no other process held the lease by then. Either no sign of life arrived for too long, or the
     /// process took its own earlier write for the write of another process.
     pub to_nobody: u64,
@@ -197,7 +197,7 @@ impl World {
                 }
                 self.ask_for_work(node);
             }
-            Role::Office(single) => self.seek_office(node, single),
+            Role::Lease(single) => self.seek_lease(node, single),
         }
     }
 
@@ -254,7 +254,7 @@ impl World {
                 };
                 match (self.node(node).role, log) {
                     (Role::Worker(_), _) => self.on_versions(node, &entries),
-                    (Role::Office(crate::message::Single::Learner), _) => {
+                    (Role::Lease(crate::message::Single::Learner), _) => {
                         self.on_lessons(node, log, &entries);
                     }
                     (_, Log::Dead) => self.on_letters(node, &entries),

@@ -112,7 +112,7 @@ fn where_nothing_happens_nothing_is_given_up_or_done_twice() {
     for seed in 0..20 {
         let report = run(&config, seed);
         assert_eq!(report.given_up(), 0);
-        assert_eq!((report.role_failures, report.losses.offices), (0, 0));
+        assert_eq!((report.role_failures, report.losses.leases), (0, 0));
         let measured = report.outcomes.values();
         let measured = measured
             .filter(|v| matches!(v, Verdict::Measured(_)))

@@ -172,12 +172,15 @@ impl Learner {
             before = checkpoint.meta["seconds"].as_f64().unwrap_or(0.0);
             told = Told::saved(&checkpoint.meta);
             skips = Skips::saved(&checkpoint.meta, context.settings.skipped_steps_limit);
-            if let Some((_, bytes)) = files.iter().find(|(name, _)| name == BestAnswers::FILE) {
-                best_answers = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
-                    role: "learner",
-                    detail: e.to_string(),
-                })?;
-            }
+            let answers = files.iter().find(|(name, _)| name == BestAnswers::FILE);
+            let (_, bytes) = answers.ok_or_else(|| Error::Saved {
+                role: "learner",
+                detail: format!("it has no {}", BestAnswers::FILE),
+            })?;
+            best_answers = rmp_serde::from_slice(bytes).map_err(|e| Error::Saved {
+                role: "learner",
+                detail: e.to_string(),
+            })?;
             stage_bests = StageBests::saved(&checkpoint.meta).map_err(|e| Error::Saved {
                 role: "learner",
                 detail: e.to_string(),

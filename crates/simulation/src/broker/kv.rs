@@ -19,8 +19,8 @@ impl Kv {
 
     /// The record of a lease. Without an entry, the record of a run that begins.
     pub fn record(&self, single: Single) -> Record {
-        match self.entries.get(&Key::Office(single)) {
-            Some((Value::Office(record), _)) => record.clone(),
+        match self.entries.get(&Key::Lease(single)) {
+            Some((Value::Lease(record), _)) => record.clone(),
             _ => Record::default(),
         }
     }
@@ -38,9 +38,9 @@ impl Kv {
         if revision.is_some_and(|revision| revision != there) {
             return None;
         }
-        if let (Key::Office(single), Value::Office(after)) = (key, &value) {
+        if let (Key::Lease(single), Value::Lease(after)) = (key, &value) {
             let (before, after) = (self.record(single), after.clone());
-            out.push(Out::Fact(Fact::Office {
+            out.push(Out::Fact(Fact::Lease {
                 single,
                 by,
                 before,

@@ -1,5 +1,5 @@
 //! Compiler, verifier and timer: candidate → compiled → verified → outcome. Follows `flopsmith_actors::role` and
-//! `results`.
+//! `outcome_cache`.
 
 use super::job::Stage;
 use super::{Heard, Then};
@@ -208,7 +208,7 @@ impl World {
             return;
         }
         if !self.store.up || self.faults.fails(self.now, &mut self.chance) {
-            self.mishap(node, number, Verdict::Infrastructure(Cause::Mishap));
+            self.stage_failure(node, number, Verdict::Infrastructure(Cause::StageFailure));
             return;
         }
         match (work.queue, fate(work.program)) {

@@ -260,7 +260,7 @@ impl World {
     }
 
     /// A stage failed for a reason that may pass. The job is tried again, or the failure becomes the outcome.
-    pub(crate) fn mishap(&mut self, node: NodeId, number: u32, verdict: Verdict) {
+    pub(crate) fn stage_failure(&mut self, node: NodeId, number: u32, verdict: Verdict) {
         let Some(job) = self.job(node, number) else {
             return;
         };
@@ -270,7 +270,7 @@ impl World {
         }
         if self.failures(node, sequence) + 1 < terms::ATTEMPTS {
             *self.node_mut(node).failures.entry(sequence).or_default() += 1;
-            let delay = doubled(terms::MISHAP_DELAY, self.failures(node, sequence));
+            let delay = doubled(terms::STAGE_FAILURE_DELAY, self.failures(node, sequence));
             self.give_back(node, number, delay);
             self.begin(node);
         } else {

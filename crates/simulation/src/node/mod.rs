@@ -14,14 +14,14 @@ mod bench;
 mod generator;
 mod job;
 mod learner;
-mod office;
+mod lease;
 mod requests;
 
 pub(crate) use archive::Archive;
 pub(crate) use generator::Generator;
 pub(crate) use job::Job;
 pub(crate) use learner::Learner;
-pub(crate) use office::Office;
+pub(crate) use lease::Lease;
 
 /// The purpose of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +146,7 @@ pub(crate) struct Node {
     pub failures: BTreeMap<u64, u32>,
     /// Times of the role's latest failures.
     pub fell: VecDeque<Micros>,
-    pub office: Option<Office>,
+    pub lease: Option<Lease>,
     pub mind: Mind,
 }
 
@@ -173,7 +173,7 @@ impl Node {
             next_request: 0,
             failures: BTreeMap::new(),
             fell: VecDeque::new(),
-            office: None,
+            lease: None,
             mind: Mind::Worker,
         }
     }
@@ -197,7 +197,7 @@ impl Node {
         self.outstanding = 0;
         self.jobs.clear();
         self.pending.clear();
-        self.office = None;
+        self.lease = None;
         self.mind = Mind::Worker;
     }
 }

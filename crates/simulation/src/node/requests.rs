@@ -32,7 +32,7 @@ impl World {
         then: Then,
     ) {
         let blind = self.config.has(Mutation::FenceWithoutRevision)
-            && matches!(key, Key::Office(_))
+            && matches!(key, Key::Lease(_))
             && revision > 0;
         let revision = (!blind).then_some(revision);
         let request = Request::Write {

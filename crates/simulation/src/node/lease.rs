@@ -1,4 +1,4 @@
-//! The leases of the single roles: which process holds one, and which saved state is committed. An [`Office`] is one
+//! The leases of the single roles: which process holds one, and which saved state is committed. An [`Lease`] is one
 //! lease as its candidate or holder sees it. Follows `flopsmith_actors::role_lease`.
 
 use super::{Heard, Then};
@@ -11,7 +11,7 @@ use crate::world::World;
 use std::rc::Rc;
 
 #[derive(Debug)]
-pub(crate) struct Office {
+pub(crate) struct Lease {
     single: Single,
     /// The revision that was read last, and when it was first read.
     seen: Option<(u64, Micros)>,
@@ -26,7 +26,7 @@ pub(crate) struct Office {
     saved: u32,
 }
 
-impl Office {
+impl Lease {
     /// The term, if this process holds the lease.
     pub fn term(&self) -> Option<u32> {
         self.written.as_ref().map(|(record, _)| record.term)
@@ -38,8 +38,8 @@ impl Office {
 }
 
 impl World {
-    pub(crate) fn seek_office(&mut self, node: NodeId, single: Single) {
-        self.node_mut(node).office = Some(Office {
+    pub(crate) fn seek_lease(&mut self, node: NodeId, single: Single) {
+        self.node_mut(node).lease = Some(Lease {
             single,
             seen: None,
             written: None,
@@ -48,17 +48,17 @@ impl World {
             wanted: None,
             saved: 0,
         });
-        self.look_at_office(node);
+        self.look_at_lease(node);
     }
 
-    fn look_at_office(&mut self, node: NodeId) {
+    fn look_at_lease(&mut self, node: NodeId) {
         if let Some(single) = self.single(node) {
-            self.ask(node, Request::Get(Key::Office(single)), Then::Seek);
+            self.ask(node, Request::Get(Key::Lease(single)), Then::Seek);
         }
     }
 
     pub(crate) fn single(&self, node: NodeId) -> Option<Single> {
-        self.node(node).office.as_ref().map(|office| office.single)
+        self.node(node).lease.as_ref().map(|lease| lease.single)
     }
 
     pub(crate) fn on_seek(&mut self, node: NodeId, heard: Heard) {
@@ -67,17 +67,17 @@ impl World {
             return;
         };
         let (record, revision) = match value {
-            Some((Value::Office(record), revision)) => (record, revision),
+            Some((Value::Lease(record), revision)) => (record, revision),
             _ => (Record::default(), 0),
         };
         let (now, holder) = (self.now, self.node(node).holder());
-        let Some(office) = &mut self.node_mut(node).office else {
+        let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let silent = match office.seen {
+        let silent = match lease.seen {
             Some((last, since)) if last == revision => now - since >= terms::PATIENCE,
             _ => {
-                office.seen = Some((revision, now));
+                lease.seen = Some((revision, now));
                 false
             }
         };
@@ -86,14 +86,14 @@ impl World {
             self.set(node, terms::BEAT / 2, Timer::Beat);
             return;
         }
-        let key = Key::Office(office.single);
+        let key = Key::Lease(lease.single);
         let ours = Record {
             holder: Some(holder),
             term: record.term + 1,
             beat: 0,
             ..record
         };
-        let value = Value::Office(ours.clone());
+        let value = Value::Lease(ours.clone());
         self.write(node, key, value, revision, Then::Take(ours));
     }
 
@@ -102,12 +102,12 @@ impl World {
         match heard {
             Heard::Written(revision) => {
                 let head = record.head;
-                let Some(office) = &mut self.node_mut(node).office else {
+                let Some(lease) = &mut self.node_mut(node).lease else {
                     return;
                 };
-                office.written = Some((record, revision));
-                office.heard = now;
-                let single = office.single;
+                lease.written = Some((record, revision));
+                lease.heard = now;
+                let single = lease.single;
                 self.set(node, 0, Timer::Beat);
                 let forgets = self.config.has(Mutation::TakeOverWithoutJournal);
                 match head.filter(|_| !forgets) {
@@ -115,7 +115,7 @@ impl World {
                     None => self.restore(node, None),
                 }
             }
-            Heard::Conflict => self.look_at_office(node),
+            Heard::Conflict => self.look_at_lease(node),
             _ => self.role_failed(node),
         }
     }
@@ -123,20 +123,20 @@ impl World {
     /// A renewal, or another check of the lease, is due.
     pub(crate) fn on_beat(&mut self, node: NodeId) {
         let now = self.now;
-        let Some(office) = &self.node(node).office else {
+        let Some(lease) = &self.node(node).lease else {
             return;
         };
-        let Some((record, _)) = &office.written else {
-            self.look_at_office(node);
+        let Some((record, _)) = &lease.written else {
+            self.look_at_lease(node);
             return;
         };
         // After a longer silence another process may have taken the lease. The holder gives the lease up without a
         // further renewal.
-        if now - office.heard >= terms::GIVE_UP {
+        if now - lease.heard >= terms::GIVE_UP {
             self.replaced(node, false);
             return;
         }
-        if !office.busy {
+        if !lease.busy {
             let after = Record {
                 beat: record.beat + 1,
                 ..record.clone()
@@ -147,41 +147,41 @@ impl World {
     }
 
     fn renew(&mut self, node: NodeId, after: Record) {
-        let Some(office) = &mut self.node_mut(node).office else {
+        let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((_, revision)) = &office.written else {
+        let Some((_, revision)) = &lease.written else {
             return;
         };
-        let (key, revision) = (Key::Office(office.single), *revision);
-        office.busy = true;
-        let value = Value::Office(after.clone());
+        let (key, revision) = (Key::Lease(lease.single), *revision);
+        lease.busy = true;
+        let value = Value::Lease(after.clone());
         self.write(node, key, value, revision, Then::Renew(after));
     }
 
     pub(crate) fn on_renew(&mut self, node: NodeId, after: Record, heard: Heard) {
         let now = self.now;
-        let Some(office) = &mut self.node_mut(node).office else {
+        let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((before, _)) = &office.written else {
+        let Some((before, _)) = &lease.written else {
             return;
         };
-        office.busy = false;
+        lease.busy = false;
         let commits = before.head != after.head || before.over != after.over;
         match heard {
             Heard::Written(revision) => {
-                office.written = Some((after, revision));
+                lease.written = Some((after, revision));
                 if commits {
                     self.on_committed(node);
                 } else {
-                    office.heard = now;
+                    lease.heard = now;
                 }
             }
             // The cause is not always another process: an earlier write of this process may have arrived late.
             Heard::Conflict => {
-                office.busy = true;
-                let key = Key::Office(office.single);
+                lease.busy = true;
+                let key = Key::Lease(lease.single);
                 self.ask(node, Request::Get(key), Then::Adopt(after));
                 return;
             }
@@ -199,24 +199,24 @@ impl World {
     /// Handles the record that was found after the write of `after` was refused.
     pub(crate) fn on_adopt(&mut self, node: NodeId, after: Record, heard: Heard) {
         let now = self.now;
-        let Some(office) = &mut self.node_mut(node).office else {
+        let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((before, _)) = office.written.clone() else {
+        let Some((before, _)) = lease.written.clone() else {
             return;
         };
-        office.busy = false;
+        lease.busy = false;
         let commits = before.head != after.head || before.over != after.over;
         match heard {
-            Heard::Value(Some((Value::Office(found), revision))) => {
+            Heard::Value(Some((Value::Lease(found), revision))) => {
                 // Every change of the holder has a term of its own.
                 if found.holder != before.holder || found.term != before.term {
                     self.replaced(node, true);
                     return;
                 }
-                office.heard = now;
+                lease.heard = now;
                 let there = found.head == after.head && found.over == after.over;
-                office.written = Some((found, revision));
+                lease.written = Some((found, revision));
                 match after.head {
                     Some(_) if commits && there => self.on_committed(node),
                     Some(name) if commits => {
@@ -236,40 +236,40 @@ impl World {
     }
 
     fn commit_what_waits(&mut self, node: NodeId) {
-        let office = self.node_mut(node).office.as_mut();
-        if let Some((name, over)) = office.and_then(|office| office.wanted.take()) {
+        let lease = self.node_mut(node).lease.as_mut();
+        if let Some((name, over)) = lease.and_then(|lease| lease.wanted.take()) {
             self.commit(node, name, over);
         }
     }
 
     /// Saves a state. The state is not used before it is committed.
     pub(crate) fn save(&mut self, node: NodeId, steps: u32, state: State) -> Option<Name> {
-        let office = self.node_mut(node).office.as_mut()?;
+        let lease = self.node_mut(node).lease.as_mut()?;
         let name = Name {
             steps,
-            term: office.term()?,
-            attempt: office.saved,
+            term: lease.term()?,
+            attempt: lease.saved,
         };
-        office.saved += 1;
+        lease.saved += 1;
         let saved = Saved {
-            parent: office.head(),
+            parent: lease.head(),
             state,
         };
-        let ask = Ask::Save(office.single, name, Rc::new(saved));
+        let ask = Ask::Save(lease.single, name, Rc::new(saved));
         self.ask_store(node, ask, Then::Save);
         Some(name)
     }
 
     /// Commits a saved state: a new holder continues from it.
     pub(crate) fn commit(&mut self, node: NodeId, name: Name, over: bool) {
-        let Some(office) = &mut self.node_mut(node).office else {
+        let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        if office.busy {
-            office.wanted = Some((name, over));
+        if lease.busy {
+            lease.wanted = Some((name, over));
             return;
         }
-        let Some((record, _)) = &office.written else {
+        let Some((record, _)) = &lease.written else {
             return;
         };
         let after = Record {

@@ -48,7 +48,8 @@ impl BestAnswers {
     pub const FILE: &str = "best_answers.msgpack";
 
     /// Notes a verified program of these techniques, whose reward is `reward` with the standard error `error`. The
-    /// program replaces the kept one if it is better by more than two standard errors.
+    /// program is kept by its lower bound, the reward less two standard errors: it replaces the kept one if that exceeds
+    /// the kept one's lower bound, and is kept as the first one if that is above 0.
     pub fn note(
         &mut self,
         permitted: TechniqueSet,

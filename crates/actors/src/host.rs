@@ -104,7 +104,7 @@ impl Host {
         }
     }
 
-    /// True while the bus is away. A failure at such a moment is not the role's fault.
+    /// A check that is true while the bus is away. A failure at such a moment is not the role's fault.
     pub fn outage(&self) -> Excuse {
         let bus = self.bus.clone();
         Arc::new(move || !bus.is_connected())

@@ -292,7 +292,7 @@ mod tests {
         room_bytes: Some(1 << 40),
     };
 
-    /// True if the candidate is at fault, or the infrastructure's cause.
+    /// The candidate's fault, or else the infrastructure's cause.
     fn blamed(
         end: &Finished,
         said: &str,

@@ -5,7 +5,7 @@
 //! is not preprocessed; there the input is the source itself.
 //!
 //! The replacement of the run-time libraries of C++ and Fortran (`runtime.c`) is linked here as well, but with weak
-//! symbols: the sanitizer's own `operator new` and its error reports take precedence.
+//! symbols: the sanitizer's own `operator new`, and the reporters in our companion objects, take precedence.
 
 use std::path::Path;
 

@@ -288,8 +288,9 @@ impl Side {
         })
     }
 
-    /// The uncertainty that few samples cannot show in their own spread: the gap between the lowest two, and 2 %
-    /// divided by the square root of calls times bursts.
+    /// The uncertainty that few samples cannot show in their own spread: the larger one of 2 % divided by the
+    /// square root of calls times bursts and, below 8 calls, the gap between the lowest two divided by the square root
+    /// of calls.
     fn prior_log_se(&self) -> f64 {
         let n = self.calls as f64;
         let gap = if self.calls < 8 { self.gap } else { 0.0 };

@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned, E: std::fmt::Display>(
     Ok(items)
 }
 
-/// Replaces a file by these lines. The replacement is atomic: after a crash the file has its old or its new content.
+/// Replaces a file by these lines. If this process is killed, the file has its old or its new content.
 pub fn write<T: Serialize>(path: &Path, items: &[T]) -> Result<()> {
     let mut text = String::new();
     for item in items {

@@ -232,8 +232,8 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
             when(&[(0, masked(0xff), 0x80)])?,
         ];
         if kind == Kind::Compile {
-            // There are 64 signals, so only statuses up to 192 are ambiguous. Clang exits with 254 when one of its
-            // processes has died.
+            // There are 64 signals, so statuses above 192 are not ambiguous; the mask lets 192 and above pass. Clang
+            // exits with 254 when one of its processes has died.
             ends.push(when(&[(0, masked(0xc0), 0xc0)])?);
         }
         rules.insert(call, ends);

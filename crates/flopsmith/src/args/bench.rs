@@ -130,6 +130,6 @@ pub enum BenchPurpose {
     Rank,
     /// Measure a number to publish: 0.3 s of calls at most in each process, two or three processes at each of five
     /// layouts of the code, and calls without caches. The program is verified in full and checked with sanitizers, and
-    /// the object of each layout is verified with a part of the sizes. It takes ten to thirty seconds a program.
+    /// the object of each layout is verified as well, with fewer sizes if there are many. It takes ten to thirty seconds a program.
     Certify,
 }

@@ -62,7 +62,7 @@ pub struct Worker {
     )]
     pub grace: String,
     /// Reserve this many cores for this worker, if several workers share a machine; all cores that the process may use
-    /// when left out. If no core is free, the worker shares cores and says so.
+    /// when left out. If fewer are free, the worker shares cores and says so.
     #[arg(long, value_name = "N", env = "FLOPSMITH_CORES", value_parser = clap::value_parser!(u16).range(1..))]
     pub cores: Option<u16>,
     /// Folder that all workers of the machine see. Workers with --cores record the owner of each core in it.

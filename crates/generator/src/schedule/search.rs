@@ -34,7 +34,7 @@ const PROMISING: f64 = 0.75;
 /// The same share later.
 const STILL_PROMISING: f64 = 0.1;
 
-/// Number of tried programs below which [`PROMISING`] applies.
+/// Number of tried programs of the best width below which [`PROMISING`] applies.
 const FEW: usize = 24;
 
 /// Number of draws, times the number of shares, for a program that was not tried before and belongs to the own share.

@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn every_place_is_looked_at_twice_and_more_often_where_processes_differ() {
-        // Records which of the five places is measured, in order.
+        // Returns which of the five places is measured, in order, and the estimate of each.
         let looks = |of: &dyn Fn(u64, usize) -> f64| {
             let mut asked = Vec::new();
             let all = look_repeatedly(&[(); 5], |n, ()| {

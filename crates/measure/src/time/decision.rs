@@ -79,7 +79,7 @@ pub const SLOW_CALL: Duration = Duration::from_millis(10);
 /// Longest burst. Shorter bursts make more rounds in the same time, and in each the machine is more likely to stay
 /// unchanged until the other side's turn; with much shorter bursts most of the time would go into changes of the turn.
 const BURST: Duration = Duration::from_millis(3);
-/// A burst is planned to take at most the budget divided by this.
+/// A burst is planned to take about the budget divided by this, or [`BURST`] if that is shorter.
 const BURSTS: u32 = 20;
 /// Rounds before a measurement may be called precise, and the number for a budget below [`SMALL_BUDGET`]. The spread of
 /// a handful of rounds is too often small by chance.

@@ -366,8 +366,8 @@ impl Timer {
             entry,
             arena: &self.arena,
             threads: self.threads,
-            // At most as many cores as threads: a process must not work on a further core while another process has its
-            // own.
+            // At most as many cores as threads: otherwise a process could work on a further core while another process
+            // has the cores of the timed calls.
             cores: Some(&self.cores.kernel[..self.threads.max(1) as usize]),
             waiting: self.waiting,
             cpu_limit,

@@ -112,8 +112,9 @@ impl Bus {
         )))
     }
 
-    /// Gives a dead letter out again. Its message returns to its queue or log as a new message, with all its
-    /// attempts before it, and the letter is removed once the message is stored. A second call, as after a lost answer, does not store the message a second time.
+    /// Gives a dead letter out again. Its message returns to its queue or log as a new message, with all its attempts
+    /// before it, and the letter is removed once the message is stored. A second call, as after a lost answer, does not
+    /// store the message a second time.
     ///
     /// # Errors
     /// [`Error::NotCopied`] if the message was too large to be kept, and the errors of [`Bus::publish`].

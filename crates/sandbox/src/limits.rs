@@ -247,9 +247,9 @@ fn fit(resource: Resource, wanted: u64, hard: u64) -> Result<Reduced, Error> {
 /// The kernel's limit on processes for a job of `kind`; none where it must not be set.
 ///
 /// Programs in run jails have no system call that makes processes. Their threads count as processes here, so the limit
-/// would refuse threads that are permitted. Where a control group exists, it counts the job's processes and bubblewrap's
-/// two, and none of another job's, so the kernel's limit is not needed. The limit does not apply to root. Kernels before 5.14 count all processes of the
-/// user, so the user's other processes could make a job fail.
+/// would refuse threads that are permitted. Where a control group exists, it counts the job's processes and
+/// bubblewrap's two, and none of another job's, so the kernel's limit is not needed. The limit does not apply to root.
+/// Kernels before 5.14 count all processes of the user, so the user's other processes could make a job fail.
 fn process_limit(kind: Kind, limits: &Limits, in_cgroup: bool, release: &str) -> Option<u64> {
     let counts = kind == Kind::Compile && !in_cgroup && !nix::unistd::geteuid().is_root();
     (counts && counts_by_namespace(release)).then_some(limits.processes)

@@ -13,9 +13,9 @@
 //! which takes longer than many a call. If the called process need not be woken up, it waits for the core already or
 //! has it: all the time in which its inputs were made then counts. There is one exception: if supervisor, filler and
 //! called process share the one core that they may use, processor time is exact for any behaviour of the called
-//! process, and honest processes may be taken off that core before they sleep. In that case processor time
-//! alone counts, also for a process that need not be woken up. Orders to do nothing ([`Filler::empty_call`]) measure the least duration of this hand-over, which
-//! is subtracted from the times.
+//! process, and honest processes may be taken off that core before they sleep. In that case processor time alone
+//! counts, also for a process that need not be woken up. Orders to do nothing ([`Filler::empty_call`]) measure the
+//! least duration of this hand-over, which is subtracted from the times.
 
 use std::time::{Duration, Instant};
 

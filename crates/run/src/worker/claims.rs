@@ -1,8 +1,9 @@
 //! Exclusive cores for workers that share a machine, for example as containers.
 //!
 //! Each core has files in a folder that all workers see. The worker that claims a core holds a lock on one of its files
-//! until the worker's process ends; the kernel releases the lock however the process ends. If a worker finds
-//! fewer free cores than it wants, it shares cores: a slower cluster is better than one that does not start, and each worker reports that it shares.
+//! until the worker's process ends; the kernel releases the lock however the process ends. If a worker finds fewer free
+//! cores than it wants, it shares cores: a slower cluster is better than one that does not start, and each worker
+//! reports that it shares.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};

@@ -34,10 +34,10 @@ pub struct BestAnswers(Vec<Kept>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
     permitted: TechniqueSet,
-    /// What the program does; unknown of answers that were kept before this was noted.
+    /// The techniques of the program; none in answers that were kept before techniques were noted.
     #[serde(default)]
     techniques: Option<TechniqueSet>,
-    /// What the program is worth at least.
+    /// The lower bound of the program's reward.
     reward: f64,
     /// Its tokens; their log-probabilities then say nothing now and are left out.
     rollout: Rollout,

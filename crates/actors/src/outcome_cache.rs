@@ -18,7 +18,7 @@ mod shared;
 pub(crate) use shared::BUCKET;
 pub use shared::Results;
 
-/// What programs are held against beside the machine. Outcomes under different comparability keys are no duplicates' outcomes.
+/// Everything but the machine that outcomes depend on. Outcomes are reused only under the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparabilityKey {
     /// The problem's definition: parameters, bounds, reference, baseline.

@@ -1,4 +1,4 @@
-//! What the compile stage costs beside the bare compiler: `cargo run --release -p flopsmith-compile --example compile_speed`.
+//! The cost of the compile stage, compared with the bare compiler: `cargo run --release -p flopsmith-compile --example compile_speed`.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 use std::path::Path;

@@ -218,7 +218,7 @@ impl Config {
         sample.0 / self.group
     }
 
-    /// What each node does, by its number. Leases come first.
+    /// The role of each node, by the node's number. Nodes with leases come first.
     pub(crate) fn roles(&self) -> Vec<Role> {
         use crate::message::Single;
         let many = |role, count: u32| std::iter::repeat_n(role, count as usize);
@@ -298,7 +298,7 @@ mutations! {
     SignsOfLifeStopEarly,
     /// Work that hangs gets signs of life for ever.
     HoldLimitIgnored,
-    /// Whoever takes a lease over begins anew.
+    /// A process that takes a lease over begins anew instead of resuming the saved state.
     TakeOverWithoutJournal,
     /// The broker loses what it confirmed shortly before it was killed.
     BrokerForgetsConfirmed,

@@ -1,4 +1,4 @@
-//! Who holds a lease, and that nobody writes for it who does not.
+//! One process holds a lease at a time, and no other process writes under it.
 
 use std::sync::Arc;
 use std::time::Duration;

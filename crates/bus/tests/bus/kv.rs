@@ -56,7 +56,7 @@ async fn wrong_names_are_refused() {
     );
 }
 
-/// Whoever holds a lease or keeps results writes to buckets only, and has to be told as well.
+/// Holders of leases and the outcome cache write to buckets only; a full server has to be named to them as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_store_is_named_by_every_way_to_write_a_key() {
     let options = ServerOptions {

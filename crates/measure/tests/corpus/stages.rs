@@ -270,7 +270,7 @@ impl Stages {
             return ended;
         }
         self.certified += 1;
-        // What most certifications say: one alone may be wrong either way.
+        // The majority of the certifications decides: one alone may be wrong either way.
         let (mut gained, mut not) = (0, 0);
         for _ in 0..BESIDE {
             let certified = self.once(program, Purpose::Certify);

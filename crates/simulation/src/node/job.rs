@@ -43,7 +43,7 @@ pub(crate) enum Stage {
     Terminating,
 }
 
-/// What follows after a result is stored.
+/// The next actions after a result is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     Acknowledge,

@@ -160,7 +160,7 @@ fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
         assert_timed(row);
         assert_eq!(row["hidden_by_clock"], true, "{row}");
         assert_consistent(row);
-        // What did not converge has no letter and no rank, and whatever has one shares it.
+        // Rows that did not converge have no letter and no rank; all others share one letter.
         let group = &row["group"];
         assert!(group.is_null() || group == "a", "{rows:?}");
         assert_eq!(group.is_null(), row["outcome"] == "unconverged", "{row}");

@@ -305,8 +305,12 @@ impl Sandbox {
             held,
         });
         if let Err(error) = prepared {
-            child.kill();
-            return Err(match child.wait() {
+            // A process that is already gone has failed to set itself up, and bubblewrap reports the reason. A kill would
+            // take the reason's place.
+            if !is_gone(&error) {
+                child.kill();
+            }
+            return Err(match child.wait_timeout(SETUP_LIMIT) {
                 Err(told @ Error::Setup { .. }) => told,
                 _ => error,
             });

@@ -430,32 +430,60 @@ fn what_is_missing_is_the_infrastructures_failure() {
     assert_eq!(end.exit, Exit::Code(1));
 }
 
-/// bubblewrap's child may fail, and be waited for, before anybody has a handle on it: its last words are the reason then too.
-#[test]
-fn a_jail_that_is_gone_before_it_is_looked_at_says_why() {
+/// A sandbox whose bubblewrap runs `instead` for jobs named `gone`; `$2` is the descriptor for its reports.
+fn failing(folder: &Path, instead: &str) -> Sandbox {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("bwrap");
-    let text = r#"#!/bin/bash
-case "$*" in *gone-at-once*) ;; *) exec bwrap "$@" ;; esac
-while [ "$1" != --json-status-fd ]; do shift; done
-true & wait $!
-echo "bwrap: Can't find source path" >&2
-echo "{ \"child-pid\": $! }" >/proc/self/fd/$2
-sleep 60
-"#;
+    let script = folder.join("bwrap");
+    let text = format!(
+        "#!/bin/bash\ncase \"$*\" in *work/gone*) ;; *) exec bwrap \"$@\" ;; esac\n\
+         while [ \"$1\" != --json-status-fd ]; do shift; done\n{instead}\n"
+    );
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let sandbox = Sandbox::new(Options {
+    let options = Options {
         bwrap: Some(script),
         ..Options::default()
-    })
-    .unwrap();
-    let end = sandbox.run(&Job::new(RUN, ["/work/gone-at-once"]));
+    };
+    Sandbox::new(options).unwrap()
+}
+
+/// bubblewrap's child may fail, and be waited for, before the sandbox has a handle on it. The reason is the same then.
+#[test]
+fn a_jail_that_is_gone_before_it_is_looked_at_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = failing(
+        folder.path(),
+        r#"true & wait $!
+echo "bwrap: Can't find source path" >&2
+echo "{ \"child-pid\": $! }" >/proc/self/fd/$2
+sleep 60"#,
+    );
+    let end = sandbox.run(&Job::new(RUN, ["/work/gone"]));
     assert!(
         matches!(&end, Err(Error::Setup { detail }) if detail.contains("find source path")),
         "{end:?}"
     );
+}
+
+/// The child may also be gone at any moment while its limits are set. Some of two hundred children are, as each of them
+/// lives for about as long as that takes.
+#[test]
+fn a_jail_that_is_gone_while_its_limits_are_set_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = failing(
+        folder.path(),
+        r#"(for ((i = RANDOM % 400; i > 0; i--)); do :; done; echo "bwrap: Can't find source path" >&2) &
+echo "{ \"child-pid\": $! }" >/proc/self/fd/$2
+wait $!
+exit 1"#,
+    );
+    for number in 0..200 {
+        let end = sandbox.run(&Job::new(RUN, ["/work/gone"]));
+        assert!(
+            matches!(&end, Err(Error::Setup { detail }) if detail.contains("find source path")),
+            "{number}: {end:?}"
+        );
+    }
 }
 
 #[test]

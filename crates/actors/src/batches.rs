@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_bus::{LogReader, TraceContext};
-use flopsmith_protocol::{Outcome, Rollout, subjects};
+use flopsmith_protocol::{Outcome, Purpose, Rollout, subjects};
 
 use crate::advantages::StageBests;
 use crate::dynamic_sampling::Refill;
@@ -109,11 +109,11 @@ impl Batches {
             let Some(step) = self.complete().await? else {
                 tokio::select! {
                     biased;
-                    next = self.rollouts.next() => self.ledger.rollout(next?.1),
+                    next = self.rollouts.next() => self.read(next?.1),
                     next = self.outcomes.next() => {
                         let (_, outcome) = next?;
                         let step = outcome.candidate.step;
-                        if self.ledger.outcome(outcome) {
+                        if outcome.candidate.purpose == Purpose::Train && self.ledger.outcome(outcome) {
                             let trace = self.outcomes.trace().clone();
                             self.traces.entry(step).or_default().push(trace);
                         }
@@ -132,9 +132,15 @@ impl Batches {
                 });
             }
             match tokio::time::timeout(self.silence, self.rollouts.next()).await {
-                Ok(next) => self.ledger.rollout(next?.1),
+                Ok(next) => self.read(next?.1),
                 Err(_) => return Err(self.missed(step)),
             }
+        }
+    }
+
+    fn read(&mut self, rollout: Rollout) {
+        if rollout.candidate.purpose == Purpose::Train {
+            self.ledger.rollout(rollout);
         }
     }
 

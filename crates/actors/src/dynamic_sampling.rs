@@ -1,54 +1,17 @@
-//! Dynamic sampling (Yu et al., 2025): groups whose rewards are all equal teach nothing. Other groups, with other
-//! prompts, are drawn in their place, until every group of a round has a spread or the limit of rounds is reached.
-//! Pure.
+//! Dynamic sampling by rewards: which groups [`flopsmith_coordination::sampling`] draws again. Pure.
 //!
-//! The archive gives out tasks and the learner trains on them. Both decide by themselves which tasks a step has, and
-//! have to agree. Therefore the decision depends only on the outcomes of the step, read in any order, and on the best
-//! speeds before the step. Tasks are numbered round by round. A round is decided once all its outcomes are there; the
-//! next round has as many tasks as this one had groups without a spread.
+//! The decision depends only on the outcomes of the step, read in any order, and on the best speeds before the step, so
+//! that archive and learner agree.
 
 use std::collections::BTreeMap;
 
+use flopsmith_coordination::sampling::{Asked, asked};
 use flopsmith_protocol::{Outcome, Purpose};
 use flopsmith_reward::Context;
 use flopsmith_reward::advantage::is_flat;
 
 use crate::advantages::StageBests;
 use crate::settings::Settings;
-
-/// The number of tasks of a step, as far as the step's known outcomes decide it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// Tasks of all rounds so far.
-    pub tasks: u32,
-    /// The last of these rounds; the first is 0.
-    pub round: u32,
-    /// True if every outcome of these tasks is there and no group is drawn again.
-    pub settled: bool,
-}
-
-/// The tasks of a step that began with `first` tasks and has at most `rounds` further rounds. `flat` returns whether
-/// the rewards of a task's group are all equal; none if outcomes of the group are missing.
-pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Asked {
-    let mut from = 0;
-    let mut asked = Asked {
-        tasks: first,
-        round: 0,
-        settled: false,
-    };
-    loop {
-        let found: Option<Vec<bool>> = (from..asked.tasks).map(&flat).collect();
-        let Some(found) = found else { return asked };
-        let again = found.into_iter().filter(|flat| *flat).count() as u32;
-        if again == 0 || asked.round == rounds {
-            asked.settled = true;
-            return asked;
-        }
-        from = asked.tasks;
-        asked.tasks += again;
-        asked.round += 1;
-    }
-}
 
 /// The inputs of the decision.
 #[derive(Debug, Clone)]
@@ -107,11 +70,8 @@ impl Refill<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use flopsmith_protocol::{CandidateRef, InfrastructureCause, Verdict};
     use flopsmith_test_support::{candidate, infrastructure, measured, outcome, task, wrong};
-    use proptest::prelude::*;
 
     use super::*;
 
@@ -205,23 +165,5 @@ mod tests {
         assert!(of(&settings(1), &outcomes).settled);
         outcomes[1].candidate.explorer = true;
         assert_eq!(of(&settings(1), &outcomes).tasks, 2);
-    }
-
-    proptest! {
-        /// A reader of a part of a step's outcomes comes to the same tasks as a reader of all outcomes, or to fewer.
-        #[test]
-        fn what_is_asked_for_only_grows(
-            first in 1u32..6, rounds in 0u32..4, flats in proptest::collection::vec(any::<bool>(), 40),
-            hidden in proptest::collection::btree_set(0u32..40, 0..20)
-        ) {
-            let all: BTreeMap<u32, bool> = (0..).zip(flats).collect();
-            let known = |number: u32| all.get(&number).copied().or(Some(false));
-            let whole = asked(first, rounds, known);
-            let part = asked(first, rounds, |n| known(n).filter(|_| !hidden.contains(&n)));
-            prop_assert!(whole.settled);
-            prop_assert!(part.tasks <= whole.tasks && part.round <= whole.round);
-            prop_assert!(!part.settled || part == whole);
-            prop_assert!(whole.tasks <= first * (rounds + 1));
-        }
     }
 }

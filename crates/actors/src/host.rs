@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Delivery, ErrorClass, Worker, WorkerOptions};
+use flopsmith_coordination::circuit_breaker::CircuitBreaker;
+use flopsmith_coordination::delivery::{ACK_WAIT, ATTEMPTS};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    ArtifactRef, CandidateRef, Digest, MachineClass, Message, NodeId, Outcome, TechniqueSet,
-    Verdict, subjects,
+    ArtifactRef, CandidateId, CandidateRef, Digest, MachineClass, Message, NodeId, Outcome,
+    TechniqueSet, Verdict, subjects,
 };
 use flopsmith_store::Store;
 
-use crate::circuit_breaker::CircuitBreaker;
 use crate::cores::Cores;
 use crate::error::Error;
 use crate::metrics::Metrics;
@@ -44,7 +45,7 @@ pub struct Host {
     /// The counters of this process.
     pub metrics: Metrics,
     /// Whether its stages can be trusted with work.
-    pub standing: CircuitBreaker,
+    pub standing: CircuitBreaker<CandidateId>,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
     /// Identifies this process among all others, including earlier ones of the same node.
@@ -90,7 +91,7 @@ impl Host {
             bus,
             store,
             cores,
-            attempts: 3,
+            attempts: ATTEMPTS,
         }
     }
 
@@ -154,7 +155,7 @@ impl Host {
         options: WorkerOptions,
     ) -> Result<Worker<M>, Error> {
         let options = WorkerOptions {
-            ack_wait: Duration::from_secs(10),
+            ack_wait: ACK_WAIT,
             ..options
         };
         Ok(self.bus.worker(options).await?)

@@ -1,122 +1,63 @@
-//! The outcomes and rollouts of a training step, independent of the order in which their logs are read. Pure.
+//! Messages as [`flopsmith_coordination::ledger`] sees them.
 
-use std::collections::BTreeMap;
+use flopsmith_coordination::ledger::{self, Samples};
+use flopsmith_coordination::steps::Steps;
+use flopsmith_protocol::{CandidateId, CandidateRef, Digest, GroupId, Outcome, Purpose, Rollout};
 
-use flopsmith_protocol::{CandidateId, Digest, GroupId, Outcome, Purpose, Rollout};
+/// The outcomes and rollouts of training samples.
+pub struct Messages;
 
-use crate::steps::Steps;
-
+/// The ledger of a learner.
+pub type Ledger = ledger::Ledger<Messages>;
 /// A sample of a complete step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// Its outcome.
-    pub outcome: Outcome,
-    /// The tokens from which its source was extracted. None if nothing can be learnt from it (no policy wrote it, or
-    /// its outcome says nothing about it). None also if the candidate's rollout belongs to another source: a generator
-    /// that dies between rollouts and candidates may answer its task once more with other programs.
-    pub rollout: Option<Rollout>,
-}
-
+pub type Sample = ledger::Sample<Outcome, Rollout>;
 /// The samples of a complete step, group by group.
-pub type Groups = Vec<Vec<Sample>>;
+pub type Groups = ledger::Groups<Outcome, Rollout>;
 
-/// The outcomes and rollouts of the steps that are still open. The first outcome and the first rollout of a candidate
-/// count.
-#[derive(Debug, Clone, Default)]
-pub struct Ledger {
-    steps: Steps,
-    outcomes: BTreeMap<u64, BTreeMap<CandidateId, Outcome>>,
-    rollouts: BTreeMap<u64, BTreeMap<CandidateId, Rollout>>,
-}
+impl Samples for Messages {
+    type Id = CandidateId;
+    type Group = GroupId;
+    type Outcome = Outcome;
+    type Rollout = Rollout;
 
-impl Ledger {
-    /// Steps below `first` are trained already.
-    pub fn starting_at(first: u64) -> Self {
-        Self {
-            steps: Steps::starting_at(first),
-            ..Self::default()
-        }
-    }
-
-    /// Notes an outcome. True if it counts: each outcome of a training sample of an open step counts once.
-    pub fn outcome(&mut self, outcome: Outcome) -> bool {
+    fn of_outcome(outcome: &Outcome) -> (CandidateId, u64, u64) {
         let candidate = &outcome.candidate;
-        if candidate.purpose != Purpose::Train || !self.steps.note(candidate) {
-            return false;
-        }
-        let (step, id) = (candidate.step, candidate.id.clone());
-        self.outcomes.entry(step).or_default().insert(id, outcome);
-        true
+        (candidate.id.clone(), candidate.step, expected(candidate))
     }
 
-    /// Notes a rollout. Only rollouts of training samples of open steps count.
-    pub fn rollout(&mut self, rollout: Rollout) {
-        let candidate = &rollout.candidate;
-        if candidate.purpose != Purpose::Train || self.steps.closed(candidate.step) {
-            return;
-        }
-        let (step, id) = (candidate.step, candidate.id.clone());
-        let step = self.rollouts.entry(step).or_default();
-        step.entry(id).or_insert(rollout);
+    fn of_rollout(rollout: &Rollout) -> (CandidateId, u64) {
+        (rollout.candidate.id.clone(), rollout.candidate.step)
     }
 
-    /// The first step of which every outcome is here.
-    pub fn complete(&self) -> Option<u64> {
-        let mut steps = self.outcomes.keys().copied();
-        steps.find(|step| self.steps.complete(*step))
+    fn group(outcome: &Outcome) -> GroupId {
+        outcome.candidate.group.clone()
     }
 
-    /// The outcomes of `step` so far.
-    pub fn outcomes(&self, step: u64) -> impl Iterator<Item = &Outcome> {
-        self.outcomes
-            .get(&step)
-            .into_iter()
-            .flat_map(BTreeMap::values)
+    /// True if a policy wrote the sample and the outcome says something about it.
+    fn teaches(outcome: &Outcome) -> bool {
+        outcome.candidate.policy.is_some() && outcome.verdict.counts()
     }
 
-    /// Candidates of `step` with an outcome to learn from whose rollout is still to be read.
-    pub fn awaited(&self, step: u64) -> impl Iterator<Item = &CandidateId> {
-        let rollouts = self.rollouts.get(&step);
-        self.outcomes
-            .get(&step)
-            .into_iter()
-            .flatten()
-            .filter(|(_, outcome)| teaches(outcome))
-            .map(|(id, _)| id)
-            .filter(move |id| rollouts.is_none_or(|r| !r.contains_key(*id)))
-    }
-
-    /// Takes a step out and closes it. The step should be [complete](Ledger::complete), with no rollout
-    /// [awaited](Ledger::awaited).
-    pub fn take(&mut self, step: u64) -> Groups {
-        let outcomes = self.outcomes.remove(&step).unwrap_or_default();
-        let mut rollouts = self.rollouts.remove(&step).unwrap_or_default();
-        self.steps.close(step);
-        self.outcomes = self.outcomes.split_off(&step);
-        self.rollouts = self.rollouts.split_off(&step);
-        let mut groups: BTreeMap<GroupId, Vec<Sample>> = BTreeMap::new();
-        for (id, outcome) in outcomes {
-            let rollout = rollouts
-                .remove(&id)
-                .filter(|r| teaches(&outcome) && r.source == Digest::of(outcome.source.as_bytes()));
-            groups
-                .entry(outcome.candidate.group.clone())
-                .or_default()
-                .push(Sample { outcome, rollout });
-        }
-        groups.into_values().collect()
+    fn belongs(rollout: &Rollout, outcome: &Outcome) -> bool {
+        rollout.source == Digest::of(outcome.source.as_bytes())
     }
 }
 
-/// True if a policy wrote the sample and the outcome says something about it.
-fn teaches(outcome: &Outcome) -> bool {
-    outcome.candidate.policy.is_some() && outcome.verdict.counts()
+/// Outcomes of the candidate's step, as far as the candidate's task knows.
+fn expected(candidate: &CandidateRef) -> u64 {
+    u64::from(candidate.tasks_in_step) * u64::from(candidate.group_size)
+}
+
+/// Notes the outcome of a candidate. True if it is a first measurement, new, and of an open step.
+pub(crate) fn note(steps: &mut Steps<CandidateId>, candidate: &CandidateRef) -> bool {
+    candidate.purpose != Purpose::Certify
+        && steps.note(candidate.step, expected(candidate), candidate.id.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_protocol::{CandidateRef, InfrastructureCause};
+    use flopsmith_protocol::InfrastructureCause;
     use flopsmith_test_support::{candidate, infrastructure, outcome, rollout, wrong};
     use proptest::prelude::*;
 
@@ -173,7 +114,7 @@ mod tests {
                 taken = Some(ledger.take(step));
             }
         }
-        assert!(ledger.outcomes.is_empty() && ledger.rollouts.is_empty());
+        assert!(ledger.is_empty());
         taken
     }
 
@@ -227,7 +168,7 @@ mod tests {
             }
         }
         assert_eq!(ledger.complete(), None);
-        assert!(ledger.outcomes.is_empty() && ledger.rollouts.is_empty());
+        assert!(ledger.is_empty());
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 //! All nodes share one [`Entry`] for each program ([`Results`]). Of the candidates with the same program one is
 //! evaluated, and the others wait for its outcome.
 
+use flopsmith_coordination::duplicates::{Holder, Turn};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{
     ArtifactRef, CandidateFault, CandidateId, CandidateRef, Digest, Outcome, Purpose, TechniqueSet,
@@ -93,8 +94,8 @@ pub enum Lookup {
 /// What all nodes know of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The candidate that is on its way with it. Given out again, after a death or a failure, it is still the same one.
-    holder: Option<CandidateId>,
+    /// The candidate that is on its way with it.
+    holder: Holder<CandidateId>,
     /// What it was compiled to.
     built: Option<BuiltBefore>,
     /// Its outcome.
@@ -104,8 +105,7 @@ pub struct Entry {
 impl Entry {
     /// The next action for a candidate with this program, and the changed entry; none if the entry stays as it is.
     ///
-    /// A candidate that waited too long for the duplicate `instead` takes that duplicate's place. It does not take the
-    /// place of a third candidate that has replaced the duplicate meanwhile.
+    /// A candidate that waited too long for the duplicate `instead` takes that duplicate's place, see [`Holder::turn`].
     pub fn look_up(
         &self,
         candidate: &CandidateRef,
@@ -122,12 +122,12 @@ impl Entry {
         if again {
             return (Lookup::New(self.built_for(candidate)), None);
         }
-        match &self.holder {
-            Some(holder) if *holder == candidate.id => (Lookup::New(None), None),
-            Some(holder) if instead != Some(holder) => (Lookup::UnderWay(holder.clone()), None),
-            _ => {
+        match self.holder.turn(&candidate.id, instead) {
+            Turn::Mine => (Lookup::New(None), None),
+            Turn::Wait(holder) => (Lookup::UnderWay(holder), None),
+            Turn::Take => {
                 let taken = Self {
-                    holder: Some(candidate.id.clone()),
+                    holder: Holder::taken_by(candidate.id.clone()),
                     ..self.clone()
                 };
                 (Lookup::New(None), Some(taken))
@@ -139,9 +139,7 @@ impl Entry {
     pub fn decided(&self, outcome: &Outcome, object: Option<&ArtifactRef>) -> Option<Self> {
         let again = outcome.candidate.purpose == Purpose::Certify;
         let mut entry = self.clone();
-        if entry.holder.as_ref() == Some(&outcome.candidate.id) {
-            entry.holder = None;
-        }
+        entry.holder.ended(&outcome.candidate.id);
         // An outcome that says nothing of the program may mean that the object is lost.
         if outcome.verdict.counts()
             && let (Some(object), Some(techniques)) = (object, outcome.techniques)
@@ -169,7 +167,7 @@ impl Entry {
 
     /// True if no candidate has to wait for this program's outcome (any longer).
     pub fn is_settled(&self) -> bool {
-        self.known.is_some() || self.holder.is_none()
+        self.known.is_some() || self.holder.is_free()
     }
 
     /// The object that the program of `candidate` was compiled to before: the compiler would give the same object

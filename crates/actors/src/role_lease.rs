@@ -11,6 +11,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Kv};
+pub use flopsmith_coordination::lease::Terms;
+use flopsmith_coordination::lease::{self, Claim, Held, Refused, Waiting};
 use flopsmith_protocol::{Digest, RunId};
 use flopsmith_store::{Checkpoint, Checkpoints, Saved};
 use serde::{Deserialize, Serialize};
@@ -31,27 +33,6 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time limits of the holder and of waiting processes. Each process measures them by its own clock.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    /// Interval at which the holder writes a sign of life.
-    pub beat: Duration,
-    /// A holder whose signs of life did not arrive for this long stops working.
-    pub give_up: Duration,
-    /// A waiting process that has seen no sign of life of the holder for this long takes over.
-    pub patience: Duration,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self {
-            beat: Duration::from_secs(2),
-            give_up: Duration::from_secs(6),
-            patience: Duration::from_secs(10),
-        }
-    }
-}
-
 /// The state to go on from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
@@ -71,25 +52,7 @@ impl From<Saved> for Head {
     }
 }
 
-/// Number of earlier states that the record keeps in case the last one is damaged: as many as roles keep.
-const EARLIER: usize = 2;
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    /// Empty when nobody holds it.
-    holder: String,
-    /// Grows with every change of hands.
-    term: u64,
-    /// Grows with every sign of life.
-    beat: u64,
-    head: Option<Head>,
-    /// Those before it, the newest first.
-    #[serde(default)]
-    earlier: Vec<Head>,
-    /// Nothing is left to do in it.
-    #[serde(default)]
-    over: bool,
-}
+type Record = lease::Record<String, Head>;
 
 /// A lease that this process holds. If it is dropped without [`RoleLease::leave`], another process can take the lease
 /// after [`Terms::patience`].
@@ -101,20 +64,10 @@ pub struct RoleLease {
     private: bool,
 }
 
-impl Record {
-    fn goes_on_from(&mut self, head: &Head) {
-        if let Some(before) = self.head.replace(head.clone()) {
-            self.earlier.insert(0, before);
-            self.earlier.truncate(EARLIER);
-        }
-    }
-}
-
 struct Shared {
     kv: Kv,
     key: String,
-    /// The record that was written last, and its revision.
-    written: Mutex<(Record, u64)>,
+    held: Mutex<Held<String, Head>>,
     /// The bus's error for the last failed write; a successful write clears it.
     refused: std::sync::Mutex<Option<String>>,
 }
@@ -143,8 +96,9 @@ impl RoleLease {
         run: &RunId,
     ) -> Result<Option<Checkpoint>, Error> {
         let (head, earlier) = {
-            let written = self.shared.written.lock().await;
-            (written.0.head.clone(), written.0.earlier.clone())
+            let held = self.shared.held.lock().await;
+            let record = held.record();
+            (record.head.clone(), record.earlier.clone())
         };
         let Some(head) = head else {
             // The lease names no state, so no checkpoint in the store was committed. On a private server a checkpoint
@@ -199,68 +153,58 @@ impl RoleLease {
     ) -> Result<Option<Self>, Error> {
         let kv = bus.kv(BUCKET).await?;
         let key = key(run, role);
-        let mut seen: Option<(u64, Instant)> = None;
+        let private = bus.is_private();
+        let began = Instant::now();
+        let mut claim = Waiting::default();
         let mut waiting = false;
         loop {
             let (record, revision) = read(&kv, &key).await?;
-            let silent = match seen {
-                Some((last, since)) if last == revision => since.elapsed() >= terms.patience,
-                _ => {
-                    seen = Some((revision, Instant::now()));
-                    false
-                }
-            };
-            let free = record.holder.is_empty() || record.holder == holder || bus.is_private();
-            if free || silent {
-                let ours = Record {
-                    holder: holder.to_owned(),
-                    term: record.term + 1,
-                    beat: 0,
-                    head: record.head,
-                    earlier: record.earlier,
-                    over: record.over,
-                };
-                if let Some(revision) = write(&kv, &key, &ours, revision).await? {
-                    if silent && !free {
+            let holder_before = record.holder.clone();
+            let me = holder.to_owned();
+            match claim.read(&record, revision, &me, began.elapsed(), private, &terms) {
+                Claim::Wait => {}
+                Claim::Take { record, silent } => {
+                    let Some(revision) = write(&kv, &key, &record, revision).await? else {
+                        continue;
+                    };
+                    if silent {
                         tracing::warn!(
                             role,
-                            before = record.holder,
+                            before = holder_before,
                             "nothing was heard of the one before: taking over"
                         );
                     }
-                    let private = bus.is_private();
-                    return Ok(Some(Self::held(kv, key, (ours, revision), terms, private)));
+                    return Ok(Some(Self::held(
+                        kv,
+                        key,
+                        Held::new(record, revision),
+                        terms,
+                        private,
+                    )));
                 }
-                continue;
             }
             if !waiting {
                 waiting = true;
                 tracing::info!(
                     role,
-                    holder = record.holder,
+                    holder = holder_before,
                     "somebody else does this; waiting in case it is needed"
                 );
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(None),
-                () = tokio::time::sleep(terms.beat / 2) => {}
+                () = tokio::time::sleep(terms.look()) => {}
             }
         }
     }
 
-    fn held(
-        kv: Kv,
-        key: String,
-        (record, revision): (Record, u64),
-        terms: Terms,
-        private: bool,
-    ) -> Self {
-        let term = record.term;
+    fn held(kv: Kv, key: String, held: Held<String, Head>, terms: Terms, private: bool) -> Self {
+        let term = held.record().term;
         let shared = Arc::new(Shared {
             kv,
             key,
-            written: Mutex::new((record, revision)),
+            held: Mutex::new(held),
             refused: std::sync::Mutex::new(None),
         });
         let lost = CancellationToken::new();
@@ -300,7 +244,7 @@ impl RoleLease {
 
     /// The state to continue from; none in a run that begins.
     pub async fn head(&self) -> Option<Head> {
-        self.shared.written.lock().await.0.head.clone()
+        self.shared.held.lock().await.record().head.clone()
     }
 
     /// Makes a saved state the one to continue from. Messages that rest on this state may be published only afterwards.
@@ -308,7 +252,8 @@ impl RoleLease {
     /// # Errors
     /// [`Error::Replaced`] when another process has taken over: this state is void.
     pub async fn commit(&self, head: Head) -> Result<(), Error> {
-        self.change(|record| record.goes_on_from(&head)).await
+        self.change(|record| record.committed(head.clone(), false))
+            .await
     }
 
     /// Commits the last state, after which nothing is left to do: see [`RoleLease::is_over`].
@@ -316,11 +261,8 @@ impl RoleLease {
     /// # Errors
     /// [`Error::Replaced`] when another process has taken over.
     pub async fn conclude(&self, head: Head) -> Result<(), Error> {
-        let last = |record: &mut Record| {
-            record.goes_on_from(&head);
-            record.over = true;
-        };
-        self.change(last).await
+        self.change(|record| record.committed(head.clone(), true))
+            .await
     }
 
     /// True if nothing is left to do in the lease of `role` in a run.
@@ -329,7 +271,7 @@ impl RoleLease {
         Ok(read(&kv, &key(run, role)).await?.0.over)
     }
 
-    async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
+    async fn change(&self, change: impl Fn(Record) -> Record) -> Result<(), Error> {
         if self.lost.is_cancelled() {
             return Err(self.shared.lost());
         }
@@ -342,7 +284,7 @@ impl RoleLease {
 
     /// Releases the lease, so that another process can take it at once.
     pub async fn leave(self) -> Result<(), Error> {
-        match self.shared.write(|record| record.holder.clear()).await {
+        match self.shared.write(Record::left).await {
             // Another process holds the lease already.
             Err(Error::Replaced) => Ok(()),
             other => other,
@@ -369,40 +311,31 @@ impl Shared {
     /// Changes the record. A write whose answer was lost may have arrived or may still arrive. Therefore the write is
     /// tried again within [`WRITE_LIMIT`], and a record with this process's own holder and term counts as its own
     /// write.
-    async fn write(&self, change: impl Fn(&mut Record)) -> Result<(), Error> {
-        let mut written = self.written.lock().await;
+    async fn write(&self, change: impl Fn(Record) -> Record) -> Result<(), Error> {
+        let mut held = self.held.lock().await;
         let started = Instant::now();
         loop {
-            let (mut record, revision) = written.clone();
-            change(&mut record);
-            let tried = write(&self.kv, &self.key, &record, revision);
+            let record = change(held.record().clone());
+            let tried = write(&self.kv, &self.key, &record, held.revision());
             let failure = match tokio::time::timeout(WRITE_TRY, tried).await {
                 Ok(Ok(Some(revision))) => {
                     self.note(None);
-                    *written = (record, revision);
+                    held.written(record, revision);
                     return Ok(());
                 }
                 // Either another process has written, or an earlier write of this process arrived late.
                 Ok(Ok(None)) => {
                     let found = tokio::time::timeout(WRITE_TRY, read(&self.kv, &self.key)).await;
                     match found {
-                        Ok(Ok((found, at))) if at > revision => {
-                            // Every change of hands increases the term, so only this process writes this holder with
-                            // this term.
-                            if found.holder != written.0.holder || found.term != written.0.term {
+                        Ok(Ok((found, at))) => match held.refused(&record, found, at) {
+                            Refused::Replaced => {
                                 self.note(None);
                                 return Err(Error::Replaced);
                             }
-                            // The new record is stored already: the answer to its write was lost, or comes too late.
-                            let done = found == record;
-                            *written = (found, at);
-                            if done {
-                                return Ok(());
-                            }
-                            continue;
-                        }
-                        // The read came from a replica that lags behind the one that refused the write.
-                        Ok(Ok(_)) => None,
+                            Refused::Stored => return Ok(()),
+                            Refused::Again => continue,
+                            Refused::Lagging => None,
+                        },
                         Ok(Err(error)) => Some(error),
                         Err(_) => None,
                     }
@@ -426,19 +359,18 @@ impl Shared {
 /// over. On a `private` server no other process can take over, so this never gives up: the broker comes back, or the
 /// run ends because it does not.
 async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: CancellationToken) {
-    let mut heard = Instant::now();
+    let began = Instant::now();
+    let mut heard = Duration::ZERO;
     // Taking the lease was the first sign of life.
-    let mut tick = interval_at(heard + terms.beat, terms.beat);
+    let mut tick = interval_at(began + terms.beat, terms.beat);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let left = match private {
-            true => terms.give_up,
-            false => terms.give_up.saturating_sub(heard.elapsed()),
+            true => Some(terms.give_up),
+            false => lease::left(heard, began.elapsed(), &terms),
         };
-        // A process that stood still for longer than `give_up` may have been replaced, even if its next sign of life is
-        // accepted.
-        if left.is_zero() {
+        let Some(left) = left else {
             let why = crate::supervisor::words(&shared.lost());
             tracing::warn!(
                 lease = shared.key,
@@ -447,10 +379,10 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
             );
             lost.cancel();
             return;
-        }
-        let sign = tokio::time::timeout(left, shared.write(|record| record.beat += 1)).await;
+        };
+        let sign = tokio::time::timeout(left, shared.write(Record::renewed)).await;
         match sign {
-            Ok(Ok(())) => heard = Instant::now(),
+            Ok(Ok(())) => heard = began.elapsed(),
             Ok(Err(Error::Replaced)) => {
                 tracing::warn!(lease = shared.key, "somebody else has taken over");
                 lost.cancel();
@@ -468,17 +400,7 @@ fn key(run: &RunId, role: &str) -> String {
 
 async fn read(kv: &Kv, key: &str) -> Result<(Record, u64), Error> {
     match kv.get(key).await? {
-        None => Ok((
-            Record {
-                holder: String::new(),
-                term: 0,
-                beat: 0,
-                head: None,
-                earlier: Vec::new(),
-                over: false,
-            },
-            0,
-        )),
+        None => Ok((Record::default(), 0)),
         Some(found) => {
             let record = serde_json::from_slice(&found.value).map_err(|e| Error::Saved {
                 role: "lease",

@@ -4,7 +4,7 @@
 //! a role that fails often ends the run. Therefore only a failure of the role itself (the bus, its settings) is a
 //! [`crate::Error`]; a failure at one program is a [`StageFailure`].
 
-use flopsmith_bus::ErrorClass;
+use flopsmith_coordination::delivery::{ErrorClass, try_again};
 use flopsmith_protocol::{Failure, InfrastructureCause, UnknownCause, Verdict, ran_out};
 use tokio::task::JoinError;
 
@@ -41,7 +41,7 @@ impl StageFailure {
 
     /// True if another try makes sense after this `attempt` of at most `attempts`.
     pub fn try_again(&self, attempt: u32, attempts: u32) -> bool {
-        self.passing && (attempt < attempts || !self.class.counts())
+        self.passing && try_again(self.class, attempt, attempts)
     }
 }
 

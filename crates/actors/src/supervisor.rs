@@ -7,10 +7,11 @@
 //! Drain order: all roles are told to stop at once, except those that leave last ([`Role::leaves_last`]). These are
 //! told to stop when no other role is left.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flopsmith_coordination::restart::Failures;
+pub use flopsmith_coordination::restart::Limits;
 use futures::future::BoxFuture;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::watch;
@@ -29,50 +30,6 @@ pub struct Spec {
     pub name: &'static str,
     /// How it is made.
     pub factory: Factory,
-}
-
-/// How often a role may fail.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Failures within the window before the node gives up.
-    pub failures: usize,
-    /// The window.
-    pub window: Duration,
-    /// Delay before the first restart; doubles with each further failure in the window.
-    pub backoff: Duration,
-    /// Delay before a restart during an outage of a service that all roles need.
-    pub outage: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            failures: 5,
-            window: Duration::from_secs(60),
-            backoff: Duration::from_millis(200),
-            outage: Duration::from_secs(2),
-        }
-    }
-}
-
-impl Limits {
-    /// The delay before the restart after a failure at `now`, or none when the role has failed too often. Pure.
-    fn decide(&self, failures: &mut VecDeque<Instant>, now: Instant) -> Option<Duration> {
-        failures.push_back(now);
-        while failures
-            .front()
-            .is_some_and(|t| now.duration_since(*t) > self.window)
-        {
-            failures.pop_front();
-        }
-        if failures.len() > self.failures {
-            return None;
-        }
-        let doublings = u32::try_from(failures.len() - 1)
-            .unwrap_or(u32::MAX)
-            .min(16);
-        Some(self.backoff * 2u32.pow(doublings))
-    }
 }
 
 /// The state of all supervised roles.
@@ -159,6 +116,8 @@ struct Arguments {
 
 struct State {
     roles: Vec<Supervisee>,
+    /// The origin of the moments at which roles failed.
+    began: Instant,
     limits: Limits,
     excuse: Excuse,
     stop: CancellationToken,
@@ -170,7 +129,7 @@ struct State {
 struct Supervisee {
     spec: Spec,
     actor: Option<ractor::ActorId>,
-    failures: VecDeque<Instant>,
+    failures: Failures,
     drained: bool,
     /// True if the role leaves last; known once the role was made.
     last: bool,
@@ -203,11 +162,12 @@ impl Actor for Supervisor {
                 .map(|spec| Supervisee {
                     spec,
                     actor: None,
-                    failures: VecDeque::new(),
+                    failures: Failures::default(),
                     drained: false,
                     last: false,
                 })
                 .collect(),
+            began: Instant::now(),
             limits: arguments.limits,
             excuse: arguments.excuse,
             stop: arguments.stop,
@@ -311,7 +271,7 @@ impl State {
             return;
         }
         let role = &mut self.roles[index];
-        match self.limits.decide(&mut role.failures, Instant::now()) {
+        match role.failures.add(self.began.elapsed(), &self.limits) {
             Some(delay) => {
                 tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "role failed; starting it again");
                 myself.send_after(delay, move || Message::Start(index));
@@ -319,7 +279,7 @@ impl State {
             None => {
                 let error = Error::TooOften {
                     role: name,
-                    times: role.failures.len(),
+                    times: role.failures.count(),
                     last,
                 };
                 tracing::error!(role = name, %error, "role gave up");

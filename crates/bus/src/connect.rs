@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, jetstream};
+use flopsmith_coordination::delivery::doubled;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::backoff::{doubled, jittered};
+use crate::backoff::jittered;
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::key::Key;

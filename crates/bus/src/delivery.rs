@@ -8,10 +8,10 @@ use async_nats::client::{Request, RequestErrorKind};
 use async_nats::jetstream::AckKind;
 use async_nats::subject::Subject;
 use bytes::Bytes;
+use flopsmith_coordination::delivery::{ErrorClass, Return, give_back};
 use flopsmith_telemetry::TraceContext;
 use tokio::time::Instant;
 
-use crate::backoff::ErrorClass;
 use crate::dead::Unprocessable;
 use crate::error::{Error, Result};
 use crate::streams::stream;
@@ -146,24 +146,23 @@ impl<M> Delivery<M> {
     /// Gives the message back. A worker takes it again after the delay of this class. The last attempt sends the
     /// message to the dead letters instead, except for classes that do not count.
     pub async fn retry(mut self, class: ErrorClass) -> Result<()> {
-        if class.counts() && self.is_last_attempt() {
-            let reason = format!(
-                "given back for {class:?} on attempt {}, the last one",
-                self.failures() + 1
-            );
+        let (options, failures) = (&self.shared.options, self.failures());
+        let attempt = self.ticket.attempt;
+        let decided = give_back(
+            &options.backoff,
+            class,
+            failures,
+            attempt,
+            options.max_deliver,
+        );
+        let Return::Again(delay) = decided else {
+            let attempt = failures + 1;
+            let reason = format!("given back for {class:?} on attempt {attempt}, the last one");
             return self.dead(&reason).await;
-        }
+        };
         if class.counts() {
             self.shared.failed(self.ticket.sequence);
         }
-        // For a class that does not count as a failure, the delay depends on how often the message was given out. That
-        // number is limited too.
-        let attempt = if class.counts() {
-            self.failures()
-        } else {
-            self.ticket.attempt
-        };
-        let delay = self.shared.options.backoff.delay(class, attempt);
         self.decided = true;
         let sent = self
             .shared

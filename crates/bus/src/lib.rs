@@ -40,11 +40,11 @@ mod streams;
 mod take;
 mod worker;
 
-pub use backoff::{Backoff, ErrorClass};
 pub use connect::{Auth, Bus, Options, Tls, public};
 pub use dead::{DeadLetter, DeadLetters};
 pub use delivery::Delivery;
 pub use error::{Error, Result};
+pub use flopsmith_coordination::delivery::{Backoff, ErrorClass};
 pub use flopsmith_telemetry::{TraceContext, link};
 pub use key::Key;
 pub use kv::{Change, Entry, Kv, Watch};

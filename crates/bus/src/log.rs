@@ -7,10 +7,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use flopsmith_coordination::delivery::doubled;
 use flopsmith_protocol::{Message, decode};
 use flopsmith_telemetry::TraceContext;
 
-use crate::backoff::{doubled, jittered};
+use crate::backoff::jittered;
 use crate::connect::Bus;
 use crate::dead::{Unprocessable, unix_ms};
 use crate::error::{Cause, Error, Result};

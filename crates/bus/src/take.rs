@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_nats::Subscriber;
 use bytes::Bytes;
+use flopsmith_coordination::delivery::{doubled, is_dead};
 use flopsmith_protocol::{Message, decode, subjects};
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::{doubled, jittered};
+use crate::backoff::jittered;
 use crate::dead::Unprocessable;
 use crate::delivery::{Delivery, Ticket, settle};
 use crate::error::Error;
@@ -125,15 +126,9 @@ async fn work<M: Message>(
     tokio::pin!(rests);
     let mut crowd = Crowd::new(&shared.options);
     loop {
-        let mut wanted = shared.free().saturating_sub(pull.outstanding());
-        let crowded = wanted > 0 && crowd.waits();
-        if crowded {
-            wanted = 0;
-        }
-        // A standing request brings work as soon as there is some. Another request costs a message, so the worker sends
-        // one only if no request stands or if at least half of the slots are free.
-        if wanted > 0
-            && (pull.outstanding() == 0 || wanted * 2 >= shared.options.slots)
+        let crowded = shared.free() > pull.outstanding() && crowd.waits();
+        if let Some(wanted) = shared.room().request(shared.free(), pull.outstanding())
+            && !crowded
             && let Err(error) = pull.request(wanted).await
         {
             return Some(error.to_string());
@@ -271,10 +266,6 @@ async fn leave_room(shared: &Shared) {
     let _ = shared.bus.client().publish(subject, Bytes::new()).await;
 }
 
-/// A message without recorded failures that was given out more often than this is assumed to kill each process that
-/// holds it.
-const MOST: u32 = 100;
-
 /// Decodes a message. A message that cannot be decoded, or was given out too often, goes to the dead letters.
 async fn accept<M: Message>(
     shared: &Arc<Shared>,
@@ -299,7 +290,13 @@ async fn accept<M: Message>(
         epoch,
     };
     let reason = match decoded {
-        Ok(_) if shared.failures(sequence) >= shared.options.max_deliver || attempt > MOST => {
+        Ok(_)
+            if is_dead(
+                shared.failures(sequence),
+                attempt,
+                shared.options.max_deliver,
+            ) =>
+        {
             format!(
                 "given out {} times, and nobody who had it came to an end",
                 attempt - 1

@@ -9,13 +9,13 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::stream::ConsumerErrorKind;
 use async_nats::jetstream::{AckKind, ErrorCode};
 use async_nats::subject::Subject;
+use flopsmith_coordination::delivery::{Backoff, MAX_DELIVER, Room, Sign, sign};
 use flopsmith_protocol::Message;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::acknowledge::Acknowledger;
-use crate::backoff::Backoff;
 use crate::connect::Bus;
 use crate::delivery::Delivery;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl Default for WorkerOptions {
             slots: 1,
             parked: 0,
             ack_wait: Duration::from_secs(30),
-            max_deliver: 5,
+            max_deliver: MAX_DELIVER,
             hold_limit: Duration::from_secs(30 * 60),
             backoff: Backoff::default(),
             forget_after: None,
@@ -228,27 +228,35 @@ impl Shared {
         }
     }
 
+    pub(crate) fn room(&self) -> Room {
+        Room {
+            slots: self.options.slots,
+            parked: self.options.parked,
+        }
+    }
+
     pub(crate) fn free(&self) -> usize {
         let held = self.held();
         let parked = held.values().filter(|held| held.parked).count();
-        let counted = held.len() - parked.min(self.options.parked);
-        self.options.slots.saturating_sub(counted)
+        self.room().free(held.len(), parked)
     }
 
     /// The reply subjects of the messages that get a sign of life now.
     fn alive(&self) -> Vec<Subject> {
         let mut alive = Vec::new();
         for held in self.held().values_mut() {
-            if held.since.elapsed() < self.options.hold_limit {
-                alive.push(held.reply.clone());
-            } else if !held.hanging {
-                held.hanging = true;
-                self.failed(held.sequence);
-                tracing::error!(
-                    subject = self.options.subject,
-                    seconds = held.since.elapsed().as_secs(),
-                    "a message is held for too long; somebody else may take it now"
-                );
+            match sign(held.since.elapsed(), self.options.hold_limit, held.hanging) {
+                Sign::Alive => alive.push(held.reply.clone()),
+                Sign::Hangs => {
+                    held.hanging = true;
+                    self.failed(held.sequence);
+                    tracing::error!(
+                        subject = self.options.subject,
+                        seconds = held.since.elapsed().as_secs(),
+                        "a message is held for too long; somebody else may take it now"
+                    );
+                }
+                Sign::Hung => {}
             }
         }
         alive

@@ -1,7 +1,10 @@
 //! How large a simulated cluster is, what befalls it, and which mistake it makes.
 
+use flopsmith_coordination::delivery::Room;
+use flopsmith_coordination::sampling::{Asked, asked};
+
 use crate::faults::Kind;
-use crate::message::{MILLI, Micros, NodeId, Queue, SECOND, Sample, Verdict};
+use crate::message::{MILLI, Micros, NodeId, Queue, SECOND, Sample, Verdict, micros};
 
 /// A cluster and its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,20 +41,14 @@ pub struct Config {
     pub trace: usize,
 }
 
-/// The constants of the real roles (`flopsmith-bus`, `flopsmith-actors`), but for the hold limit, which is shorter here: half an hour would be
-/// most of a run.
+/// The terms of the real roles in virtual time. The hold limit is shorter here: the real one would be most of a run.
 pub(crate) mod terms {
-    use super::{MILLI, Micros, SECOND};
+    use super::{MILLI, Micros, SECOND, micros};
+    use flopsmith_coordination::{delivery, duplicates, lease, restart};
 
-    pub const ACK_WAIT: Micros = 10 * SECOND;
+    pub use delivery::{ATTEMPTS, MAX_DELIVER};
+    pub const ACK_WAIT: Micros = micros(delivery::ACK_WAIT);
     pub const HOLD_LIMIT: Micros = 120 * SECOND;
-    pub const MAX_DELIVER: u32 = 5;
-    /// Given out more often than this, a message is taken for one that kills whoever has it.
-    pub const MOST: u32 = 100;
-    pub const ATTEMPTS: u32 = 3;
-    pub const BACKOFF_LIMIT: Micros = 60 * SECOND;
-    pub const STAGE_FAILURE_DELAY: Micros = 500 * MILLI;
-    pub const DROPPED_DELAY: Micros = SECOND;
     pub const ACK_TRY: Micros = SECOND;
     pub const ACK_LIMIT: Micros = 15 * SECOND;
     pub const STALE_ACK_LIMIT: Micros = 500 * MILLI;
@@ -59,20 +56,14 @@ pub(crate) mod terms {
     pub const PUBLISH_LIMIT: Micros = 30 * SECOND;
     pub const GRACE: Micros = 300 * MILLI;
     pub const SILENCE: Micros = 11 * SECOND;
-    pub const BEAT: Micros = 2 * SECOND;
-    pub const GIVE_UP: Micros = 6 * SECOND;
-    pub const PATIENCE: Micros = 10 * SECOND;
-    pub const TWIN_PATIENCE: Micros = 60 * SECOND;
-    pub const FIRST_PAUSE: Micros = 250 * MILLI;
-    pub const LONGEST_PAUSE: Micros = 2 * SECOND;
+    pub const LEASE: lease::Terms = lease::Terms::DEFAULT;
+    pub const TWIN_PATIENCE: Micros = micros(duplicates::PATIENCE);
+    pub const FIRST_PAUSE: Micros = micros(duplicates::FIRST_PAUSE);
     pub const LOST_AFTER: Micros = 150 * SECOND;
     pub const ROLLOUT_SILENCE: Micros = 5 * SECOND;
     /// Of a process whose role was replaced or failed too often.
     pub const PAUSE: Micros = 15 * SECOND;
-    pub const OUTAGE_PAUSE: Micros = 2 * SECOND;
-    pub const ROLE_BACKOFF: Micros = 200 * MILLI;
-    pub const ROLE_FAILURES: usize = 5;
-    pub const ROLE_WINDOW: Micros = 60 * SECOND;
+    pub const ROLES: restart::Limits = restart::Limits::DEFAULT;
 }
 
 /// What a node does.
@@ -176,29 +167,14 @@ impl Config {
         first + given.start..first + given.end
     }
 
-    /// The tasks of a step, and whether it is over, by the outcomes that are known of it. As `flopsmith_actors::dynamic_sampling` has it.
-    pub(crate) fn asked(
-        &self,
-        step: u32,
-        outcome: impl Fn(Sample) -> Option<Verdict>,
-    ) -> (u32, bool) {
-        let (mut from, mut to) = (0, self.tasks);
-        for round in 0..=self.rounds {
-            let mut again = 0;
-            for task in self.tasks_of(step, from..to) {
-                let found: Option<Vec<Verdict>> =
-                    self.samples_of_task(task).map(&outcome).collect();
-                let Some(found) = found else {
-                    return (to, false);
-                };
-                again += u32::from(is_flat(&found));
-            }
-            if again == 0 || round == self.rounds {
-                break;
-            }
-            (from, to) = (to, to + again);
-        }
-        (to, true)
+    /// The tasks of a step, as far as the known outcomes decide it.
+    pub(crate) fn asked(&self, step: u32, outcome: impl Fn(Sample) -> Option<Verdict>) -> Asked {
+        let first = self.tasks_of(step, 0..0).start;
+        asked(self.tasks, self.rounds, |task| {
+            let group = self.samples_of_task(first + task).map(&outcome);
+            let group: Option<Vec<Verdict>> = group.collect();
+            group.map(|group| is_flat(&group))
+        })
     }
 
     pub(crate) fn step_of(&self, sample: Sample) -> u32 {
@@ -248,15 +224,16 @@ fn is_flat(group: &[Verdict]) -> bool {
     judged.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// How many messages a node takes at a time, and how many of them it works on at once.
-pub(crate) fn slots(queue: Queue) -> (usize, usize) {
-    match queue {
+/// The messages that a node takes at a time, and how many of them it works on at once.
+pub(crate) fn room(queue: Queue) -> (Room, usize) {
+    let (slots, most) = match queue {
         Queue::Generate => (16, 16),
         // Duplicates keep a slot each while they wait.
         Queue::Compile => (8, 2),
         Queue::Verify => (2, 2),
         Queue::Time => (4, 1),
-    }
+    };
+    (Room { slots, parked: 0 }, most)
 }
 
 macro_rules! mutations {

@@ -4,7 +4,7 @@
 use crate::config::{Config, Mutation, terms};
 use crate::event::Event;
 use crate::fact::Fact;
-use crate::message::{MILLI, Micros, NodeId, SECOND, Work};
+use crate::message::{MILLI, Micros, NodeId, SECOND, Work, micros, span};
 use crate::node::Cut;
 use crate::program::mix;
 use crate::random::Chance;
@@ -357,24 +357,15 @@ impl World {
         let there = self.node_mut(node);
         there.forget_role();
         let wait = if there.connected {
-            there.fell.push_back(now);
-            while there
-                .fell
-                .front()
-                .is_some_and(|at| now - *at > terms::ROLE_WINDOW)
-            {
-                there.fell.pop_front();
-            }
-            if there.fell.len() > terms::ROLE_FAILURES {
-                there.process += 1;
-                there.failures.clear();
-                there.fell.clear();
-                terms::PAUSE
-            } else {
-                terms::ROLE_BACKOFF << (there.fell.len() - 1)
+            match there.fell.add(span(now), &terms::ROLES) {
+                Some(delay) => micros(delay),
+                None => {
+                    there.new_process();
+                    terms::PAUSE
+                }
             }
         } else {
-            terms::OUTAGE_PAUSE
+            micros(terms::ROLES.outage)
         };
         self.plan_start(node, wait);
     }
@@ -399,9 +390,7 @@ impl World {
         let there = self.node_mut(node);
         there.up = false;
         there.forget_role();
-        there.process += 1;
-        there.failures.clear();
-        there.fell.clear();
+        there.new_process();
         there.unsent.clear();
         let inbox = there.inbox;
         // The end of the connection tells the server that the node's inbox has no subscriber.

@@ -1,6 +1,8 @@
 //! The invariants, which hold after every event. Each is a function of the earlier observations ([`Judge`]), of the
 //! current cluster ([`View`]) and of one occurrence ([`Fact`]). Its error text describes the violation.
 
+use flopsmith_coordination::sampling::Asked;
+
 use crate::config::terms;
 use crate::fact::Fact;
 use crate::judge::{Judge, View, samples_of};
@@ -67,7 +69,11 @@ fn no_sample_is_lost(_: &Judge, view: &View<'_>, fact: &Fact) -> Verdicts {
     let known = |sample: Sample| book.outcomes.get(&sample).copied();
     let mut closed = 0;
     for step in 0..book.step.unwrap_or(0) {
-        let (tasks, over) = config.asked(step, known);
+        let Asked {
+            tasks,
+            settled: over,
+            ..
+        } = config.asked(step, known);
         if !over {
             return broken(format!(
                 "step {step} is closed, and outcomes of its {tasks} tasks are missing"
@@ -300,8 +306,8 @@ fn only_what_is_over_is_learnt_from(judge: &Judge, view: &View<'_>, fact: &Fact)
         .config()
         .asked(step, |sample| judge.first_outcomes.get(&sample).copied())
     {
-        (_, true) => Ok(()),
-        (tasks, false) => broken(format!(
+        Asked { settled: true, .. } => Ok(()),
+        Asked { tasks, .. } => broken(format!(
             "step {step} has {tasks} tasks, and not all of their outcomes"
         )),
     }

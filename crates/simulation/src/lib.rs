@@ -22,8 +22,8 @@
 //!   holders of messages, and the removal of messages a moment earlier.
 //! - The cache of outcomes that identical programs share (`actors::outcome_cache`), leases with their terms
 //!   (`actors::role_lease`), checkpoints by term, tasks that the archive publishes again after a restart, samples that
-//!   the archive gives up as lost (`actors::role::archive`), complete steps (`actors::ledger`, `batches`), groups that
-//!   are drawn again (`actors::dynamic_sampling`), policy versions, and stage failures and restarts
+//!   the archive gives up as lost (`actors::role::archive`), complete steps (`actors::batches`), groups that are drawn
+//!   again (`actors::dynamic_sampling`), policy versions, and stage failures and restarts
 //!   (`actors::{stage_failure, supervisor}`).
 //!
 //! # Invariants
@@ -50,8 +50,10 @@
 //!
 //! # What it deliberately does not do
 //!
-//! The simulation does not run the real code: it implements the rules a second time, and a change of the rules has to
-//! be made here as well. It leaves out bytes (codecs have tests of their own), spans, cores and quarantine, elites that
+//! The decisions (leases, duplicates, delivery, complete steps, groups that are drawn again, restarts) are those of
+//! `flopsmith-coordination`, which the real roles call too. The order in which a role performs them, and what it asks of
+//! bus and store, is written here a second time (`node/`), and a change of it has to be made here as well. The simulation
+//! leaves out bytes (codecs have tests of their own), spans, cores and quarantine, elites that
 //! are measured again, evaluation steps, the recorder and the follower, several runs at a time, and draining: processes
 //! end by being killed. Checkpoints are never damaged and never removed. Acknowledgements are confirmed one by one, as
 //! `bus::acknowledge` does after a failed batch. The broker is one server: an election among several servers is

@@ -1,7 +1,21 @@
 //! The messages on the bus, reduced to the fields that matter to the protocol.
 
+use std::time::Duration;
+
+use flopsmith_coordination::{duplicates, lease};
+
 /// Virtual time since the beginning of a run, microseconds.
 pub type Micros = u64;
+
+/// A length of virtual time as `flopsmith_coordination` has it.
+pub(crate) const fn span(time: Micros) -> Duration {
+    Duration::from_micros(time)
+}
+
+/// A length of time in virtual time.
+pub(crate) const fn micros(time: Duration) -> Micros {
+    time.as_micros() as Micros
+}
 
 /// A second of virtual time.
 pub const SECOND: Micros = 1_000_000;
@@ -187,19 +201,7 @@ pub enum Single {
 }
 
 /// The record of a lease.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
-    /// The process that holds the lease. None if no process does.
-    pub holder: Option<Holder>,
-    /// Grows with every change of the holder.
-    pub term: u32,
-    /// Grows with every sign of life.
-    pub beat: u32,
-    /// The name of the committed checkpoint, from which a new holder continues.
-    pub head: Option<Name>,
-    /// True if the run is complete.
-    pub over: bool,
-}
+pub type Record = lease::Record<Option<Holder>, Name>;
 
 /// A process of a node. A restarted process is another holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -216,7 +218,7 @@ pub struct Name {
     /// Number of steps in the checkpoint.
     pub steps: u32,
     /// The term in which it was saved.
-    pub term: u32,
+    pub term: u64,
     /// The number of the save within the term, so that no two saves have the same name.
     pub attempt: u32,
 }
@@ -225,7 +227,7 @@ pub struct Name {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Known {
     /// The sample whose evaluation of the program is under way.
-    pub holder: Option<Sample>,
+    pub holder: duplicates::Holder<Sample>,
     /// The verdict on the program.
     pub verdict: Option<Verdict>,
 }

@@ -260,7 +260,7 @@ impl Run {
         let mut cells = BTreeMap::new();
         let known = |sample: Sample| book.outcomes.get(&sample).copied();
         let asked = (0..config.steps).flat_map(|step| {
-            let (tasks, _) = config.asked(step, known);
+            let tasks = config.asked(step, known).tasks;
             config.samples_of(step, tasks)
         });
         for sample in asked {

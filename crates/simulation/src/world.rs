@@ -23,7 +23,6 @@ pub struct Losses {
 }
 
 /// The state of a cluster.
-#[derive(Debug)]
 pub(crate) struct World {
     pub config: Config,
     pub seed: u64,

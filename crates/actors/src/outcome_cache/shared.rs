@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use flopsmith_bus::{Bus, Kv};
+use flopsmith_coordination::duplicates::{FIRST_PAUSE, next_pause};
 use flopsmith_protocol::{ArtifactRef, CandidateId, CandidateRef, Digest, Outcome, RunId};
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
@@ -14,10 +14,6 @@ use crate::error::Error;
 
 /// The NATS bucket of the entries.
 pub(crate) const BUCKET: &str = "fs_results";
-/// First pause between two reads of a program that another node evaluates. Each further pause doubles up to
-/// [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The entries of all programs that were tried, shared by all nodes. Cheap to clone.
 #[derive(Clone)]
@@ -123,7 +119,7 @@ impl Results {
                 () = heard => {}
                 () = tokio::time::sleep_until(next) => {}
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = next_pause(pause);
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use flopsmith_archive::{Effect, Sqd};
 use flopsmith_bus::{DeadLetter, LogEntry};
+use flopsmith_coordination::steps::Steps;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
@@ -27,9 +28,9 @@ use crate::course::{Budget, Course, Job};
 use crate::dead::{Work, unreadable};
 use crate::error::Error;
 use crate::host::Decided;
+use crate::ledger::note;
 use crate::node::Context;
 use crate::role_lease::RoleLease;
-use crate::steps::Steps;
 use crate::trace::candidate_span;
 
 mod restart;
@@ -90,7 +91,7 @@ impl Archive {
 
 struct Working {
     saved: Saved,
-    steps: Steps,
+    steps: Steps<CandidateId>,
     /// Held by the only archive of the run.
     lease: RoleLease,
     checkpoints: Checkpoints,
@@ -193,7 +194,7 @@ impl Archive {
         work.last_news = self.news();
         work.saved.sequence = work.saved.sequence.max(sequence);
         let id = outcome.candidate.id.clone();
-        if work.steps.note(&outcome.candidate) {
+        if note(&mut work.steps, &outcome.candidate) {
             if outcome.verdict.counts() {
                 work.tally.judged += 1;
                 work.tally.correct += u64::from(outcome.verdict.measurement().is_some());
@@ -433,7 +434,7 @@ impl Archive {
             let candidate = &lost.candidate;
             let awaited = match candidate.purpose {
                 Purpose::Certify => work.repeated.contains_key(&candidate.id),
-                _ => !work.steps.knows(candidate),
+                _ => !work.steps.knows(candidate.step, &candidate.id),
             };
             if !awaited {
                 continue;
@@ -470,7 +471,7 @@ impl Archive {
         for task in &work.saved.tasks {
             for sample in 0..task.group_size {
                 let candidate = super::generator::candidate_ref(task, sample, None);
-                if !work.steps.knows(&candidate) {
+                if !work.steps.knows(candidate.step, &candidate.id) {
                     self.give_up(&candidate, "").await?;
                 }
             }

@@ -1,11 +1,12 @@
 //! Compiler: candidate → compiled, or an outcome.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_compile::Built;
+use flopsmith_coordination::duplicates::PATIENCE;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -82,9 +83,6 @@ impl Compiler {
 
 /// At most this many duplicates wait here for the outcomes of the programs they equal.
 const DUPLICATES: usize = 64;
-
-/// A duplicate waits this long for the outcome of the program it equals.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A candidate with its stage context and its key.
 struct Job {

@@ -250,30 +250,6 @@ async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
     );
 }
 
-#[test]
-fn delays_double_and_old_failures_are_forgotten() {
-    let limits = Limits::default();
-    let mut failures = VecDeque::new();
-    let start = Instant::now();
-    let delays: Vec<_> = (0..6)
-        .map(|i| limits.decide(&mut failures, start + Duration::from_secs(i)))
-        .collect();
-    assert_eq!(
-        delays[..3],
-        [
-            Some(Duration::from_millis(200)),
-            Some(Duration::from_millis(400)),
-            Some(Duration::from_millis(800))
-        ]
-    );
-    assert_eq!(delays[5], None);
-    let later = start + Duration::from_secs(600);
-    assert_eq!(
-        limits.decide(&mut failures, later),
-        Some(Duration::from_millis(200))
-    );
-}
-
 #[tokio::test]
 async fn what_a_restart_would_repeat_ends_the_node_at_once_with_its_own_words() {
     struct Hopeless(Arc<AtomicUsize>);

@@ -1,6 +1,8 @@
 //! Compiler, verifier and timer: candidate → compiled → verified → outcome. Follows `flopsmith_actors::role` and
 //! `outcome_cache`.
 
+use flopsmith_coordination::duplicates::{self, Turn};
+
 use super::job::Stage;
 use super::{Heard, Then};
 use crate::broker::Request;
@@ -9,38 +11,15 @@ use crate::event::Timer;
 use crate::fact::Fact;
 use crate::message::{
     Cause, Key, Known, MILLI, Micros, NodeId, Program, Queue, SECOND, Sample, Value, Verdict,
+    micros, span,
 };
 use crate::program::{Fate, fate};
 use crate::world::World;
 
-/// How a candidate proceeds.
-enum Lookup {
-    New(Option<Known>),
-    UnderWay(Sample),
-    Known(Verdict),
-}
-
-/// How a candidate proceeds, given the cache entry of its program; see `flopsmith_actors::outcome_cache::Entry`.
-fn look_up(known: Known, sample: Sample, instead: Option<Sample>) -> Lookup {
-    if let Some(verdict) = known.verdict {
-        return Lookup::Known(verdict);
-    }
-    match known.holder {
-        Some(holder) if holder == sample => Lookup::New(None),
-        Some(holder) if instead != Some(holder) => Lookup::UnderWay(holder),
-        _ => Lookup::New(Some(Known {
-            holder: Some(sample),
-            ..known
-        })),
-    }
-}
-
 /// The cache entry after an outcome. None if the outcome does not change the entry.
 fn decided(known: Known, sample: Sample, verdict: Verdict) -> Option<Known> {
     let mut after = known;
-    if after.holder == Some(sample) {
-        after.holder = None;
-    }
+    after.holder.ended(&sample);
     // An infrastructure failure is a matter of chance and says nothing about the program.
     if !matches!(verdict, Verdict::Infrastructure(_)) {
         after.verdict.get_or_insert(verdict);
@@ -110,11 +89,18 @@ impl World {
         match (job.stage, heard) {
             (Stage::Looking { instead }, Heard::Value(value)) => {
                 let (there, revision) = known(value);
-                match look_up(there, sample, instead) {
-                    Lookup::Known(verdict) => self.decide(node, number, verdict, false),
-                    Lookup::UnderWay(duplicate) => self.park(node, number, duplicate),
-                    Lookup::New(None) => self.work(node, number),
-                    Lookup::New(Some(after)) => {
+                if let Some(verdict) = there.verdict {
+                    self.decide(node, number, verdict, false);
+                    return;
+                }
+                match there.holder.turn(&sample, instead.as_ref()) {
+                    Turn::Wait(duplicate) => self.park(node, number, duplicate),
+                    Turn::Mine => self.work(node, number),
+                    Turn::Take => {
+                        let after = Known {
+                            holder: duplicates::Holder::taken_by(sample),
+                            ..there
+                        };
                         self.set_stage(node, number, Stage::Taking);
                         let (key, value) = (Key::Result(program), Value::Result(after));
                         self.write(node, key, value, revision, Then::Job(number));
@@ -134,13 +120,13 @@ impl World {
                 Heard::Value(value),
             ) => {
                 let (there, _) = known(value);
-                if there.verdict.is_some() || there.holder.is_none() {
+                if there.verdict.is_some() || there.holder.is_free() {
                     self.look(node, number, None);
                 } else if self.now >= until {
                     self.look(node, number, Some(duplicate));
                 } else {
                     let wait = pause.min(until - self.now);
-                    let pause = (pause * 2).min(terms::LONGEST_PAUSE);
+                    let pause = micros(duplicates::next_pause(span(pause)));
                     self.set_stage(
                         node,
                         number,

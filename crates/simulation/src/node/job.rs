@@ -1,12 +1,16 @@
 //! Held messages: how a node takes, gives back and finishes them. Follows `flopsmith-bus` (`worker`, `take`,
 //! `delivery`).
 
+use flopsmith_coordination::delivery::{
+    Backoff, ErrorClass, Return, Sign, give_back, is_dead, sign, try_again,
+};
+
 use super::{Heard, Mind, Then};
 use crate::broker::{Delivery, Notice, Request};
-use crate::config::{Mutation, Role, slots, terms};
+use crate::config::{Mutation, Role, room, terms};
 use crate::event::{Packet, Timer};
 use crate::fact::Fact;
-use crate::message::{Body, Entry, Micros, NodeId, Queue, Sample, Verdict, Work};
+use crate::message::{Body, Entry, Micros, NodeId, Queue, Sample, Verdict, Work, micros, span};
 use crate::world::World;
 
 /// The state of a job.
@@ -64,6 +68,8 @@ pub(crate) struct Job {
     pub stage: Stage,
     /// The message was held for too long, and another node may take it.
     hangs: bool,
+    /// How often the message has been given out.
+    attempt: u32,
 }
 
 impl World {
@@ -76,7 +82,7 @@ impl World {
         }
         taker.outstanding = taker.outstanding.saturating_sub(1);
         let failures = taker.failures.get(&delivery.sequence).copied().unwrap_or(0);
-        let dead = failures >= terms::MAX_DELIVER || delivery.attempt > terms::MOST;
+        let dead = is_dead(failures, delivery.attempt, terms::MAX_DELIVER);
         let job = Job {
             sequence: delivery.sequence,
             token: delivery.token,
@@ -85,6 +91,7 @@ impl World {
             epoch: taker.epoch,
             stage: Stage::Waiting,
             hangs: false,
+            attempt: delivery.attempt,
         };
         let number = taker.next_job;
         taker.next_job += 1;
@@ -109,7 +116,7 @@ impl World {
             self.begin_tasks(node);
             return;
         }
-        let (_, most) = slots(queue);
+        let (_, most) = room(queue);
         loop {
             let worker = self.node(node);
             let busy = worker.jobs.values().filter(|job| job.is_busy()).count();
@@ -143,12 +150,12 @@ impl World {
         {
             return;
         }
-        let (mut slots, _) = slots(queue);
+        let (mut room, _) = room(queue);
         if self.config.has(Mutation::AsksForTooMuch) {
-            slots += 3;
+            room.slots += 3;
         }
-        let wanted = slots.saturating_sub(worker.jobs.len() + worker.outstanding);
-        if wanted > 0 && (worker.outstanding == 0 || wanted * 2 >= slots) {
+        let free = room.free(worker.jobs.len(), 0);
+        if let Some(wanted) = room.request(free, worker.outstanding) {
             let (inbox, count) = (worker.inbox, wanted);
             self.node_mut(node).outstanding += wanted;
             self.tell_hand(node);
@@ -167,7 +174,7 @@ impl World {
             return;
         };
         let held = worker.jobs.len() + worker.outstanding;
-        let (slots, _) = slots(queue);
+        let slots = room(queue).0.slots;
         self.facts.push(Fact::Hand { node, held, slots });
     }
 
@@ -184,11 +191,14 @@ impl World {
         let mut alive = Vec::new();
         let mut failed = Vec::new();
         for job in worker.jobs.values_mut() {
-            if now - job.since < limit || for_ever {
-                alive.push((job.sequence, job.token));
-            } else if !job.hangs {
-                job.hangs = true;
-                failed.push((job.sequence, job.work));
+            match sign(span(now - job.since), span(limit), job.hangs) {
+                _ if for_ever => alive.push((job.sequence, job.token)),
+                Sign::Alive => alive.push((job.sequence, job.token)),
+                Sign::Hangs => {
+                    job.hangs = true;
+                    failed.push((job.sequence, job.work));
+                }
+                Sign::Hung => {}
             }
         }
         for (sequence, work) in failed {
@@ -254,8 +264,9 @@ impl World {
         if self.node(node).connected {
             self.count_failure(node, sequence, &work);
         }
-        let delay = doubled(terms::DROPPED_DELAY, self.failures(node, sequence));
-        self.give_back(node, number, delay);
+        let failures = self.failures(node, sequence);
+        let delay = Backoff::default().delay(ErrorClass::Dropped, failures);
+        self.give_back(node, number, micros(delay));
         self.begin(node);
     }
 
@@ -264,17 +275,22 @@ impl World {
         let Some(job) = self.job(node, number) else {
             return;
         };
-        let (sequence, work) = (job.sequence, job.work);
-        if let Some(sample) = work.sample() {
-            self.facts.push(Fact::Failed { sample });
-        }
-        if self.failures(node, sequence) + 1 < terms::ATTEMPTS {
-            *self.node_mut(node).failures.entry(sequence).or_default() += 1;
-            let delay = doubled(terms::STAGE_FAILURE_DELAY, self.failures(node, sequence));
-            self.give_back(node, number, delay);
-            self.begin(node);
-        } else {
-            self.decide(node, number, verdict, true);
+        let (sequence, work, attempt) = (job.sequence, job.work, job.attempt);
+        let (class, failures) = (ErrorClass::Infrastructure, self.failures(node, sequence));
+        let backoff = Backoff::default();
+        let back = give_back(&backoff, class, failures, attempt, terms::MAX_DELIVER);
+        match back {
+            Return::Again(delay) if try_again(class, failures + 1, terms::ATTEMPTS) => {
+                self.count_failure(node, sequence, &work);
+                self.give_back(node, number, micros(delay));
+                self.begin(node);
+            }
+            _ => {
+                if let Some(sample) = work.sample() {
+                    self.facts.push(Fact::Failed { sample });
+                }
+                self.decide(node, number, verdict, true);
+            }
         }
     }
 
@@ -412,10 +428,4 @@ impl Job {
             Stage::Waiting | Stage::Parked { .. } | Stage::DeadLettering | Stage::Terminating
         )
     }
-}
-
-/// `first`, doubled with each further failure, up to the backoff limit.
-pub(crate) fn doubled(first: Micros, failures: u32) -> Micros {
-    let times = failures.saturating_sub(1).min(16);
-    (first << times).min(terms::BACKOFF_LIMIT)
 }

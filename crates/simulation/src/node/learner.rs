@@ -1,6 +1,6 @@
 //! Learner: groups of outcomes → policy versions. Follows `flopsmith_actors::role::learner`, `batches` and `ledger`.
 
-use std::collections::BTreeMap;
+use flopsmith_coordination::ledger::{Ledger, Samples};
 
 use super::{Heard, Mind, Then};
 use crate::broker::Request;
@@ -23,14 +23,60 @@ enum Phase {
     Committing,
 }
 
-#[derive(Debug)]
 pub(crate) struct Learner {
     lessons: Lessons,
     /// The step from which the learner learns next.
     next: u32,
     phase: Phase,
-    outcomes: BTreeMap<Sample, (Program, Verdict)>,
-    rollouts: BTreeMap<Sample, Program>,
+    ledger: Ledger<Messages>,
+}
+
+/// An outcome with the numbers of its step and its step's first outcomes.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    sample: Sample,
+    program: Program,
+    verdict: Verdict,
+    step: u32,
+    /// Outcomes of the step's first round.
+    first_round: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rollout {
+    sample: Sample,
+    program: Program,
+    step: u32,
+    /// The mistake of [`Mutation::LearnsFromOtherTokens`].
+    taken_for_any: bool,
+}
+
+struct Messages;
+
+impl Samples for Messages {
+    type Id = Sample;
+    type Group = ();
+    type Outcome = Outcome;
+    type Rollout = Rollout;
+
+    fn of_outcome(outcome: &Outcome) -> (Sample, u64, u64) {
+        let first = u64::from(outcome.first_round);
+        (outcome.sample, u64::from(outcome.step), first)
+    }
+
+    fn of_rollout(rollout: &Rollout) -> (Sample, u64) {
+        (rollout.sample, u64::from(rollout.step))
+    }
+
+    fn group(_: &Outcome) {}
+
+    fn teaches(outcome: &Outcome) -> bool {
+        !matches!(outcome.verdict, Verdict::Infrastructure(_))
+    }
+
+    fn belongs(rollout: &Rollout, outcome: &Outcome) -> bool {
+        rollout.taken_for_any || rollout.program == outcome.program
+    }
 }
 
 impl World {
@@ -48,8 +94,7 @@ impl World {
             lessons,
             next,
             phase: Phase::Telling,
-            outcomes: BTreeMap::new(),
-            rollouts: BTreeMap::new(),
+            ledger: Ledger::starting_at(next.into()),
         });
         self.tell_version(node);
     }
@@ -100,14 +145,21 @@ impl World {
         for (sequence, entry) in entries {
             last = *sequence;
             match *entry {
-                Entry::Outcome(sample, program, verdict)
-                    if config.step_of(sample) >= learner.next =>
-                {
-                    learner.outcomes.entry(sample).or_insert((program, verdict));
+                Entry::Outcome(sample, program, verdict) => {
+                    learner.ledger.outcome(Outcome {
+                        sample,
+                        program,
+                        verdict,
+                        step: config.step_of(sample),
+                        first_round: config.tasks * config.group,
+                    });
                 }
-                Entry::Rollout(sample, program) if config.step_of(sample) >= learner.next => {
-                    learner.rollouts.entry(sample).or_insert(program);
-                }
+                Entry::Rollout(sample, program) => learner.ledger.rollout(Rollout {
+                    sample,
+                    program,
+                    step: config.step_of(sample),
+                    taken_for_any: config.has(Mutation::LearnsFromOtherTokens),
+                }),
                 _ => {}
             }
         }
@@ -125,13 +177,10 @@ impl World {
         {
             return;
         }
-        let (tasks, over) = learner.asked(&config);
-        if !over {
+        if !learner.is_complete(&config) {
             return;
         }
-        let missing = config.samples_of(learner.next, tasks).any(|sample| {
-            learner.teaches(sample).is_some() && !learner.rollouts.contains_key(&sample)
-        });
+        let missing = learner.ledger.awaited(learner.next.into()).next().is_some();
         if !missing {
             learner.phase = Phase::Training;
             let takes = self.chance.between(200 * MILLI, 3 * SECOND);
@@ -158,15 +207,11 @@ impl World {
         let Some(learner) = self.learner(node) else {
             return;
         };
-        let (tasks, _) = learner.asked(&config);
-        let learnt: Vec<(Sample, Verdict)> = config
-            .samples_of(learner.next, tasks)
-            .filter_map(|sample| {
-                let (program, verdict) = learner.teaches(sample)?;
-                let its_own = learner.rollouts.get(&sample) == Some(&program);
-                let blind = config.has(Mutation::LearnsFromOtherTokens);
-                (its_own || blind).then_some((sample, verdict))
-            })
+        let groups = learner.ledger.take(learner.next.into());
+        let samples = groups.iter().flatten();
+        let learnt: Vec<(Sample, Verdict)> = samples
+            .filter(|sample| sample.rollout.is_some())
+            .map(|sample| (sample.outcome.sample, sample.outcome.verdict))
             .collect();
         learner.lessons = Lessons {
             steps: learner.lessons.steps + 1,
@@ -174,9 +219,6 @@ impl World {
             learnt,
         };
         learner.next += 1;
-        let first = config.first_of_step(learner.next);
-        learner.outcomes = learner.outcomes.split_off(&first);
-        learner.rollouts = learner.rollouts.split_off(&first);
         let lessons = learner.lessons.clone();
         let steps = lessons.steps;
         if config.has(Mutation::PublishedBeforeCommit) {
@@ -205,19 +247,12 @@ impl World {
 }
 
 impl Learner {
-    /// The number of tasks of the next step, and whether the step is complete.
-    fn asked(&self, config: &Config) -> (u32, bool) {
-        let known = |sample: Sample| self.outcomes.get(&sample).map(|(_, verdict)| *verdict);
-        if config.has(Mutation::LearnsBeforeDrawnAgain) {
-            let mut first = config.samples_of(self.next, config.tasks);
-            return (config.tasks, first.all(|sample| known(sample).is_some()));
-        }
-        config.asked(self.next, known)
-    }
-
-    /// The program and verdict of a sample, unless the outcome is an infrastructure failure.
-    fn teaches(&self, sample: Sample) -> Option<(Program, Verdict)> {
-        let found = self.outcomes.get(&sample).copied()?;
-        (!matches!(found.1, Verdict::Infrastructure(_))).then_some(found)
+    /// True if every outcome of the next step is here and no group of it is drawn again.
+    fn is_complete(&self, config: &Config) -> bool {
+        let step = u64::from(self.next);
+        let known = |sample: Sample| self.ledger.known(step, &sample).map(|o| o.verdict);
+        self.ledger.complete() == Some(step)
+            && (config.has(Mutation::LearnsBeforeDrawnAgain)
+                || config.asked(self.next, known).settled)
     }
 }

@@ -1,11 +1,13 @@
 //! The leases of the single roles: which process holds one, and which saved state is committed. An [`Lease`] is one
 //! lease as its candidate or holder sees it. Follows `flopsmith_actors::role_lease`.
 
+use flopsmith_coordination::lease::{Claim, Held, Refused, Waiting, left};
+
 use super::{Heard, Then};
 use crate::broker::Request;
 use crate::config::{Mutation, terms};
 use crate::event::{Ask, Timer};
-use crate::message::{Key, Micros, Name, NodeId, Record, Single, Value};
+use crate::message::{Holder, Key, Micros, Name, NodeId, Record, Single, Value, micros, span};
 use crate::store::{Saved, State};
 use crate::world::World;
 use std::rc::Rc;
@@ -13,10 +15,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Lease {
     single: Single,
-    /// The revision that was read last, and when it was first read.
-    seen: Option<(u64, Micros)>,
-    /// The record that was written last, and its revision. None while this process does not hold the lease.
-    written: Option<(Record, u64)>,
+    waiting: Waiting,
+    /// None while this process does not hold the lease.
+    held: Option<Held<Option<Holder>, Name>>,
     /// When the broker last confirmed the lease.
     heard: Micros,
     /// True while a write is under way. The next write waits for it.
@@ -26,14 +27,19 @@ pub(crate) struct Lease {
     saved: u32,
 }
 
+/// True if a write changes more than the sign of life.
+fn commits(before: &Record, after: &Record) -> bool {
+    before.head != after.head || before.over != after.over
+}
+
 impl Lease {
     /// The term, if this process holds the lease.
-    pub fn term(&self) -> Option<u32> {
-        self.written.as_ref().map(|(record, _)| record.term)
+    pub fn term(&self) -> Option<u64> {
+        self.held.as_ref().map(|held| held.record().term)
     }
 
     pub fn head(&self) -> Option<Name> {
-        self.written.as_ref().and_then(|(record, _)| record.head)
+        self.held.as_ref().and_then(|held| held.record().head)
     }
 }
 
@@ -41,8 +47,8 @@ impl World {
     pub(crate) fn seek_lease(&mut self, node: NodeId, single: Single) {
         self.node_mut(node).lease = Some(Lease {
             single,
-            seen: None,
-            written: None,
+            waiting: Waiting::default(),
+            held: None,
             heard: 0,
             busy: false,
             wanted: None,
@@ -74,27 +80,21 @@ impl World {
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let silent = match lease.seen {
-            Some((last, since)) if last == revision => now - since >= terms::PATIENCE,
-            _ => {
-                lease.seen = Some((revision, now));
-                false
-            }
-        };
-        let free = record.holder.is_none_or(|other| other == holder);
-        if !free && !silent {
-            self.set(node, terms::BEAT / 2, Timer::Beat);
+        let claim = lease.waiting.read(
+            &record,
+            revision,
+            &Some(holder),
+            span(now),
+            false,
+            &terms::LEASE,
+        );
+        let Claim::Take { record, .. } = claim else {
+            self.set(node, micros(terms::LEASE.look()), Timer::Beat);
             return;
-        }
-        let key = Key::Lease(lease.single);
-        let ours = Record {
-            holder: Some(holder),
-            term: record.term + 1,
-            beat: 0,
-            ..record
         };
-        let value = Value::Lease(ours.clone());
-        self.write(node, key, value, revision, Then::Take(ours));
+        let key = Key::Lease(lease.single);
+        let value = Value::Lease(record.clone());
+        self.write(node, key, value, revision, Then::Take(record));
     }
 
     pub(crate) fn on_take(&mut self, node: NodeId, record: Record, heard: Heard) {
@@ -105,7 +105,7 @@ impl World {
                 let Some(lease) = &mut self.node_mut(node).lease else {
                     return;
                 };
-                lease.written = Some((record, revision));
+                lease.held = Some(Held::new(record, revision));
                 lease.heard = now;
                 let single = lease.single;
                 self.set(node, 0, Timer::Beat);
@@ -126,34 +126,31 @@ impl World {
         let Some(lease) = &self.node(node).lease else {
             return;
         };
-        let Some((record, _)) = &lease.written else {
+        let Some(held) = &lease.held else {
             self.look_at_lease(node);
             return;
         };
         // After a longer silence another process may have taken the lease. The holder gives the lease up without a
         // further renewal.
-        if now - lease.heard >= terms::GIVE_UP {
+        if left(span(lease.heard), span(now), &terms::LEASE).is_none() {
             self.replaced(node, false);
             return;
         }
         if !lease.busy {
-            let after = Record {
-                beat: record.beat + 1,
-                ..record.clone()
-            };
+            let after = held.record().clone().renewed();
             self.renew(node, after);
         }
-        self.set(node, terms::BEAT, Timer::Beat);
+        self.set(node, micros(terms::LEASE.beat), Timer::Beat);
     }
 
     fn renew(&mut self, node: NodeId, after: Record) {
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((_, revision)) = &lease.written else {
+        let Some(held) = &lease.held else {
             return;
         };
-        let (key, revision) = (Key::Lease(lease.single), *revision);
+        let (key, revision) = (Key::Lease(lease.single), held.revision());
         lease.busy = true;
         let value = Value::Lease(after.clone());
         self.write(node, key, value, revision, Then::Renew(after));
@@ -164,14 +161,14 @@ impl World {
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((before, _)) = &lease.written else {
+        let Some(held) = &mut lease.held else {
             return;
         };
         lease.busy = false;
-        let commits = before.head != after.head || before.over != after.over;
+        let commits = commits(held.record(), &after);
         match heard {
             Heard::Written(revision) => {
-                lease.written = Some((after, revision));
+                held.written(after, revision);
                 if commits {
                     self.on_committed(node);
                 } else {
@@ -202,28 +199,32 @@ impl World {
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
         };
-        let Some((before, _)) = lease.written.clone() else {
+        let Some(held) = &mut lease.held else {
             return;
         };
         lease.busy = false;
-        let commits = before.head != after.head || before.over != after.over;
+        let commits = commits(held.record(), &after);
         match heard {
             Heard::Value(Some((Value::Lease(found), revision))) => {
-                // Every change of the holder has a term of its own.
-                if found.holder != before.holder || found.term != before.term {
-                    self.replaced(node, true);
-                    return;
-                }
-                lease.heard = now;
-                let there = found.head == after.head && found.over == after.over;
-                lease.written = Some((found, revision));
-                match after.head {
-                    Some(_) if commits && there => self.on_committed(node),
-                    Some(name) if commits => {
-                        self.commit(node, name, after.over);
+                match held.refused(&after, found, revision) {
+                    Refused::Replaced => {
+                        self.replaced(node, true);
                         return;
                     }
-                    _ => {}
+                    Refused::Stored if commits => {
+                        lease.heard = now;
+                        self.on_committed(node);
+                    }
+                    Refused::Again if commits => {
+                        lease.heard = now;
+                        if let Some(name) = after.head {
+                            self.commit(node, name, after.over);
+                            return;
+                        }
+                    }
+                    Refused::Stored | Refused::Again => lease.heard = now,
+                    // The simulated broker is one server, so no read lags behind a write.
+                    Refused::Lagging => {}
                 }
             }
             _ if commits => {
@@ -269,14 +270,10 @@ impl World {
             lease.wanted = Some((name, over));
             return;
         }
-        let Some((record, _)) = &lease.written else {
+        let Some(held) = &lease.held else {
             return;
         };
-        let after = Record {
-            head: Some(name),
-            over,
-            ..record.clone()
-        };
+        let after = held.record().clone().committed(name, over);
         self.renew(node, after);
     }
 

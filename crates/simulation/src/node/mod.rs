@@ -1,6 +1,8 @@
 //! Nodes: their connections, requests and roles.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+
+use flopsmith_coordination::restart::Failures;
 
 use crate::broker::{Reply, Request};
 use crate::config::Role;
@@ -108,7 +110,6 @@ pub(crate) struct Cut {
 }
 
 /// The state of a role.
-#[derive(Debug)]
 pub(crate) enum Mind {
     Worker,
     Generator(Generator),
@@ -116,7 +117,6 @@ pub(crate) enum Mind {
     Learner(Learner),
 }
 
-#[derive(Debug)]
 pub(crate) struct Node {
     pub id: NodeId,
     pub role: Role,
@@ -144,8 +144,8 @@ pub(crate) struct Node {
     next_request: u64,
     /// Number of failures of this process at each message.
     pub failures: BTreeMap<u64, u32>,
-    /// Times of the role's latest failures.
-    pub fell: VecDeque<Micros>,
+    /// Moments of the role's latest failures.
+    pub fell: Failures,
     pub lease: Option<Lease>,
     pub mind: Mind,
 }
@@ -172,7 +172,7 @@ impl Node {
             pending: BTreeMap::new(),
             next_request: 0,
             failures: BTreeMap::new(),
-            fell: VecDeque::new(),
+            fell: Failures::default(),
             lease: None,
             mind: Mind::Worker,
         }
@@ -188,6 +188,13 @@ impl Node {
             node: self.id,
             process: self.process,
         }
+    }
+
+    /// Begins a process, which knows nothing of the failures of the process before it.
+    pub fn new_process(&mut self) {
+        self.process += 1;
+        self.failures.clear();
+        self.fell = Failures::default();
     }
 
     /// Forgets the state of the role, which the next life does not have.

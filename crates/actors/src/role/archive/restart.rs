@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_archive::{Pending, Sqd};
+use flopsmith_coordination::steps::Steps;
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, Rollout, subjects};
 use flopsmith_store::Checkpoints;
 
@@ -12,7 +13,6 @@ use crate::advantages::StageBests;
 use crate::course::Course;
 use crate::error::Error;
 use crate::role_lease::RoleLease;
-use crate::steps::Steps;
 
 impl Archive {
     /// The state to continue from: the one that was saved last, or the initial state of a new run.

@@ -1,5 +1,4 @@
 //! Decides whether a node is trusted with work: a node that fails at program after program takes no work for a while.
-//! Pure.
 //!
 //! A cluster may have nodes without a compiler, with a full disk, with a wrong clock or with a jail that no longer
 //! starts. Such a node fails fast, so it takes more work than the others and gives it back. If such a node decided that
@@ -11,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flopsmith_protocol::CandidateId;
+use crate::delivery::doubled;
 
 /// This many programs in a row fail at a stage before the stage rests.
 const FAILURES: usize = 3;
@@ -23,17 +22,17 @@ const LONGEST_REST: Duration = Duration::from_secs(300);
 const REMEMBERED: usize = 10_000;
 
 /// The state of the stages of a node. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct CircuitBreaker(Arc<Mutex<HashMap<&'static str, Stage>>>);
+#[derive(Debug, Clone)]
+pub struct CircuitBreaker<Id>(Arc<Mutex<HashMap<&'static str, Stage<Id>>>>);
 
-#[derive(Debug, Default)]
-struct Stage {
+#[derive(Debug)]
+struct Stage<Id> {
     /// Number of successes.
     successes: u64,
     /// Failed programs, each with the number of successes at its first failure.
-    failed: BTreeMap<CandidateId, u64>,
+    failed: BTreeMap<Id, u64>,
     /// Programs that failed since the last success or the last rest.
-    in_a_row: BTreeSet<CandidateId>,
+    in_a_row: BTreeSet<Id>,
     /// Number of rests since the last success.
     rests: u32,
     /// The rest that is due now, if one is.
@@ -42,8 +41,27 @@ struct Stage {
     waits: bool,
 }
 
-impl CircuitBreaker {
-    fn with<T>(&self, stage: &'static str, change: impl FnOnce(&mut Stage) -> T) -> T {
+impl<Id> Default for CircuitBreaker<Id> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<Id> Default for Stage<Id> {
+    fn default() -> Self {
+        Self {
+            successes: 0,
+            failed: BTreeMap::new(),
+            in_a_row: BTreeSet::new(),
+            rests: 0,
+            due: None,
+            waits: false,
+        }
+    }
+}
+
+impl<Id: Ord + Clone> CircuitBreaker<Id> {
+    fn with<T>(&self, stage: &'static str, change: impl FnOnce(&mut Stage<Id>) -> T) -> T {
         let mut stages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(stages.entry(stage).or_default())
     }
@@ -59,7 +77,7 @@ impl CircuitBreaker {
     }
 
     /// Notes that a stage failed at a program through no fault of the program.
-    pub fn failed(&self, stage: &'static str, candidate: &CandidateId) {
+    pub fn failed(&self, stage: &'static str, candidate: &Id) {
         self.with(stage, |stage| {
             if stage.failed.len() >= REMEMBERED {
                 stage.failed.clear();
@@ -74,8 +92,7 @@ impl CircuitBreaker {
             // After a rest the stage has to succeed first: a single failure leads to the next rest.
             let enough = if stage.rests > 0 { 1 } else { FAILURES };
             if stage.in_a_row.len() >= enough && stage.due.is_none() {
-                let doubled = FIRST_REST.saturating_mul(1 << stage.rests.min(16));
-                stage.due = Some(doubled.min(LONGEST_REST));
+                stage.due = Some(doubled(FIRST_REST, stage.rests, LONGEST_REST));
                 stage.in_a_row.clear();
                 stage.rests += 1;
             }
@@ -84,7 +101,7 @@ impl CircuitBreaker {
 
     /// True if a failure of this stage says something of a program: other programs went well here since that program
     /// first failed.
-    pub fn vouches(&self, stage: &'static str, candidate: &CandidateId) -> bool {
+    pub fn vouches(&self, stage: &'static str, candidate: &Id) -> bool {
         self.with(stage, |stage| {
             let first = stage.failed.get(candidate);
             first.is_none_or(|first| *first < stage.successes)
@@ -114,16 +131,11 @@ impl CircuitBreaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flopsmith_test_support::candidate;
     use proptest::prelude::*;
 
-    fn program(number: u32) -> CandidateId {
-        candidate(0, number, 0).id
-    }
-
-    fn rests(standing: &CircuitBreaker, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
+    fn rests(standing: &CircuitBreaker<u32>, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
         let rest = |number| {
-            standing.failed("time", &program(number));
+            standing.failed("time", &number);
             standing.rest("time").map(|rest| rest.as_secs())
         };
         programs.into_iter().filter_map(rest).collect()
@@ -153,16 +165,13 @@ mod tests {
     fn one_program_that_fails_again_and_again_is_no_reason_to_rest_until_another_one_does() {
         let standing = CircuitBreaker::default();
         assert_eq!(rests(&standing, [7; 20]), [0; 0]);
-        assert!(!standing.vouches("time", &program(7)), "it may be the node");
+        assert!(!standing.vouches("time", &7), "it may be the node");
         standing.worked("time");
-        assert!(standing.vouches("time", &program(7)));
-        standing.failed("time", &program(7));
-        assert!(
-            standing.vouches("time", &program(7)),
-            "others went well meanwhile"
-        );
-        standing.failed("time", &program(8));
-        assert!(!standing.vouches("time", &program(8)));
+        assert!(standing.vouches("time", &7));
+        standing.failed("time", &7);
+        assert!(standing.vouches("time", &7), "others went well meanwhile");
+        standing.failed("time", &8);
+        assert!(!standing.vouches("time", &8));
     }
 
     proptest! {

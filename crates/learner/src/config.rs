@@ -1,11 +1,12 @@
 //! Settings of the training loops. Every field has a default, unknown fields are refused.
 
-use flopsmith_policy::{Dtype, LoraConfig};
+use flopsmith_policy::Dtype;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::correction::Correction;
 use crate::error::{Error, Result};
+use crate::trainer::Shared as _;
 
 /// The policy-gradient losses; [`crate::loss`] has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,120 +40,137 @@ impl Loss {
     }
 }
 
-/// Settings of [`crate::Learner`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct GrpoConfig {
-    /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; a model of a few
-    /// million needs 1e-4 or more.
-    pub learning_rate: f64,
-    /// Updates over which the step size grows linearly from 0. Default 0.
-    pub warmup_steps: u64,
-    /// Share of the step size that is left when the run's budget is spent, see [`crate::Learner::set_progress`].
-    /// Default 1: the step size does not fall.
-    pub final_rate: f64,
-    /// Curve by which the step size falls to `final_rate`: `linear` or `cosine`. Default `linear`.
-    pub schedule: Fall,
-    /// Factor by which the logits grow towards the end of the run's budget, in small parts after the steps of its last
-    /// third; see [`crate::sharpen`]. Default 1: the logits do not grow.
-    pub sharpen: f64,
-    /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
-    pub clip_low: Option<f64>,
-    /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
-    pub clip_high: Option<f64>,
-    /// Bound of the ratio if the advantage is negative; must be above 1 + `clip_high`: two-sided clipping. Default:
-    /// none.
-    pub ratio_limit: Option<f64>,
-    /// Correction for samples that were not drawn from the policy the step begins with: other arithmetic drew them, or
-    /// an earlier version did. Any value but `none` costs one more forward pass over the step. Default `auto`:
-    /// `token_truncate` if the weights are in half precision, else `none`.
-    pub correction: Correction,
-    /// Largest weight that `correction` gives. Default 3.
-    pub correction_cap: f64,
-    /// Leave out of training completions whose tokens have a mean |ln ratio| to the policy the step begins with above
-    /// this number. Costs the same pass. Default: none are left out.
-    pub max_gap: Option<f64>,
-    /// Weight of the k3 divergence from the frozen starting policy; with 0 the learner keeps no copy of that policy.
-    /// Default 0.
-    pub kl_beta: f64,
-    /// Target of the divergence of a step from the policy that drew the samples, nats per token; see [`crate::pace`].
-    /// The step size then follows from the target, and `learning_rate` is only its start. Default: none, so the step
-    /// size is as set.
-    pub target_kl: Option<f64>,
-    /// Passes over the samples of a step. Default 1.
-    pub epochs: u32,
-    /// Updates of the weights in each pass. Default 1.
-    pub minibatches: u32,
-    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory
-    /// and gains nothing on a CPU.
-    pub micro_batch_tokens: usize,
-    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
-    pub max_grad_norm: f64,
-    /// The loss. Default `grpo`.
-    pub loss: Loss,
-    /// Longest possible completion for `dr_grpo`, tokens. Default: the longest of the step.
-    pub max_completion_tokens: Option<usize>,
-    /// Weight of the entropy that is added to the objective. Default 0.
-    pub entropy_bonus: f64,
-    /// Decay of matrices, relative to the step size. Default 0.
-    pub weight_decay: f64,
-    /// Decay rates of the two moments. Default 0.9 and 0.999.
-    pub betas: [f64; 2],
-    /// Added to the root of the second moment. Default 1e-8.
-    pub eps: f64,
-    /// Train a low-rank adapter of this shape instead of the weights. Generators receive only the adapter, and the
-    /// reference of `kl_beta` costs no memory. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lora: Option<LoraConfig>,
-    /// Keep only the inputs of each block and compute the block again in the backward pass: less memory, a third more
-    /// work. Default false.
-    pub activation_checkpointing: bool,
-    /// Number of threads that compute gradients of different rows at once. Default: one for each core for small models;
-    /// one in all, which uses all cores, for large models.
-    pub workers: Option<usize>,
-    /// Number format of the weights during training: `float32`, `bfloat16` (half the memory for weights and
-    /// activations; masters and moments stay in single precision), or `auto`. `auto` means bfloat16 if the folder's
-    /// weights are bfloat16 and the device computes in it. The caller that loads the model applies this setting.
-    /// Default `float32`.
-    pub dtype: Dtype,
-    /// Number of processor cores for the learner. Default: all, or half of them if the same process samples meanwhile
-    /// (`generator.steps_ahead`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cores: Option<usize>,
-}
-
-impl Default for GrpoConfig {
-    fn default() -> Self {
-        Self {
-            learning_rate: 1e-6,
-            warmup_steps: 0,
-            final_rate: 1.0,
-            schedule: Fall::Linear,
-            sharpen: 1.0,
-            clip_low: None,
-            clip_high: None,
-            ratio_limit: None,
-            correction: Correction::Auto,
-            correction_cap: 3.0,
-            max_gap: None,
-            kl_beta: 0.0,
-            target_kl: None,
-            epochs: 1,
-            minibatches: 1,
-            micro_batch_tokens: 2048,
-            max_grad_norm: 1.0,
-            loss: Loss::default(),
-            max_completion_tokens: None,
-            entropy_bonus: 0.0,
-            weight_decay: 0.0,
-            betas: [0.9, 0.999],
-            eps: 1e-8,
-            lora: None,
-            activation_checkpointing: false,
-            workers: None,
-            dtype: Dtype::default(),
-            cores: None,
+/// Declares the settings of a training: its own, each with its default, and those that all trainings share.
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $default:expr,)*
         }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+            /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs
+            /// memory and gains nothing on a CPU.
+            pub micro_batch_tokens: usize,
+            /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
+            pub max_grad_norm: f64,
+            /// Decay of matrices, relative to the step size. Default 0.
+            pub weight_decay: f64,
+            /// Decay rates of the two moments. Default 0.9 and 0.999.
+            pub betas: [f64; 2],
+            /// Added to the root of the second moment. Default 1e-8.
+            pub eps: f64,
+            /// Train a low-rank adapter of this shape instead of the weights. Generators receive only the adapter, and
+            /// a frozen reference costs no memory. Default: none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub lora: Option<flopsmith_policy::LoraConfig>,
+            /// Keep only the inputs of each block and compute the block again in the backward pass: less memory, a
+            /// third more work. Default false.
+            pub activation_checkpointing: bool,
+            /// Number of threads that compute gradients of different rows at once. Default: one for each core for small
+            /// models; one in all, which uses all cores, for large models.
+            pub workers: Option<usize>,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($field: $default,)*
+                    micro_batch_tokens: 2048,
+                    max_grad_norm: 1.0,
+                    weight_decay: 0.0,
+                    betas: [0.9, 0.999],
+                    eps: 1e-8,
+                    lora: None,
+                    activation_checkpointing: false,
+                    workers: None,
+                }
+            }
+        }
+
+        impl $crate::trainer::Shared for $name {
+            fn shared(&self) -> $crate::trainer::Settings<'_> {
+                $crate::trainer::Settings {
+                    constants: $crate::adamw::Constants {
+                        betas: self.betas,
+                        eps: self.eps,
+                        weight_decay: self.weight_decay,
+                    },
+                    max_grad_norm: self.max_grad_norm,
+                    micro_batch_tokens: self.micro_batch_tokens,
+                    activation_checkpointing: self.activation_checkpointing,
+                    workers: self.workers,
+                    lora: self.lora.as_ref(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use settings;
+
+settings! {
+    /// Settings of [`crate::Learner`].
+    #[derive(JsonSchema)]
+    pub struct GrpoConfig {
+        /// Step size of AdamW after the warm-up. Default 1e-6, which suits models of billions of weights; a model of a few
+        /// million needs 1e-4 or more.
+        pub learning_rate: f64 = 1e-6,
+        /// Updates over which the step size grows linearly from 0. Default 0.
+        pub warmup_steps: u64 = 0,
+        /// Share of the step size that is left when the run's budget is spent, see [`crate::Learner::set_progress`].
+        /// Default 1: the step size does not fall.
+        pub final_rate: f64 = 1.0,
+        /// Curve by which the step size falls to `final_rate`: `linear` or `cosine`. Default `linear`.
+        pub schedule: Fall = Fall::Linear,
+        /// Factor by which the logits grow towards the end of the run's budget, in small parts after the steps of its last
+        /// third; see [`crate::sharpen`]. Default 1: the logits do not grow.
+        pub sharpen: f64 = 1.0,
+        /// Distance of the lower clip bound from 1. Default: the loss's own, see [`Loss::usual_clip`].
+        pub clip_low: Option<f64> = None,
+        /// Distance of the upper clip bound from 1; for `cispo` the largest weight. Default: the loss's own.
+        pub clip_high: Option<f64> = None,
+        /// Bound of the ratio if the advantage is negative; must be above 1 + `clip_high`: two-sided clipping. Default:
+        /// none.
+        pub ratio_limit: Option<f64> = None,
+        /// Correction for samples that were not drawn from the policy the step begins with: other arithmetic drew them, or
+        /// an earlier version did. Any value but `none` costs one more forward pass over the step. Default `auto`:
+        /// `token_truncate` if the weights are in half precision, else `none`.
+        pub correction: Correction = Correction::Auto,
+        /// Largest weight that `correction` gives. Default 3.
+        pub correction_cap: f64 = 3.0,
+        /// Leave out of training completions whose tokens have a mean |ln ratio| to the policy the step begins with above
+        /// this number. Costs the same pass. Default: none are left out.
+        pub max_gap: Option<f64> = None,
+        /// Weight of the k3 divergence from the frozen starting policy; with 0 the learner keeps no copy of that policy.
+        /// Default 0.
+        pub kl_beta: f64 = 0.0,
+        /// Target of the divergence of a step from the policy that drew the samples, nats per token; see [`crate::pace`].
+        /// The step size then follows from the target, and `learning_rate` is only its start. Default: none, so the step
+        /// size is as set.
+        pub target_kl: Option<f64> = None,
+        /// Passes over the samples of a step. Default 1.
+        pub epochs: u32 = 1,
+        /// Updates of the weights in each pass. Default 1.
+        pub minibatches: u32 = 1,
+        /// The loss. Default `grpo`.
+        pub loss: Loss = Loss::default(),
+        /// Longest possible completion for `dr_grpo`, tokens. Default: the longest of the step.
+        pub max_completion_tokens: Option<usize> = None,
+        /// Weight of the entropy that is added to the objective. Default 0.
+        pub entropy_bonus: f64 = 0.0,
+        /// Number format of the weights during training: `float32`, `bfloat16` (half the memory for weights and
+        /// activations; masters and moments stay in single precision), or `auto`. `auto` means bfloat16 if the folder's
+        /// weights are bfloat16 and the device computes in it. The caller that loads the model applies this setting.
+        /// Default `float32`.
+        pub dtype: Dtype = Dtype::default(),
+        /// Number of processor cores for the learner. Default: all, or half of them if the same process samples meanwhile
+        /// (`generator.steps_ahead`).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cores: Option<usize> = None,
     }
 }
 
@@ -166,6 +184,7 @@ impl GrpoConfig {
     /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<()> {
         let (low, high) = self.clip();
+        self.shared().check()?;
         at_least("learning_rate", self.learning_rate, 0.0)?;
         if !(0.0..=1.0).contains(&self.final_rate) {
             return Err(bad("final_rate", self.final_rate, "between 0 and 1"));
@@ -176,8 +195,6 @@ impl GrpoConfig {
         at_least("clip_low", low, 0.0)?;
         at_least("clip_high", high, 0.0)?;
         at_least("kl_beta", self.kl_beta, 0.0)?;
-        at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
-        at_least("weight_decay", self.weight_decay, 0.0)?;
         if let Some(limit) = self.ratio_limit {
             if self.loss == Loss::Cispo {
                 return Err(bad(
@@ -205,7 +222,6 @@ impl GrpoConfig {
         if low > 1.0 {
             return Err(bad("clip_low", low, "between 0 and 1"));
         }
-        adapter(self.lora.as_ref())?;
         if self.lora.is_some() && self.sharpen > 1.0 {
             return Err(bad(
                 "sharpen",
@@ -213,7 +229,6 @@ impl GrpoConfig {
                 "1 where `lora` is set: it changes a weight that an adapter does not have",
             ));
         }
-        optimizer(self.betas, self.eps)?;
         positive("epochs", u64::from(self.epochs))?;
         positive("minibatches", u64::from(self.minibatches))?;
         if let Some(target) = self.target_kl {
@@ -228,12 +243,8 @@ impl GrpoConfig {
                 ));
             }
         }
-        positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
         if let Some(n) = self.max_completion_tokens {
             positive("max_completion_tokens", n as u64)?;
-        }
-        if let Some(n) = self.workers {
-            positive("workers", n as u64)?;
         }
         Ok(())
     }
@@ -283,90 +294,40 @@ pub enum Labels {
     All,
 }
 
-/// Settings of [`crate::sft()`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SftConfig {
-    /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million needs
-    /// 1e-3.
-    pub learning_rate: f64,
-    /// Updates over which the step size grows linearly from 0. Default 0.
-    pub warmup: u64,
-    /// Schedule after the warm-up. Default `cosine`.
-    pub schedule: Schedule,
-    /// Passes over the examples. Default 1. Not used if `steps` is given.
-    pub epochs: u32,
-    /// Number of updates, with as many passes over the examples as needed. Default: as many as `epochs` gives.
-    pub steps: Option<u64>,
-    /// Tokens of one update, prompts included. Examples are added while they fit, at least one. Default 16384.
-    pub batch_tokens: usize,
-    /// Positions (rows × longest row) that one worker holds activations for at once. Default 2048: more costs memory
-    /// and gains nothing on a CPU.
-    pub micro_batch_tokens: usize,
-    /// Tokens to train on. Default `answer`.
-    pub labels: Labels,
-    /// Scale gradients longer than this down to it; 0 for no limit. Default 1.
-    pub max_grad_norm: f64,
-    /// Decay of matrices, relative to the step size. Default 0.
-    pub weight_decay: f64,
-    /// Decay rates of the two moments. Default 0.9 and 0.999.
-    pub betas: [f64; 2],
-    /// Added to the root of the second moment. Default 1e-8.
-    pub eps: f64,
-    /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
-    pub most_skipped: u32,
-    /// Number of updates between two evaluations of the validation examples; 0 evaluates only at the end. Default 0.
-    pub validate_every: u64,
-    /// Seed of the examples' order. Default 0.
-    pub seed: u64,
-    /// Train an adapter, as in [`GrpoConfig::lora`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lora: Option<LoraConfig>,
-    /// Use less memory for more work, as in [`GrpoConfig::activation_checkpointing`]. Default false.
-    pub activation_checkpointing: bool,
-    /// Number of threads, as in [`GrpoConfig::workers`].
-    pub workers: Option<usize>,
-}
-
-impl Default for SftConfig {
-    fn default() -> Self {
-        Self {
-            learning_rate: 1.41e-5,
-            warmup: 0,
-            schedule: Schedule::default(),
-            epochs: 1,
-            steps: None,
-            batch_tokens: 16_384,
-            micro_batch_tokens: 2048,
-            labels: Labels::default(),
-            max_grad_norm: 1.0,
-            weight_decay: 0.0,
-            betas: [0.9, 0.999],
-            eps: 1e-8,
-            most_skipped: 3,
-            validate_every: 0,
-            seed: 0,
-            lora: None,
-            activation_checkpointing: false,
-            workers: None,
-        }
+settings! {
+    /// Settings of [`crate::sft()`].
+    pub struct SftConfig {
+        /// Largest step size. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a few million needs
+        /// 1e-3.
+        pub learning_rate: f64 = 1.41e-5,
+        /// Updates over which the step size grows linearly from 0. Default 0.
+        pub warmup: u64 = 0,
+        /// Schedule after the warm-up. Default `cosine`.
+        pub schedule: Schedule = Schedule::default(),
+        /// Passes over the examples. Default 1. Not used if `steps` is given.
+        pub epochs: u32 = 1,
+        /// Number of updates, with as many passes over the examples as needed. Default: as many as `epochs` gives.
+        pub steps: Option<u64> = None,
+        /// Tokens of one update, prompts included. Examples are added while they fit, at least one. Default 16384.
+        pub batch_tokens: usize = 16_384,
+        /// Tokens to train on. Default `answer`.
+        pub labels: Labels = Labels::default(),
+        /// Largest number of updates in a row that may be skipped because their loss or gradient is not finite. Default 3.
+        pub most_skipped: u32 = 3,
+        /// Number of updates between two evaluations of the validation examples; 0 evaluates only at the end. Default 0.
+        pub validate_every: u64 = 0,
+        /// Seed of the examples' order. Default 0.
+        pub seed: u64 = 0,
     }
 }
 
 impl SftConfig {
     /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<()> {
+        self.shared().check()?;
         at_least("learning_rate", self.learning_rate, 0.0)?;
-        at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
-        at_least("weight_decay", self.weight_decay, 0.0)?;
-        adapter(self.lora.as_ref())?;
-        optimizer(self.betas, self.eps)?;
         positive("epochs", u64::from(self.epochs))?;
         positive("batch_tokens", self.batch_tokens as u64)?;
-        positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
-        if let Some(n) = self.workers {
-            positive("workers", n as u64)?;
-        }
         Ok(())
     }
 
@@ -409,28 +370,6 @@ pub(crate) fn warm(step: u64, warmup: u64) -> f64 {
     } else {
         (step + 1) as f64 / warmup as f64
     }
-}
-
-pub(crate) fn adapter(lora: Option<&LoraConfig>) -> Result<()> {
-    let Some(lora) = lora else {
-        return Ok(());
-    };
-    lora.check().map_err(|why| Error::Setting {
-        field: "lora",
-        reason: format!("cannot be used: {why}"),
-    })
-}
-
-pub(crate) fn optimizer(betas: [f64; 2], eps: f64) -> Result<()> {
-    for beta in betas {
-        if !(0.0..1.0).contains(&beta) {
-            return Err(bad("betas", beta, "at least 0 and below 1"));
-        }
-    }
-    if !(eps > 0.0 && eps.is_finite()) {
-        return Err(bad("eps", eps, "above 0"));
-    }
-    Ok(())
 }
 
 pub(crate) fn at_least(field: &'static str, value: f64, least: f64) -> Result<()> {

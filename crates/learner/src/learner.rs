@@ -6,16 +6,17 @@ use std::time::Instant;
 use flopsmith_policy::{Entropy, Kind, LoraConfig, Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
 
-use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{GrpoConfig, Loss, warm};
 use crate::correction::{self, Correction};
 use crate::duplicates::{Duplicates, Share};
 use crate::error::{Doing, Error, Result};
-use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
+use crate::gradient::{Objective, RowScores, RowSlopes};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::report::StepReport;
+use crate::trainer::{Own, Shared as _, Trainer};
 use crate::{pace, sharpen, state};
 
 /// One sampled completion and its advantage.
@@ -36,17 +37,27 @@ pub struct GrpoSample {
     pub temperature: f32,
 }
 
+/// What a learner adds to the saved counters.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    steps: u64,
+    /// Factor of the step size if the step size follows the divergence.
+    pace: f64,
+    /// Factor by which the logits have grown.
+    sharpened: f64,
+}
+
+impl Own for Saved {
+    const KIND: &'static str = "grpo";
+}
+
 /// A policy in training.
 pub struct Learner {
     /// The policy. Its weights change with every [`Learner::step`].
     pub model: Model,
     config: GrpoConfig,
-    engine: Engine,
-    optimizer: AdamW,
+    trainer: Trainer,
     reference: Option<Model>,
-    /// Digest of the weights below an adapter.
-    base: Option<String>,
-    seed: u64,
     /// Number of calls of [`Learner::step`] that trained.
     steps: u64,
     /// Factor of the step size, if the step size follows the divergence.
@@ -82,31 +93,12 @@ impl Learner {
         };
         let reference = reference.transpose().doing("keep itself as a reference")?;
         adapt(&mut model, config.lora.as_ref(), seed)?;
-        let constants = Constants {
-            betas: config.betas,
-            eps: config.eps,
-            weight_decay: config.weight_decay,
-        };
-        let optimizer = AdamW::new(&model, constants)?;
-        let thrift = Thrift {
-            budget: config.micro_batch_tokens,
-            recompute: config.activation_checkpointing,
-            seed,
-        };
-        let engine = Engine::on_cores(&model, config.workers, config.cores, thrift)?;
-        model.set_trainable(true);
-        let base = match model.adapter() {
-            Some(_) => Some(state::fingerprint(&model)?),
-            None => None,
-        };
+        let trainer = Trainer::new(&mut model, config.shared(), config.cores, seed)?;
         Ok(Learner {
-            base,
             model,
             config,
-            engine,
-            optimizer,
+            trainer,
             reference,
-            seed,
             steps: 0,
             pace: 1.0,
             sharpened: 1.0,
@@ -136,7 +128,7 @@ impl Learner {
 
     /// Updates of the weights so far.
     pub fn updates(&self) -> u64 {
-        self.optimizer.updates()
+        self.trainer.updates()
     }
 
     /// Trains on the samples of one step: `epochs` passes of `minibatches` updates each. Equal samples are computed
@@ -150,7 +142,7 @@ impl Learner {
         if samples.is_empty() {
             return Ok(report);
         }
-        check(&self.model, samples, self.optimizer.updates())?;
+        check(&self.model, samples, self.trainer.updates())?;
         let duplicates = Duplicates::of(samples);
         let rows: Arc<Vec<Row>> = Arc::new(
             duplicates
@@ -162,7 +154,11 @@ impl Learner {
         );
         let everything: Vec<usize> = (0..rows.len()).collect();
         let references = match &self.reference {
-            Some(reference) => Some(self.engine.logprobs(reference, &rows, &everything)?),
+            Some(reference) => Some(
+                self.trainer
+                    .engine
+                    .logprobs(reference, &rows, &everything)?,
+            ),
             None => None,
         };
         let step_tokens = samples.iter().map(|s| s.tokens.len()).sum();
@@ -195,7 +191,7 @@ impl Learner {
             factors,
             left_out,
         });
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut random = ChaCha8Rng::seed_from_u64(self.trainer.seed());
         // Each step has its own random stream: the number of steps is the whole random state.
         random.set_stream(self.steps);
         let mut sums = Tally::default();
@@ -225,13 +221,13 @@ impl Learner {
         }
         self.steps += 1;
         if let Some(target) = self.config.target_kl
-            && self.optimizer.updates() >= self.config.warmup_steps
+            && self.trainer.updates() >= self.config.warmup_steps
         {
             self.pace = pace::next(self.pace, report.kl_at_end, target);
         }
         let factor = sharpen::next(self.sharpened, self.config.sharpen, self.progress);
         if factor > 1.0 {
-            self.optimizer
+            self.trainer
                 .scale(&self.model, flopsmith_policy::layout::FINAL_NORM, factor)?;
             self.sharpened *= factor;
         }
@@ -259,7 +255,10 @@ impl Learner {
             });
         }
         let everything: Vec<usize> = (0..rows.len()).collect();
-        let now = self.engine.logprobs(&self.model, rows, &everything)?;
+        let now = self
+            .trainer
+            .engine
+            .logprobs(&self.model, rows, &everything)?;
         let mut factors = Vec::new();
         let mut left_out = Vec::new();
         let mut old = Vec::new();
@@ -305,26 +304,17 @@ impl Learner {
         report: &mut StepReport,
         sums: &mut Tally,
     ) -> Result<()> {
-        let done = self.optimizer.updates();
+        let done = self.trainer.updates();
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-        let (gradient, tally) = self
-            .engine
-            .gradient(&self.model, rows, &units, objective, done)?;
-        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
-        if !norm.is_finite() {
-            return Err(Error::NotFinite {
-                what: "the gradient",
-                update: done,
-            });
-        }
         let fallen = self
             .config
             .schedule
             .factor(self.progress, self.config.final_rate);
         let rate =
             self.config.learning_rate * self.pace * fallen * warm(done, self.config.warmup_steps);
-        self.engine
-            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
+        let (tally, norm) = self
+            .trainer
+            .update(&self.model, rows, &units, objective, rate)?;
         if report.updates == 0 {
             report.sampler_gap = tally.abs_logratio / tally.compared.max(1) as f64;
         }
@@ -344,24 +334,12 @@ impl Learner {
     /// The learner's whole state, as files: the trained parameters (the weights or the adapter), optimizer, counters
     /// and seed, and the reference unless it is the weights below the adapter.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let trained = self.model.trained_bytes().doing("write its weights")?;
-        let counters = state::Counters {
-            version: state::VERSION,
-            seed: self.seed,
+        let own = Saved {
             steps: self.steps,
-            updates: self.optimizer.updates(),
             pace: self.pace,
             sharpened: self.sharpened,
-            base: self.base.clone(),
         };
-        let mut files = vec![
-            (state::trained(&self.model).to_owned(), trained),
-            (
-                state::OPTIMIZER.to_owned(),
-                state::optimizer_bytes(&self.optimizer)?,
-            ),
-            (state::COUNTERS.to_owned(), counters.to_bytes()?),
-        ];
+        let mut files = self.trainer.state(&self.model, own)?;
         if let Some(reference) = self.saved_reference() {
             files.push((
                 state::REFERENCE.to_owned(),
@@ -383,16 +361,7 @@ impl Learner {
     /// With the same settings and number of workers the learner continues bit by bit like the one that wrote the files.
     /// After an error, restore again or discard the learner: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
-        let counters = state::Counters::parse(state::find(files, state::COUNTERS)?)?;
-        if counters.base != self.base {
-            return Err(Error::State {
-                file: state::COUNTERS,
-                reason: "it was saved by a learner with another model below its adapter".into(),
-            });
-        }
-        let trained = state::find(files, state::trained(&self.model))?;
-        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
-        moments.fits(&self.optimizer)?;
+        let opened = self.trainer.open::<Saved>(&self.model, files)?;
         if self.saved_reference().is_some()
             && let Some(reference) = &mut self.reference
         {
@@ -400,16 +369,10 @@ impl Learner {
                 .set_weights(state::find(files, state::REFERENCE)?)
                 .doing("take over the reference")?;
         }
-        self.model
-            .set_weights(trained)
-            .doing("take over saved weights")?;
-        moments.copy_into(&mut self.optimizer)?;
-        self.optimizer.set_updates(counters.updates);
-        self.seed = counters.seed;
-        self.engine.set_seed(counters.seed);
-        self.steps = counters.steps;
-        self.pace = counters.pace;
-        self.sharpened = counters.sharpened;
+        let saved = self.trainer.restore(&mut self.model, opened)?;
+        self.steps = saved.steps;
+        self.pace = saved.pace;
+        self.sharpened = saved.sharpened;
         Ok(())
     }
 }

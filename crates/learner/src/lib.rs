@@ -2,9 +2,9 @@
 //!
 //! [`Learner`] turns sampled programs and their advantages into gradient steps (GRPO and its relatives), [`Ppo`] does
 //! so with a value head, [`sft()`] trains a model on answers to prompts, and [`PairTraining`] makes reward models and
-//! aligned policies of pairs of a fast and a slow program. All of them use the same parts: per-token losses as plain
-//! arithmetic ([`loss`]), batches by length without padding waste ([`batch`]), gradients on several threads at once,
-//! and AdamW over one flat vector ([`AdamW`]).
+//! aligned policies of pairs of a fast and a slow program. All of them use one trainer (`trainer.rs`): an objective of
+//! per-token losses as plain arithmetic ([`loss`]), batches by length without padding waste ([`batch`]), gradients on
+//! several threads at once, AdamW over one flat vector ([`AdamW`]), and one format of saved states.
 //!
 //! Left out on purpose: no rewards and no advantages (`reward`), no sampling (`policy`), and no storage of checkpoints:
 //! [`Learner::state`] gives files and [`Learner::restore`] takes them; the caller stores them.
@@ -39,14 +39,13 @@ mod ppo_config;
 pub mod ppo_loss;
 mod ppo_objective;
 mod ppo_sample;
-mod ppo_state;
 mod preference_config;
 mod report;
 mod sft;
-mod sft_state;
 pub mod sharpen;
 mod skips;
 mod state;
+mod trainer;
 
 pub use adamw::AdamW;
 pub use config::{Fall, GrpoConfig, Labels, Loss, Schedule, SftConfig};

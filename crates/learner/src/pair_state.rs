@@ -6,74 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::Row;
 use crate::error::{Error, Result};
-use crate::skips::Skips;
+use crate::trainer;
 
-/// [`Counters`].
-pub(crate) const COUNTERS: &str = "pairs.json";
 /// The reference's log-probabilities of the answers.
 pub(crate) const REFERENCES: &str = "references.safetensors";
-/// Increases when the meaning of the files changes.
-pub(crate) const VERSION: u32 = 1;
-
-/// The part of the state that is not a tensor.
+/// What a training on pairs adds to the saved counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Counters {
-    pub version: u32,
-    /// With `seed` and `batch`, the whole random state: each pass draws its order from a stream of its own.
-    pub step: u64,
+pub(crate) struct Own {
     pub steps: u64,
-    pub updates: u64,
-    pub skips: Skips,
-    pub seed: u64,
     pub batch: usize,
     /// [`digest`] of the pairs.
     pub pairs: String,
-    /// Identifies the weights below an adapter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
 }
 
-impl Counters {
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec_pretty(self).map_err(|source| Error::Json {
-            file: COUNTERS,
-            source,
-        })
-    }
+impl trainer::Own for Own {
+    const KIND: &'static str = "pairs";
+}
 
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let counters: Counters = serde_json::from_slice(bytes).map_err(|source| Error::Json {
-            file: COUNTERS,
-            source,
-        })?;
-        if counters.version != VERSION {
-            return Err(wrong(
-                COUNTERS,
-                format!(
-                    "it has version {}, this build knows {VERSION}",
-                    counters.version
-                ),
-            ));
-        }
-        Ok(counters)
-    }
-
+impl Own {
     /// Checks that the files were saved by a training like `own`.
-    pub fn fits(&self, own: &Counters) -> Result<()> {
-        let differ = [
+    pub fn fits(&self, own: &Self, same_seed: bool) -> Result<()> {
+        trainer::made_alike(&[
             ("other pairs", self.pairs != own.pairs),
-            ("another `seed`", self.seed != own.seed),
+            ("another `seed`", !same_seed),
             ("another `batch`", self.batch != own.batch),
             ("another number of updates", self.steps != own.steps),
-            ("another model below its adapter", self.base != own.base),
-        ];
-        match differ.iter().find(|(_, differs)| *differs) {
-            Some((what, _)) => Err(wrong(
-                COUNTERS,
-                format!("it was saved by a training with {what}"),
-            )),
-            None => Ok(()),
-        }
+        ])
     }
 }
 

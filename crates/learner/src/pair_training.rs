@@ -10,14 +10,13 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-use crate::adamw::AdamW;
 use crate::error::{Doing, Error, Result};
-use crate::gradient::{Engine, Thrift};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
 use crate::pair_objective::{Aim, Dealt, Pairs, Standing, TokenPair, standing};
 use crate::preference_config::{DpaConfig, RewardModelConfig};
-use crate::skips::{Kept, SkippedUpdate, Skips};
+use crate::skips::SkippedUpdate;
+use crate::trainer::{Shared as _, Trainer};
 use crate::{pair_state, state};
 
 /// Number of answers that the reference scores between two reports of progress.
@@ -51,13 +50,8 @@ pub struct PairTraining {
     config: RewardModelConfig,
     train: Dealt,
     held_out: Dealt,
-    engine: Engine,
-    optimizer: AdamW,
-    base: Option<String>,
-    step: u64,
+    trainer: Trainer,
     steps: u64,
-    skips: Skips,
-    kept: Kept,
     /// The order of the pairs in the pass that was last requested.
     order: Option<(u64, Vec<usize>)>,
 }
@@ -114,18 +108,7 @@ impl PairTraining {
             "validation pair",
         )?;
         adapt(&mut model, config.lora.as_ref(), config.seed)?;
-        let thrift = Thrift {
-            budget: config.micro_batch_tokens,
-            recompute: config.activation_checkpointing,
-            seed: config.seed,
-        };
-        let engine = Engine::new(&model, config.workers, thrift)?;
-        let optimizer = AdamW::new(&model, config.constants())?;
-        let base = match model.adapter() {
-            Some(_) => Some(state::fingerprint(&model)?),
-            None => None,
-        };
-        model.set_trainable(true);
+        let trainer = Trainer::new(&mut model, config.shared(), None, config.seed)?;
         let pass = train.pairs().div_ceil(config.batch) as u64;
         Ok(PairTraining {
             steps: config.steps.unwrap_or(pass * u64::from(config.epochs)),
@@ -134,19 +117,14 @@ impl PairTraining {
             config,
             train,
             held_out,
-            engine,
-            optimizer,
-            base,
-            step: 0,
-            skips: Skips::default(),
-            kept: Kept::default(),
+            trainer,
             order: None,
         })
     }
 
     /// Updates done or skipped.
     pub fn steps_done(&self) -> u64 {
-        self.step
+        self.trainer.tried()
     }
 
     /// Updates planned.
@@ -156,7 +134,7 @@ impl PairTraining {
 
     /// Updates skipped.
     pub fn skipped(&self) -> u64 {
-        self.skips.total
+        self.trainer.skipped()
     }
 
     /// Performs the next update; `None` if all are done.
@@ -166,23 +144,22 @@ impl PairTraining {
     /// # Errors
     /// [`Error::TooManySkipped`] if more than [`RewardModelConfig::most_skipped`] updates in a row were skipped.
     pub fn step(&mut self) -> Result<Option<PairProgress>> {
-        if self.step >= self.steps {
+        if self.steps_done() >= self.steps {
             return Ok(None);
         }
         self.ask_reference()?;
         let picked = self.pick();
-        let rate = self.config.rate(self.step, self.steps);
+        let rate = self.config.rate(self.steps_done(), self.steps);
         let updated = self.update(&picked, rate);
-        self.kept.look_at(&updated, self.step, &picked);
-        let updated = self.skips.count(updated, self.config.most_skipped)?;
-        self.step += 1;
+        let most = self.config.most_skipped;
+        let updated = self.trainer.may_skip(updated, &picked, most)?;
         Ok(Some(PairProgress {
-            step: self.step,
+            step: self.steps_done(),
             steps: self.steps,
             batch: updated.as_ref().map(|(tally, _)| standing(tally)),
             grad_norm: updated.map(|(_, norm)| norm),
             learning_rate: rate,
-            skipped: self.skips.total,
+            skipped: self.trainer.skipped(),
             positions: picked
                 .iter()
                 .flat_map(|pair| [2 * pair, 2 * pair + 1])
@@ -193,7 +170,7 @@ impl PairTraining {
 
     /// The updates skipped since the last call, including those of a [`PairTraining::step`] that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
-        self.kept.take()
+        self.trainer.take_skipped()
     }
 
     /// Loss and accuracy on the validation pairs; `None` if there are none.
@@ -205,7 +182,7 @@ impl PairTraining {
         }
         let objective = self.objective(&self.held_out, pairs);
         let everything: Vec<usize> = (0..2 * pairs).collect();
-        let scores = self.engine.scores(
+        let scores = self.trainer.engine.scores(
             &self.model,
             &self.held_out.rows,
             &everything,
@@ -228,26 +205,16 @@ impl PairTraining {
             .map(|pair| vec![2 * pair, 2 * pair + 1])
             .collect();
         let objective = Arc::new(self.objective(&self.train, picked.len()));
-        let (gradient, tally) =
-            self.engine
-                .gradient(&self.model, &self.train.rows, &units, &objective, self.step)?;
-        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
-        if !norm.is_finite() {
-            return Err(Error::NotFinite {
-                what: "the gradient",
-                update: self.step,
-            });
-        }
-        self.engine
-            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
-        Ok((tally, norm))
+        self.trainer
+            .update(&self.model, &self.train.rows, &units, &objective, rate)
     }
 
     /// The pairs of the present update. They depend on seed and step alone.
     fn pick(&mut self) -> Vec<usize> {
         let (pairs, batch) = (self.train.pairs(), self.config.batch);
         let in_pass = pairs.div_ceil(batch) as u64;
-        let (pass, place) = (self.step / in_pass, (self.step % in_pass) as usize);
+        let step = self.steps_done();
+        let (pass, place) = (step / in_pass, (step % in_pass) as usize);
         if self.order.as_ref().is_none_or(|(of, _)| *of != pass) {
             let mut random = ChaCha8Rng::seed_from_u64(self.config.seed);
             random.set_stream(pass);
@@ -279,7 +246,10 @@ impl PairTraining {
             let mut sums: Vec<f64> = Vec::with_capacity(everything.len());
             for asked in everything.chunks(ASKED_AT_ONCE) {
                 let (model, rows) = (&self.model, &dealt.rows);
-                let scores = self.engine.scores(model, rows, asked, Plan::LOGPROBS)?;
+                let scores = self
+                    .trainer
+                    .engine
+                    .scores(model, rows, asked, Plan::LOGPROBS)?;
                 sums.extend(scores.iter().map(|s| s.logprobs.iter().sum::<f64>()));
                 tell(sums.len(), everything.len());
             }
@@ -306,17 +276,7 @@ impl PairTraining {
     /// The training's whole state, as files: the trained parameters, the optimizer, counters and the reference's
     /// log-probabilities.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let mut files = vec![
-            (
-                state::trained(&self.model).to_owned(),
-                self.model.trained_bytes().doing("write its weights")?,
-            ),
-            (
-                state::OPTIMIZER.to_owned(),
-                state::optimizer_bytes(&self.optimizer)?,
-            ),
-            (pair_state::COUNTERS.to_owned(), self.counters().to_bytes()?),
-        ];
+        let mut files = self.trainer.state(&self.model, self.own())?;
         if let (Some(train), Some(held_out)) = (&self.train.references, &self.held_out.references) {
             files.push((
                 pair_state::REFERENCES.to_owned(),
@@ -332,41 +292,28 @@ impl PairTraining {
     /// With the same number of workers the training continues bit by bit like the one that wrote the files. After an
     /// error, restore again or discard the training: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
-        let saved = pair_state::Counters::parse(state::find(files, pair_state::COUNTERS)?)?;
-        saved.fits(&self.counters())?;
-        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
-        moments.fits(&self.optimizer)?;
-        let trained = state::find(files, state::trained(&self.model))?;
+        let opened = self.trainer.open::<pair_state::Own>(&self.model, files)?;
+        opened
+            .own
+            .fits(&self.own(), opened.seed() == self.config.seed)?;
         // Once a weight has changed, the reference's log-probabilities cannot be computed any more.
         let asked = files.iter().any(|(n, _)| n == pair_state::REFERENCES);
-        if self.aim != Aim::Rewards && (asked || saved.updates > 0) {
+        if self.aim != Aim::Rewards && (asked || opened.updates() > 0) {
             let bytes = state::find(files, pair_state::REFERENCES)?;
             let lengths = [self.train.rows.len(), self.held_out.rows.len()];
             let [train, held_out] = pair_state::parse_references(bytes, lengths)?;
             self.train.references = Some(Arc::new(train));
             self.held_out.references = Some(Arc::new(held_out));
         }
-        self.model
-            .set_weights(trained)
-            .doing("take over saved weights")?;
-        moments.copy_into(&mut self.optimizer)?;
-        self.optimizer.set_updates(saved.updates);
-        self.step = saved.step;
-        self.skips = saved.skips;
+        self.trainer.restore(&mut self.model, opened)?;
         Ok(())
     }
 
-    fn counters(&self) -> pair_state::Counters {
-        pair_state::Counters {
-            version: pair_state::VERSION,
-            step: self.step,
+    fn own(&self) -> pair_state::Own {
+        pair_state::Own {
             steps: self.steps,
-            updates: self.optimizer.updates(),
-            skips: self.skips,
-            seed: self.config.seed,
             batch: self.config.batch,
             pairs: pair_state::digest(&self.train.rows, &self.train.margins),
-            base: self.base.clone(),
         }
     }
 }

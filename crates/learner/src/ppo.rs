@@ -11,41 +11,45 @@ use std::time::Instant;
 use flopsmith_policy::{Kind, Model, Plan, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
-use crate::adamw::AdamW;
 use crate::batch::Row;
 use crate::config::warm;
 use crate::error::{Doing, Error, Result};
 use crate::gae::{Horizon, advantages, token_rewards, whiten};
-use crate::gradient::{Engine, Thrift};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
 use crate::ppo_config::PpoConfig;
 use crate::ppo_loss::Terms;
 use crate::ppo_objective::{Clipped, Prepared, explained};
 use crate::ppo_sample::{PpoReport, PpoSample, check};
-use crate::skips::{Kept, SkippedUpdate, Skips};
-use crate::{ppo_state, state};
+use crate::skips::SkippedUpdate;
+use crate::state;
+use crate::trainer::{Own, Shared as _, Trainer};
 
 /// A policy in training by PPO.
 pub struct Ppo {
     /// The policy, with its value head. Its weights change with every [`Ppo::step`].
     pub model: Model,
     config: PpoConfig,
-    engine: Engine,
-    optimizer: AdamW,
+    trainer: Trainer,
     reference: Model,
-    /// Digest of the weights below an adapter.
-    base: Option<String>,
-    seed: u64,
     steps: u64,
     /// Finished share of the training, as set by the caller.
     progress: f64,
-    /// Updates done or skipped.
-    tried: u64,
     kl_weight: f64,
-    skips: Skips,
-    kept: Kept,
+}
+
+/// What PPO adds to the saved counters.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    steps: u64,
+    /// The weight of the divergence, bit by bit.
+    kl_weight_bits: u64,
+}
+
+impl Own for Saved {
+    const KIND: &'static str = "ppo";
 }
 
 impl Ppo {
@@ -79,32 +83,15 @@ impl Ppo {
         };
         let reference = reference.doing("keep itself as a reference")?;
         adapt(&mut model, config.lora.as_ref(), seed)?;
-        let optimizer = AdamW::new(&model, config.constants())?;
-        let thrift = Thrift {
-            budget: config.micro_batch_tokens,
-            recompute: config.activation_checkpointing,
-            seed,
-        };
-        let engine = Engine::new(&model, config.workers, thrift)?;
-        model.set_trainable(true);
-        let base = match model.adapter() {
-            Some(_) => Some(state::fingerprint(&model)?),
-            None => None,
-        };
+        let trainer = Trainer::new(&mut model, config.shared(), None, seed)?;
         Ok(Ppo {
             kl_weight: config.kl.start(),
             model,
             config,
-            engine,
-            optimizer,
+            trainer,
             reference,
-            base,
-            seed,
             steps: 0,
             progress: 0.0,
-            tried: 0,
-            skips: Skips::default(),
-            kept: Kept::default(),
         })
     }
 
@@ -125,13 +112,13 @@ impl Ppo {
 
     /// Updates skipped so far.
     pub fn skipped(&self) -> u64 {
-        self.skips.total
+        self.trainer.skipped()
     }
 
     /// The updates skipped since the last call, by their samples in the last step, including those of a [`Ppo::step`]
     /// that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
-        self.kept.take()
+        self.trainer.take_skipped()
     }
 
     /// Trains on the given answers; without answers it does nothing.
@@ -155,9 +142,8 @@ impl Ppo {
         check(&self.model, samples)?;
         let mut order: Vec<usize> = (0..samples.len()).collect();
         let prepared = self.prepare(samples, &mut report);
-        self.kept.look_at(&prepared, self.tried, &order);
-        let Some(prepared) = self.skips.count(prepared, self.config.most_skipped)? else {
-            self.tried += 1;
+        let most = self.config.most_skipped;
+        let Some(prepared) = self.trainer.may_skip(prepared, &order, most)? else {
             self.steps += 1;
             // The answers' scores are known even if the step is skipped.
             let score = samples.iter().map(|s| s.score).sum::<f64>() / samples.len() as f64;
@@ -171,7 +157,7 @@ impl Ppo {
             });
         };
         let prepared = Arc::new(prepared);
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut random = ChaCha8Rng::seed_from_u64(self.trainer.seed());
         // Each step has its own random stream: the number of steps is the whole random state.
         random.set_stream(self.steps);
         let mut sums = Tally::default();
@@ -206,7 +192,10 @@ impl Ppo {
                 .collect(),
         );
         let everything: Vec<usize> = (0..rows.len()).collect();
-        let references = self.engine.logprobs(&self.reference, &rows, &everything)?;
+        let references = self
+            .trainer
+            .engine
+            .logprobs(&self.reference, &rows, &everything)?;
         // In half precision the sampler's log-probabilities differ from the learner's by rounding, which would be
         // mistaken for learning; the learner therefore computes them itself.
         let half = matches!(self.model.kind(), Kind::BFloat16 | Kind::Half);
@@ -215,7 +204,10 @@ impl Ppo {
             values: true,
             ..Plan::LOGPROBS
         };
-        let values = self.engine.scores(&self.model, &rows, &everything, plan)?;
+        let values = self
+            .trainer
+            .engine
+            .scores(&self.model, &rows, &everything, plan)?;
         let horizon = Horizon {
             discount: self.config.discount,
             lambda: self.config.lambda,
@@ -238,7 +230,7 @@ impl Ppo {
             if !finite {
                 return Err(Error::NotFinite {
                     what: "a value or a log-probability",
-                    update: self.tried,
+                    update: self.trainer.tried(),
                 });
             }
             let rewards = token_rewards(&old, reference, self.kl_weight, sample.score);
@@ -273,13 +265,12 @@ impl Ppo {
         report: &mut PpoReport,
         sums: &mut Tally,
     ) -> Result<()> {
-        let done = self.optimizer.updates();
         let fallen = self.config.schedule.factor(self.progress);
-        let rate = self.config.learning_rate * fallen * warm(done, self.config.warmup);
+        let warm = warm(self.trainer.updates(), self.config.warmup);
+        let rate = self.config.learning_rate * fallen * warm;
         let updated = self.try_update(prepared, picked, rate);
-        self.kept.look_at(&updated, self.tried, picked);
-        self.tried += 1;
-        match self.skips.count(updated, self.config.most_skipped)? {
+        let most = self.config.most_skipped;
+        match self.trainer.may_skip(updated, picked, most)? {
             Some((tally, norm)) => {
                 report.updates += 1;
                 report.grad_norm += norm;
@@ -308,45 +299,18 @@ impl Ppo {
             weight: 1.0 / tokens.max(1) as f64,
         });
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-        let (gradient, tally) =
-            self.engine
-                .gradient(&self.model, &prepared.rows, &units, &objective, self.tried)?;
-        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
-        if !norm.is_finite() {
-            return Err(Error::NotFinite {
-                what: "the gradient",
-                update: self.tried,
-            });
-        }
-        self.engine
-            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
-        Ok((tally, norm))
+        self.trainer
+            .update(&self.model, &prepared.rows, &units, &objective, rate)
     }
 
     /// The learner's whole state, as files: the trained parameters, the optimizer, counters and seed, and the reference
     /// unless it is the weights below the adapter.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        let counters = ppo_state::Counters {
-            version: ppo_state::VERSION,
-            seed: self.seed,
+        let own = Saved {
             steps: self.steps,
-            updates: self.optimizer.updates(),
-            tried: self.tried,
             kl_weight_bits: self.kl_weight.to_bits(),
-            skips: self.skips,
-            base: self.base.clone(),
         };
-        let mut files = vec![
-            (
-                state::trained(&self.model).to_owned(),
-                self.model.trained_bytes().doing("write its weights")?,
-            ),
-            (
-                state::OPTIMIZER.to_owned(),
-                state::optimizer_bytes(&self.optimizer)?,
-            ),
-            (ppo_state::COUNTERS.to_owned(), counters.to_bytes()?),
-        ];
+        let mut files = self.trainer.state(&self.model, own)?;
         if self.keeps_reference() {
             let bytes = self.reference.trained_bytes();
             files.push((
@@ -368,32 +332,15 @@ impl Ppo {
     /// With the same number of workers the learner continues bit by bit like the one that wrote the files. After an
     /// error, restore again or discard the learner: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
-        let counters = ppo_state::Counters::parse(state::find(files, ppo_state::COUNTERS)?)?;
-        if counters.base != self.base {
-            return Err(Error::State {
-                file: ppo_state::COUNTERS,
-                reason: "it was saved by a learner with another model below its adapter".into(),
-            });
-        }
-        let trained = state::find(files, state::trained(&self.model))?;
-        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
-        moments.fits(&self.optimizer)?;
+        let opened = self.trainer.open::<Saved>(&self.model, files)?;
         if self.keeps_reference() {
             self.reference
                 .set_weights(state::find(files, state::REFERENCE)?)
                 .doing("take over the reference")?;
         }
-        self.model
-            .set_weights(trained)
-            .doing("take over saved weights")?;
-        moments.copy_into(&mut self.optimizer)?;
-        self.optimizer.set_updates(counters.updates);
-        self.seed = counters.seed;
-        self.engine.set_seed(counters.seed);
-        self.steps = counters.steps;
-        self.tried = counters.tried;
-        self.kl_weight = f64::from_bits(counters.kl_weight_bits);
-        self.skips = counters.skips;
+        let saved = self.trainer.restore(&mut self.model, opened)?;
+        self.steps = saved.steps;
+        self.kl_weight = f64::from_bits(saved.kl_weight_bits);
         Ok(())
     }
 }

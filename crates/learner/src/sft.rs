@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use flopsmith_policy::{Model, Plan};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
-use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
 use crate::config::{Labels, SftConfig};
 use crate::error::{Doing, Error, Result};
-use crate::gradient::{Engine, Objective, RowScores, RowSlopes, Thrift};
+use crate::gradient::{Engine, Objective, RowScores, RowSlopes};
 use crate::learner::{adapt, check_ids, shuffle};
 use crate::loss::Tally;
+use crate::pair_state;
 use crate::report::{SftProgress, SftReport};
-use crate::sft_state::{COUNTERS, Counters, VERSION, digest};
-use crate::skips::{Kept, SkippedUpdate, Skips};
-use crate::state;
+use crate::skips::SkippedUpdate;
+use crate::trainer::{self, Shared as _, Trainer};
 
 /// Trains `model` on the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning
 /// to end.
@@ -57,7 +57,8 @@ pub fn evaluate(
 ) -> Result<Option<f64>> {
     config.check()?;
     let rows = rows_of(model, examples, config.labels, "example")?;
-    let engine = Engine::new(model, config.workers, thrift(config))?;
+    let thrift = config.shared().thrift(config.seed);
+    let engine = Engine::new(model, config.workers, thrift)?;
     mean_loss(&engine, model, &rows)
 }
 
@@ -77,14 +78,6 @@ fn begin(
         return Err(Error::Input("there are no examples".into()));
     }
     Ok((rows, held_out))
-}
-
-fn thrift(config: &SftConfig) -> Thrift {
-    Thrift {
-        budget: config.micro_batch_tokens,
-        recompute: config.activation_checkpointing,
-        seed: config.seed,
-    }
 }
 
 /// The position of a training in its passes over the examples.
@@ -160,12 +153,8 @@ pub struct SftTraining {
     config: SftConfig,
     rows: Arc<Vec<Row>>,
     held_out: Arc<Vec<Row>>,
-    engine: Engine,
-    optimizer: AdamW,
-    base: Option<String>,
+    trainer: Trainer,
     epochs: Epochs,
-    skips: Skips,
-    kept: Kept,
     report: SftReport,
     /// Updates planned.
     steps: u64,
@@ -194,18 +183,7 @@ impl SftTraining {
     }
 
     fn over(mut model: Model, (rows, held_out): Rows, config: &SftConfig) -> Result<Self> {
-        let constants = Constants {
-            betas: config.betas,
-            eps: config.eps,
-            weight_decay: config.weight_decay,
-        };
-        let engine = Engine::new(&model, config.workers, thrift(config))?;
-        let optimizer = AdamW::new(&model, constants)?;
-        let base = match model.adapter() {
-            Some(_) => Some(state::fingerprint(&model)?),
-            None => None,
-        };
-        model.set_trainable(true);
+        let trainer = Trainer::new(&mut model, config.shared(), None, config.seed)?;
         let epochs = Epochs::new(Arc::clone(&rows), config);
         let passes = u64::from(config.epochs);
         let steps = config
@@ -216,12 +194,8 @@ impl SftTraining {
             config: config.clone(),
             rows,
             held_out,
-            engine,
-            optimizer,
-            base,
+            trainer,
             epochs,
-            skips: Skips::default(),
-            kept: Kept::default(),
             report: SftReport::default(),
             steps,
             training: Duration::ZERO,
@@ -247,10 +221,10 @@ impl SftTraining {
             let update = Instant::now();
             let rate = self.config.rate(self.report.steps, self.steps);
             let updated = self.update(&picked, rate);
-            self.kept.look_at(&updated, self.report.steps, &picked);
-            let updated = self.skips.count(updated, self.config.most_skipped)?;
-            self.report.steps += 1;
-            self.report.skipped = self.skips.total;
+            let most = self.config.most_skipped;
+            let updated = self.trainer.may_skip(updated, &picked, most)?;
+            self.report.steps = self.trainer.tried();
+            self.report.skipped = self.trainer.skipped();
             let Some((tally, grad_norm)) = updated else {
                 continue;
             };
@@ -262,7 +236,7 @@ impl SftTraining {
 
     /// The updates skipped since the last call, including those of a [`SftTraining::step`] that failed.
     pub fn take_skipped(&mut self) -> Vec<SkippedUpdate> {
-        self.kept.take()
+        self.trainer.take_skipped()
     }
 
     /// The progress after an update, at intervals with the loss of the validation examples.
@@ -306,7 +280,7 @@ impl SftTraining {
 
     /// Mean loss of the validation examples, nats per token; `None` if there are none.
     pub fn judge(&self) -> Result<Option<f64>> {
-        mean_loss(&self.engine, &self.model, &self.held_out)
+        mean_loss(&self.trainer.engine, &self.model, &self.held_out)
     }
 
     /// Ends the training and gives its report.
@@ -325,36 +299,14 @@ impl SftTraining {
         let objective = Arc::new(Likelihood {
             weight: 1.0 / taught.max(1) as f64,
         });
-        let number = self.report.steps;
         let units: Vec<Vec<usize>> = picked.iter().map(|row| vec![*row]).collect();
-        let (gradient, tally) =
-            self.engine
-                .gradient(&self.model, &self.rows, &units, &objective, number)?;
-        let (norm, scale) = AdamW::clip(&gradient, self.config.max_grad_norm)?;
-        if !norm.is_finite() {
-            return Err(Error::NotFinite {
-                what: "the gradient",
-                update: number,
-            });
-        }
-        self.engine
-            .update(&mut self.optimizer, &self.model, &gradient, rate, scale)?;
-        Ok((tally, norm))
+        self.trainer
+            .update(&self.model, &self.rows, &units, &objective, rate)
     }
 
     /// The training's whole state, as files: the trained parameters, the optimizer, and counters.
     pub fn state(&self) -> Result<Vec<(String, Vec<u8>)>> {
-        Ok(vec![
-            (
-                state::trained(&self.model).to_owned(),
-                self.model.trained_bytes().doing("write its weights")?,
-            ),
-            (
-                state::OPTIMIZER.to_owned(),
-                state::optimizer_bytes(&self.optimizer)?,
-            ),
-            (COUNTERS.to_owned(), self.counters().to_bytes()?),
-        ])
+        self.trainer.state(&self.model, self.own())
     }
 
     /// Restores the files of [`SftTraining::state`]. The training must have been begun on the same model, examples and
@@ -363,38 +315,60 @@ impl SftTraining {
     /// With the same number of workers the training continues bit by bit like the one that wrote the files. After an
     /// error, restore again or discard the training: a part of the files may have been taken over.
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
-        let saved = Counters::parse(state::find(files, COUNTERS)?)?;
-        saved.fits(&self.counters())?;
-        let moments = state::OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
-        moments.fits(&self.optimizer)?;
-        let trained = state::find(files, state::trained(&self.model))?;
-        self.model
-            .set_weights(trained)
-            .doing("take over saved weights")?;
-        moments.copy_into(&mut self.optimizer)?;
-        self.optimizer.set_updates(saved.updates);
+        let opened = self.trainer.open::<Own>(&self.model, files)?;
+        opened
+            .own
+            .fits(&self.own(), opened.seed() == self.config.seed)?;
+        let saved = self.trainer.restore(&mut self.model, opened)?;
         self.epochs.go_to(saved.epoch, saved.next);
-        self.skips = saved.skips;
         self.earlier = saved.report.seconds;
         self.report = saved.report;
         self.looked = false;
         Ok(())
     }
 
-    fn counters(&self) -> Counters {
-        Counters {
-            version: VERSION,
+    fn own(&self) -> Own {
+        Own {
             epoch: self.epochs.epoch,
             next: self.epochs.next,
-            updates: self.optimizer.updates(),
-            skips: self.skips,
-            seed: self.config.seed,
             steps: self.steps,
             batch_tokens: self.config.batch_tokens,
-            examples: digest(&self.rows),
-            base: self.base.clone(),
+            examples: pair_state::digest(&self.rows, &[]),
             report: self.report,
         }
+    }
+}
+
+/// What supervised fine-tuning adds to the saved counters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Own {
+    epoch: u64,
+    /// Number of updates of this pass.
+    next: usize,
+    steps: u64,
+    batch_tokens: usize,
+    /// Digest of the examples.
+    examples: String,
+    /// The report so far. Nothing is computed from it.
+    report: SftReport,
+}
+
+impl trainer::Own for Own {
+    const KIND: &'static str = "sft";
+}
+
+impl Own {
+    /// Checks that the files were saved by a training like `own`.
+    fn fits(&self, own: &Self, same_seed: bool) -> Result<()> {
+        trainer::made_alike(&[
+            ("other examples", self.examples != own.examples),
+            ("another `seed`", !same_seed),
+            (
+                "another `batch_tokens`",
+                self.batch_tokens != own.batch_tokens,
+            ),
+            ("another number of updates", self.steps != own.steps),
+        ])
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files of a learner's state.
+//! The tensors of a training's state, as files.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use flopsmith_policy::Model;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, View};
-use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use crate::adamw::AdamW;
@@ -18,32 +17,8 @@ pub(crate) const MODEL: &str = "model.safetensors";
 pub(crate) const ADAPTER: &str = "adapter.safetensors";
 /// Moments, and master copies of half-precision weights.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
-/// [`Counters`].
-pub(crate) const COUNTERS: &str = "learner.json";
 /// The frozen starting policy.
 pub(crate) const REFERENCE: &str = "reference.safetensors";
-/// Increases when the meaning of the files changes.
-pub(crate) const VERSION: u32 = 1;
-
-/// The part of the state that is not a tensor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Counters {
-    pub version: u32,
-    /// With `steps`, the whole random state: each step draws from a stream of its own.
-    pub seed: u64,
-    pub steps: u64,
-    pub updates: u64,
-    /// Factor of the step size if the step size follows the divergence.
-    #[serde(default = "one")]
-    pub pace: f64,
-    /// Factor by which the logits have grown.
-    #[serde(default = "one")]
-    pub sharpened: f64,
-    /// [`fingerprint`] of the weights below an adapter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
-}
-
 /// The file of a model's trained parameters.
 pub(crate) fn trained(model: &Model) -> &'static str {
     match model.adapter() {
@@ -80,36 +55,6 @@ pub(crate) fn fingerprint(model: &Model) -> Result<String> {
         done += PIECE;
     }
     Ok(hasher.finalize().to_hex().to_string())
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-impl Counters {
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec_pretty(self).map_err(|source| Error::Json {
-            file: COUNTERS,
-            source,
-        })
-    }
-
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let counters: Counters = serde_json::from_slice(bytes).map_err(|source| Error::Json {
-            file: COUNTERS,
-            source,
-        })?;
-        if counters.version != VERSION {
-            return Err(Error::State {
-                file: COUNTERS,
-                reason: format!(
-                    "it has version {}, this build knows {VERSION}",
-                    counters.version
-                ),
-            });
-        }
-        Ok(counters)
-    }
 }
 
 /// The file of that name.

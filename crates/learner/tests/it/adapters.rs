@@ -41,7 +41,7 @@ fn only_the_adapter_changes_and_only_it_is_saved() {
         [
             "adapter.safetensors",
             "optimizer.safetensors",
-            "learner.json"
+            "trainer.json"
         ]
     );
 }

@@ -206,7 +206,7 @@ fn a_training_on_other_pairs_or_with_another_seed_is_not_gone_on_with() {
             matches!(
                 error,
                 Error::State {
-                    file: "pairs.json",
+                    file: "trainer.json",
                     ..
                 }
             ),

@@ -1,7 +1,9 @@
 //! PPO on a policy small enough to learn in a moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{Error, KlControl, Ppo, PpoConfig, PpoReport, PpoSample, Schedule};
+use flopsmith_learner::{
+    Error, KlControl, Learner, Ppo, PpoConfig, PpoReport, PpoSample, Schedule,
+};
 use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
@@ -153,6 +155,15 @@ fn a_restored_policy_goes_on_bit_by_bit() {
         let state = |of: &Ppo| tiny::comparable(&of.model, of.state().unwrap());
         assert!(state(&whole) == state(&again));
     }
+}
+
+#[test]
+fn the_state_of_another_kind_of_training_is_refused() {
+    let learner = Learner::new(tiny::model(Kind::Float), tiny::plain(), 9).unwrap();
+    let error = ppo(config())
+        .restore(&learner.state().unwrap())
+        .unwrap_err();
+    assert!(error.to_string().contains("`grpo`, not `ppo`"), "{error}");
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn a_restored_training_goes_on_bit_by_bit() {
         let state = |of: &SftTraining| {
             let (weights, mut files) = tiny::comparable(&of.model, of.state().unwrap());
             // The clock is in what was reported.
-            files.retain(|(name, _)| name != "sft.json");
+            files.retain(|(name, _)| name != "trainer.json");
             (weights, files)
         };
         assert!(state(&whole) == state(&again));
@@ -267,7 +267,7 @@ fn a_training_on_other_examples_is_not_gone_on_with() {
             matches!(
                 error,
                 Error::State {
-                    file: "sft.json",
+                    file: "trainer.json",
                     ..
                 }
             ),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Outcome, Rollout, StepMetrics, TechniqueSet};
+use flopsmith_protocol::{CandidateRef, Outcome, ProblemId, Rollout, StepMetrics, TechniqueSet};
 use flopsmith_reward::advantage::is_flat;
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,11 @@ pub struct Credited {
     pub advantage: f64,
 }
 
-/// The best verified speed of each stage so far, GFLOPS. Part of the learner's state: rewards may be relative to it.
+/// The best verified speed of each stage of each problem so far, GFLOPS. Part of the learner's state: rewards may be
+/// relative to it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct StageBests(BTreeMap<u32, f64>);
+pub struct StageBests(BTreeMap<ProblemId, BTreeMap<u32, f64>>);
 
 impl StageBests {
     /// The key that [`StageBests::saved`] reads.
@@ -37,23 +38,25 @@ impl StageBests {
         }
     }
 
-    /// The best of a stage.
-    pub fn get(&self, stage: u32) -> Option<f64> {
-        self.0.get(&stage).copied()
+    /// The best of the problem and the stage that this candidate belongs to.
+    pub fn get(&self, candidate: &CandidateRef) -> Option<f64> {
+        let stages = self.0.get(&candidate.problem)?;
+        stages.get(&candidate.stage).copied()
     }
 
     /// Notes the programs of a step that was trained.
     pub fn learn<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
         for outcome in outcomes.filter(|outcome| !outcome.candidate.explorer) {
             if let Some(measurement) = outcome.verdict.measurement() {
-                self.note(outcome.candidate.stage, measurement.known_gflops());
+                self.note(&outcome.candidate, measurement.known_gflops());
             }
         }
     }
 
-    fn note(&mut self, stage: u32, gflops: f64) {
+    fn note(&mut self, candidate: &CandidateRef, gflops: f64) {
         if gflops.is_finite() {
-            let best = self.0.entry(stage).or_insert(gflops);
+            let stages = self.0.entry(candidate.problem.clone()).or_default();
+            let best = stages.entry(candidate.stage).or_insert(gflops);
             *best = best.max(gflops);
         }
     }
@@ -87,7 +90,7 @@ pub fn credit(
         let outcome = &sample.outcome;
         let context = Context {
             peak_gflops,
-            stage_best_gflops: bests.get(outcome.candidate.stage),
+            stage_best_gflops: bests.get(&outcome.candidate),
         };
         let reward = settings.reward.reward(&outcome.verdict, &context);
         if reward.is_none() && !outcome.candidate.explorer {
@@ -100,7 +103,11 @@ pub fn credit(
         // Programs that differ in white space only are one program.
         let program: String = outcome.source.split_whitespace().collect();
         let of_its_group = reward.filter(|_| !outcome.candidate.explorer);
-        worth.push(((outcome.candidate.permitted, program), of_its_group, error));
+        let prompt = (
+            outcome.candidate.problem.clone(),
+            outcome.candidate.permitted,
+        );
+        worth.push(((prompt, program), of_its_group, error));
         raw.push((reward, error));
     }
     let of_groups: Vec<Option<f64>> = worth.iter().map(|(_, reward, _)| *reward).collect();
@@ -147,18 +154,15 @@ pub fn credit(
     let mut credited = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
-        let stage = sample.outcome.candidate.stage;
+        let candidate = &sample.outcome.candidate;
         let measured = sample.outcome.verdict.measurement();
         if let Some(m) = measured {
-            if !sample.outcome.candidate.explorer {
-                bests.note(stage, m.known_gflops());
+            if !candidate.explorer {
+                bests.note(candidate, m.known_gflops());
             }
             if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
-                let (permitted, techniques) = (
-                    sample.outcome.candidate.permitted,
-                    sample.outcome.techniques,
-                );
-                best_answers.note(permitted, techniques, (reward, error), rollout);
+                let techniques = sample.outcome.techniques;
+                best_answers.note(techniques, (reward, error), rollout);
             }
         }
         let Some(mut advantage) = advantage else {
@@ -195,6 +199,7 @@ const FARTHEST: f64 = 3.0;
 
 /// A prompt of a step.
 struct Asked {
+    problem: ProblemId,
     permitted: TechniqueSet,
     groups: f64,
     /// The rewards of its own answers.
@@ -204,9 +209,10 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(permitted: TechniqueSet) -> Self {
+    fn of(candidate: &CandidateRef) -> Self {
         Self {
-            permitted,
+            problem: candidate.problem.clone(),
+            permitted: candidate.permitted,
             groups: 0.0,
             rewards: Vec::new(),
             tokens: None,
@@ -225,14 +231,14 @@ fn imitated(
     if strength <= 0.0 {
         return Vec::new();
     }
-    let mut prompts: BTreeMap<u16, Asked> = BTreeMap::new();
+    let mut prompts: BTreeMap<(ProblemId, u16), Asked> = BTreeMap::new();
     let mut at = raw.iter();
     for group in groups {
         let Some(first) = group.first() else { continue };
-        let permitted = first.outcome.candidate.permitted;
+        let candidate = &first.outcome.candidate;
         let prompt = prompts
-            .entry(permitted.bits())
-            .or_insert_with(|| Asked::of(permitted));
+            .entry((candidate.problem.clone(), candidate.permitted.bits()))
+            .or_insert_with(|| Asked::of(candidate));
         prompt.groups += 1.0;
         let rewards = at.by_ref().take(group.len());
         prompt.rewards.extend(rewards.filter_map(|reward| *reward));
@@ -247,6 +253,7 @@ fn imitated(
     }
     let mut found = Vec::new();
     for Asked {
+        problem,
         permitted,
         groups: count,
         rewards,
@@ -255,7 +262,7 @@ fn imitated(
     {
         let n = rewards.len().max(1) as f64;
         let best = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let Some((rollout, worth)) = best_answers.missed(permitted, best) else {
+        let Some((rollout, worth)) = best_answers.missed(&problem, permitted, best) else {
             continue;
         };
         let mean = rewards.iter().sum::<f64>() / n;
@@ -354,6 +361,47 @@ mod tests {
     }
 
     #[test]
+    fn problems_of_a_run_share_neither_bests_nor_rewards_nor_answers() {
+        let mut settings = relative_to_best();
+        settings.advantage.sharing = 1.0;
+        settings.advantage.self_imitation = 1.0;
+        let of = |problem: &str, gflops: [f64; 2]| {
+            let mut groups = group(1, gflops.map(|g| measured(g, g / 50.0)).into());
+            for sample in groups.iter_mut().flatten() {
+                sample.outcome.candidate.problem = ProblemId::new(problem).expect("a name");
+                if let Some(rollout) = &mut sample.rollout {
+                    rollout.candidate = sample.outcome.candidate.clone();
+                }
+            }
+            groups
+        };
+        // Each program of the fast problem is faster than all of the slow one, and both steps have the same programs.
+        let steps = |problem: &str| match problem {
+            "slow" => [[1.0, 4.0], [1.0, 2.0]],
+            _ => [[10.0, 40.0], [40.0, 20.0]],
+        };
+        let run = |problems: &[&str]| {
+            let (mut bests, mut answers) = (StageBests::default(), BestAnswers::default());
+            let mut all: BTreeMap<ProblemId, Vec<f64>> = BTreeMap::new();
+            for step in 0..2 {
+                let groups = problems
+                    .iter()
+                    .flat_map(|p| of(p, steps(p)[step]))
+                    .collect();
+                let (credited, _) = credit(groups, &settings, Some(50.0), &mut bests, &mut answers);
+                for sample in credited {
+                    let problem = sample.rollout.candidate.problem.clone();
+                    all.entry(problem).or_default().push(sample.advantage);
+                }
+            }
+            all
+        };
+        let mut apart = run(&["slow"]);
+        apart.extend(run(&["fast"]));
+        assert_eq!(run(&["slow", "fast"]), apart);
+    }
+
+    #[test]
     fn a_flat_group_counts_in_the_means_of_every_loss_but_dapo() {
         let trained = |table: serde_json::Value| {
             let mut settings = Settings::default();
@@ -389,7 +437,11 @@ mod tests {
             let best_answers = &mut BestAnswers::default();
             let (credited, metrics) =
                 credit(groups, settings, Some(50.0), &mut bests, best_answers);
-            (advantages(&credited), metrics, bests.get(0))
+            (
+                advantages(&credited),
+                metrics,
+                bests.get(&candidate(1, 0, 0)),
+            )
         };
         let (without, clean, _) = trained(&settings, false);
         let (with, _, _) = trained(&settings, true);
@@ -433,7 +485,7 @@ mod tests {
             &mut BestAnswers::default(),
         );
         assert!((first.mean_reward - 0.3).abs() < 1e-12, "{first:?}");
-        assert_eq!(bests.get(0), Some(20.0));
+        assert_eq!(bests.get(&candidate(1, 0, 0)), Some(20.0));
         let (_, second) = credit(
             step(2),
             &settings,
@@ -463,7 +515,7 @@ mod tests {
         let outcomes = group(1, verdicts).into_iter().flatten().map(|s| s.outcome);
         learned.learn(outcomes.collect::<Vec<_>>().iter());
         for bests in [trained, learned] {
-            let best = bests.get(0).expect("a best");
+            let best = bests.get(&candidate(1, 0, 0)).expect("a best");
             assert!((best / lower - 1.0).abs() < 1e-9, "{best} and {lower}");
         }
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, RawAnswer, Task};
 
 use crate::error::Error;
 
@@ -30,6 +30,21 @@ pub struct Answer {
     pub sampled: Option<Sampled>,
 }
 
+/// The problem of a task.
+///
+/// # Errors
+/// [`Error::Generator`] if the run does not have it.
+pub fn problem_of<'a>(problems: &[&'a Problem], task: &Task) -> Result<&'a Problem, Error> {
+    let mut problems = problems.iter().copied();
+    let found = problems.find(|problem| problem.id == task.problem);
+    found.ok_or_else(|| {
+        Error::Generator(format!(
+            "task {} is for problem {}, which the run does not have",
+            task.id, task.problem
+        ))
+    })
+}
+
 /// A source of programs: a policy, or the schedule space.
 #[async_trait]
 pub trait Source: Send + Sync + 'static {
@@ -42,14 +57,14 @@ pub trait Source: Send + Sync + 'static {
     /// Sets how many cores answers may take from now on.
     fn set_cores(&mut self, _cores: u32) {}
 
-    /// `group_size` answers to each task, in the order of the tasks.
+    /// `group_size` answers to each task, in the order of the tasks. `problems` has the problem of each task.
     async fn answer(
         &mut self,
-        problem: &Problem,
+        problems: &[&Problem],
         tasks: &[Task],
     ) -> Result<Vec<Vec<Answer>>, Error>;
 
     /// Takes the speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.
-    fn heard(&mut self, _source: &str, _gflops: Option<f64>) {}
+    fn heard(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
 }

@@ -59,7 +59,7 @@ impl Refill<'_> {
             .map(|outcome| {
                 let context = Context {
                     peak_gflops: self.peak_gflops,
-                    stage_best_gflops: self.bests.get(outcome.candidate.stage),
+                    stage_best_gflops: self.bests.get(&outcome.candidate),
                 };
                 self.settings.reward.reward(&outcome.verdict, &context)
             })

@@ -289,17 +289,25 @@ impl Metrics {
     }
 
     /// A step ended in a run whose archive is on this node. `correct` of `judged` programs were right.
-    pub(crate) fn step_ended(&self, step: u64, correct: u64, judged: u64, archive: &Archive) {
+    pub(crate) fn step_ended<'a>(
+        &self,
+        step: u64,
+        correct: u64,
+        judged: u64,
+        archives: impl Iterator<Item = &'a Archive> + Clone,
+    ) {
         let run = &self.0.run;
         run.step.get_or_create(&Bare).set(whole(step + 1));
         if judged > 0 {
             let share = correct as f64 / judged as f64;
             run.correct_share.get_or_create(&Bare).set(share);
         }
-        if let Some((_, elite)) = archive.best() {
-            run.best_gflops.get_or_create(&Bare).set(elite.gflops);
+        let bests = archives.clone().filter_map(Archive::best);
+        if let Some(best) = bests.map(|(_, elite)| elite.gflops).max_by(f64::total_cmp) {
+            run.best_gflops.get_or_create(&Bare).set(best);
         }
-        let cells = archive.cells().filter(|(_, cell)| cell.is_filled()).count() as u64;
+        let cells = archives.flat_map(Archive::cells);
+        let cells = cells.filter(|(_, cell)| cell.is_filled()).count() as u64;
         run.cells.get_or_create(&Bare).set(whole(cells));
     }
 

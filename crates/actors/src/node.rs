@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{CandidateRef, Digest, MachineFacts, RunId, subjects};
+use flopsmith_protocol::{CandidateRef, Digest, MachineFacts, ProblemId, RunId, subjects};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::host::Host;
 use crate::outcome_cache::{ComparabilityKey, key};
 use crate::settings::Settings;
+use crate::stage_failure::StageFailure;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
 
 /// State that the roles of one run share on a node. All other facts reach the roles over the bus.
@@ -23,15 +24,21 @@ pub struct Context {
     pub settings: Settings,
     /// The run's folder on this node.
     pub folder: PathBuf,
-    /// The problem of the run.
-    pub problem: Arc<Problem>,
     /// Compiler, version and flags.
     pub toolchain: Digest,
     /// The node: its bus, store and cores.
     pub host: Host,
+    first: OfProblem,
+    others: Vec<OfProblem>,
+    disturbed: AtomicU64,
+}
+
+/// A problem of a run, and what this node knows of it.
+pub struct OfProblem {
+    /// The problem.
+    pub problem: Arc<Problem>,
     comparability_key: ComparabilityKey,
     best: Mutex<Option<f64>>,
-    disturbed: AtomicU64,
 }
 
 /// The parts of a [`Context`].
@@ -42,8 +49,10 @@ pub struct Parts {
     pub settings: Settings,
     /// The run's folder on this node.
     pub folder: PathBuf,
-    /// The problem.
+    /// The run's first problem.
     pub problem: Arc<Problem>,
+    /// Its other problems.
+    pub others: Vec<Arc<Problem>>,
     /// Compiler, version and flags.
     pub toolchain: Digest,
     /// The node.
@@ -53,22 +62,42 @@ pub struct Parts {
 impl Context {
     /// Builds a context from its parts.
     pub fn new(parts: Parts) -> Arc<Self> {
+        let of = |problem| OfProblem::new(problem, &parts.toolchain);
         Arc::new(Self {
+            first: of(parts.problem),
+            others: parts.others.into_iter().map(of).collect(),
             run: parts.run,
             settings: parts.settings,
             folder: parts.folder,
-            comparability_key: ComparabilityKey::of(&parts.problem, &parts.toolchain),
-            problem: parts.problem,
             toolchain: parts.toolchain,
             host: parts.host,
-            best: Mutex::new(None),
             disturbed: AtomicU64::new(0),
         })
     }
 
-    /// The key under which the outcome of a program may be reused.
-    pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
-        key(source, candidate, &self.comparability_key)
+    /// The run's first problem. A node that evaluates programs has a context for each problem.
+    pub fn first(&self) -> &OfProblem {
+        &self.first
+    }
+
+    /// The run's problems, in the order in which its tasks take turns.
+    pub fn problems(&self) -> impl Iterator<Item = &OfProblem> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The problem of this name.
+    ///
+    /// # Errors
+    /// If this node does not have it for the run; another node may.
+    pub fn of(&self, problem: &ProblemId) -> Result<&OfProblem, StageFailure> {
+        let mut problems = self.problems();
+        let found = problems.find(|of| of.problem.id == *problem);
+        found.ok_or_else(|| {
+            StageFailure::elsewhere(format!(
+                "this node does not have problem {problem} for run {}",
+                self.run
+            ))
+        })
     }
 
     /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes published it; a node publishes
@@ -82,6 +111,32 @@ impl Context {
             .filter(|facts| facts.machine_class == self.host.machine_class)
             .map(|facts| facts.peak_gflops)
             .find(|peak| *peak > 0.0))
+    }
+
+    /// Programs that this node timed while other processes were at work on its cores.
+    pub fn disturbed(&self) -> u64 {
+        self.disturbed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that `programs` more are about to be timed in this way.
+    pub fn note_disturbed(&self, programs: usize) {
+        let programs = u64::try_from(programs).unwrap_or(u64::MAX);
+        self.disturbed.fetch_add(programs, Ordering::Relaxed);
+    }
+}
+
+impl OfProblem {
+    fn new(problem: Arc<Problem>, toolchain: &Digest) -> Self {
+        Self {
+            comparability_key: ComparabilityKey::of(&problem, toolchain),
+            problem,
+            best: Mutex::new(None),
+        }
+    }
+
+    /// The key under which the outcome of a program may be reused.
+    pub fn key(&self, source: &str, candidate: &CandidateRef) -> Digest {
+        key(source, candidate, &self.comparability_key)
     }
 
     /// The best speed measured so far on this node, for screening.
@@ -99,17 +154,6 @@ impl Context {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         *best = Some(best.map_or(gflops, |b| b.max(gflops)));
-    }
-
-    /// Programs that this node timed while other processes were at work on its cores.
-    pub fn disturbed(&self) -> u64 {
-        self.disturbed.load(Ordering::Relaxed)
-    }
-
-    /// Notes that `programs` more are about to be timed in this way.
-    pub fn note_disturbed(&self, programs: usize) {
-        let programs = u64::try_from(programs).unwrap_or(u64::MAX);
-        self.disturbed.fetch_add(programs, Ordering::Relaxed);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Change, Error as BusError, Kv, Watch, refusals};
-use flopsmith_protocol::{MachineClass, RunId, RunSpec, decode, encode};
+use flopsmith_protocol::{MachineClass, ProblemId, RunId, RunSpec, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -114,8 +114,8 @@ impl RunRegistry {
         }
     }
 
-    /// The value that all machines of a class use in a run: the stored one, or else `ours`, which is then stored for
-    /// the others.
+    /// The value that all machines of a class use for a problem of a run: the stored one, or else `ours`, which is then
+    /// stored for the others.
     ///
     /// Machines of a class measure slightly different speeds of a run's reference. Programs are compared across these
     /// machines, so all machines use the first one's value.
@@ -125,6 +125,7 @@ impl RunRegistry {
     pub async fn in_common<T: Serialize + DeserializeOwned>(
         &self,
         run: &RunId,
+        problem: &ProblemId,
         class: &MachineClass,
         ours: T,
     ) -> Result<T, Error> {
@@ -132,7 +133,8 @@ impl RunRegistry {
             role: "machine class",
             detail,
         };
-        let key = format!("{}.{}", key(run), class.as_str().replace('.', "_"));
+        let parts = [class.as_str(), problem.as_str()].map(|part| part.replace('.', "_"));
+        let key = format!("{}.{}", key(run), parts.join("."));
         let bytes = serde_json::to_vec(&ours).map_err(|e| damaged(e.to_string()))?;
         loop {
             if let Some(found) = self.classes.get(&key).await? {

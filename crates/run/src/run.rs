@@ -366,6 +366,7 @@ async fn sitting(
         settings: settings.clone(),
         folder: folder.path.clone(),
         problem,
+        others: Vec::new(),
         toolchain: match evaluator {
             Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
             None => comparability::workers_toolchain(),

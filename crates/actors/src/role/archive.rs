@@ -14,8 +14,8 @@ use flopsmith_bus::{DeadLetter, LogEntry};
 use flopsmith_coordination::steps::Steps;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, Purpose, StageChanged,
-    Task, Verdict, subjects,
+    Candidate, CandidateId, CandidateRef, InfrastructureCause, Outcome, ProblemId, Purpose,
+    StageChanged, Task, Verdict, subjects,
 };
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,8 @@ const LAST_MEASUREMENTS: Duration = Duration::from_secs(25);
 /// Everything the archive role knows; saved at every step's end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Saved {
-    sqd: Sqd,
+    /// The stages of each problem.
+    sqd: BTreeMap<ProblemId, Sqd>,
     course: Course,
     tasks: Vec<Task>,
     /// Outcomes up to here are in `sqd`.
@@ -213,8 +214,13 @@ impl Archive {
         let again = std::mem::take(&mut work.measured_again);
         let arrived = std::mem::take(&mut work.arrived);
         for outcome in again.into_values().chain(arrived.into_values()) {
-            let effects = work.saved.sqd.on_outcome(&outcome);
-            self.perform(work, effects, Some(&outcome)).await?;
+            let problem = &outcome.candidate.problem;
+            let Some(sqd) = work.saved.sqd.get_mut(problem) else {
+                tracing::warn!(candidate = %outcome.candidate.id, %problem, "the run does not have the problem of this outcome");
+                continue;
+            };
+            let effects = sqd.on_outcome(&outcome);
+            self.perform(work, problem, effects, Some(&outcome)).await?;
         }
         Ok(())
     }
@@ -233,26 +239,28 @@ impl Archive {
                 work.saved.bests.learn(work.arrived.values());
             }
             self.count(work).await?;
-            let effects = match purpose {
-                Purpose::EvaluateStart | Purpose::EvaluateEnd => {
-                    work.saved.sqd.on_evaluation_end(step);
-                    Vec::new()
+            let done = work.saved.course.trained() + 1;
+            let spent = self.budget().spent(work.elapsed(), done);
+            let mut effects = Vec::new();
+            for (problem, sqd) in &mut work.saved.sqd {
+                match purpose {
+                    Purpose::EvaluateStart | Purpose::EvaluateEnd => sqd.on_evaluation_end(step),
+                    _ => {
+                        sqd.on_spent(spent);
+                        effects.push((problem.clone(), sqd.on_step_end(step)));
+                    }
                 }
-                _ => {
-                    let done = work.saved.course.trained() + 1;
-                    let spent = self.budget().spent(work.elapsed(), done);
-                    work.saved.sqd.on_spent(spent);
-                    work.saved.sqd.on_step_end(step)
-                }
-            };
-            self.perform(work, effects, None).await?;
+            }
+            for (problem, effects) in effects {
+                self.perform(work, &problem, effects, None).await?;
+            }
             let tally = std::mem::take(&mut work.tally);
             work.saved.course.judged(tally.judged, tally.correct);
-            let archive = work.saved.sqd.archive();
+            let archives = work.saved.sqd.values().map(Sqd::archive);
             self.context
                 .host
                 .metrics
-                .step_ended(step, tally.correct, tally.judged, archive);
+                .step_ended(step, tally.correct, tally.judged, archives);
             self.ask_held(work).await?;
             let seconds = work.step_started.elapsed().as_secs_f64();
             self.next_step(work, seconds).await?;
@@ -273,6 +281,7 @@ impl Archive {
     async fn perform(
         &self,
         work: &mut Working,
+        problem: &ProblemId,
         effects: Vec<Effect>,
         outcome: Option<&Outcome>,
     ) -> Result<(), Error> {
@@ -308,7 +317,7 @@ impl Archive {
                 } => {
                     let changed = StageChanged {
                         run: self.context.run.clone(),
-                        problem: self.context.problem.id.clone(),
+                        problem: problem.clone(),
                         step,
                         from,
                         to,

@@ -50,7 +50,7 @@ impl Stage for flopsmith_compile::Compiler {
     }
 }
 
-/// The stage context that compiles candidates of one run.
+/// The stage context that compiles candidates for the first problem of its context.
 pub struct StageContext {
     /// The run.
     pub context: Arc<Context>,
@@ -67,9 +67,10 @@ pub struct Compiler {
 impl Compiler {
     /// A compiler for one run.
     pub fn new<S: Stage>(context: Arc<Context>, stage: Arc<S>) -> Self {
-        let (host, run) = (context.host.clone(), context.run.clone());
-        let stage_context = StageContext { context, stage };
-        Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
+        let host = context.host.clone();
+        let (run, problem) = (context.run.clone(), context.first().problem.id.clone());
+        let only = Only::new(run, problem, StageContext { context, stage });
+        Self::for_runs(host, Arc::new(only))
     }
 
     /// A compiler for all runs that have work for this node.
@@ -225,11 +226,14 @@ async fn take(
         };
         return Found::Decided(delivery, Box::new(known));
     }
-    match stage_contexts.of(&message.candidate.run).await {
-        Ok(stage_context) => {
-            let key = stage_context
-                .context
-                .key(&message.source, &message.candidate);
+    let found = stage_contexts.of(&message.candidate).await;
+    let found = found.and_then(|stage_context| {
+        let of = stage_context.context.of(&message.candidate.problem)?;
+        let key = of.key(&message.source, &message.candidate);
+        Ok((stage_context, key))
+    });
+    match found {
+        Ok((stage_context, key)) => {
             let job = Job {
                 delivery,
                 stage_context,
@@ -353,7 +357,7 @@ async fn build(
     let work = {
         let (stage, problem) = (
             Arc::clone(&stage_context.stage),
-            Arc::clone(&context.problem),
+            Arc::clone(&context.of(&message.candidate.problem)?.problem),
         );
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
         tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))

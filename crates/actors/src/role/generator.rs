@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flopsmith_bus::{Delivery, ErrorClass, Worker};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, Digest, Outcome, PolicyPublished, PolicyVersion, Purpose,
@@ -159,7 +160,8 @@ impl Generator {
         {
             if outcome.verdict.counts() {
                 let gflops = outcome.verdict.measurement().map(|m| m.gflops);
-                self.source.heard(&outcome.source, gflops);
+                let problem = &outcome.candidate.problem;
+                self.source.heard(problem, &outcome.source, gflops);
             }
         }
     }
@@ -242,7 +244,9 @@ impl Generator {
         let cores = host.policy_cores(&self.context.settings);
         let lease = host.cores.some("generate", cores).await;
         let started = Instant::now();
-        let answers = self.source.answer(&self.context.problem, &tasks).await?;
+        let problems = self.context.problems().map(|of| &*of.problem);
+        let problems: Vec<&Problem> = problems.collect();
+        let answers = self.source.answer(&problems, &tasks).await?;
         // The tasks of a batch are answered together, so each took as long as all.
         let seconds = started.elapsed().as_secs_f64();
         drop(lease);

@@ -17,7 +17,8 @@ use flopsmith_measure::{Limits, Purpose as Measure, State, Timed};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Failure, InfrastructureCause, Measurement, Purpose, RunId, Verdict, Verified,
+    CandidateRef, Failure, InfrastructureCause, Measurement, ProblemId, Purpose, RunId, Verdict,
+    Verified,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -118,7 +119,7 @@ pub trait Layouts: Send + Sync + 'static {
     fn layouts(&self, problem: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure>;
 }
 
-/// The stage context that times candidates of one run.
+/// The stage context that times candidates for the first problem of its context.
 pub struct StageContext {
     context: Arc<Context>,
     stage: Arc<Mutex<dyn Stage>>,
@@ -155,11 +156,10 @@ pub struct Timer {
 impl Timer {
     /// A timer for one run.
     pub fn new(stage_context: StageContext) -> Self {
-        let (host, run) = (
-            stage_context.context.host.clone(),
-            stage_context.context.run.clone(),
-        );
-        Self::for_runs(host, Arc::new(Only::new(run, stage_context)))
+        let context = Arc::clone(&stage_context.context);
+        let (run, problem) = (context.run.clone(), context.first().problem.id.clone());
+        let only = Only::new(run, problem, stage_context);
+        Self::for_runs(context.host.clone(), Arc::new(only))
     }
 
     /// A timer for all runs that have work for this node.
@@ -220,13 +220,13 @@ struct Held {
 }
 
 impl Timer {
-    /// Finds the stage context and the object of each program of a batch. The programs are sorted by run, because each
-    /// run has a baseline of its own.
+    /// Finds the stage context and the object of each program of a batch. The programs are sorted by run and problem,
+    /// because each of these has a baseline of its own.
     async fn prepare(&self, mut batch: Vec<Delivery<Verified>>) -> Vec<Held> {
-        batch.sort_by(|a, b| run_of(a).cmp(run_of(b)));
+        batch.sort_by(|a, b| baseline_of(a).cmp(&baseline_of(b)));
         let mut held = Vec::with_capacity(batch.len());
         for delivery in batch {
-            let stage_context = self.stage_contexts.of(run_of(&delivery)).await;
+            let stage_context = self.stage_contexts.of(candidate_of(&delivery)).await;
             let object = &delivery.message().compiled.object;
             let object = self.host.store.get(object).await;
             held.push(Held {
@@ -347,8 +347,14 @@ impl Timer {
     }
 }
 
-fn run_of(delivery: &Delivery<Verified>) -> &RunId {
-    &delivery.message().compiled.candidate.run
+fn candidate_of(delivery: &Delivery<Verified>) -> &CandidateRef {
+    &delivery.message().compiled.candidate
+}
+
+/// What decides which baseline a program is compared with.
+fn baseline_of(delivery: &Delivery<Verified>) -> (&RunId, &ProblemId) {
+    let candidate = candidate_of(delivery);
+    (&candidate.run, &candidate.problem)
 }
 
 /// Observes the machine before a batch is timed, and counts and logs disturbances. Our own roles have no core then, so
@@ -449,10 +455,11 @@ impl StageContext {
             (false, true) => purpose(evaluate.again),
             (false, false) => purpose(evaluate.purpose),
         };
-        let best = self.context.best_known();
+        let of = self.context.of(&compiled.candidate.problem)?;
+        let best = of.best_known();
         let seed = seed_of(&compiled.object.digest);
         let job = Job {
-            problem: Arc::clone(&self.context.problem),
+            problem: Arc::clone(&of.problem),
             source: compiled.source.clone(),
             layouts: self.layouts.clone(),
             standard,
@@ -465,7 +472,7 @@ impl StageContext {
         let mut measurement = timed.measurement;
         measurement.sizes = message.sizes;
         measurement.samples = Some(self.context.host.store.put(timed.raw).await?);
-        self.context.note_best(measurement.known_gflops());
+        of.note_best(measurement.known_gflops());
         Ok(measurement)
     }
 }

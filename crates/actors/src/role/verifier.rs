@@ -61,7 +61,7 @@ impl LastLook for flopsmith_measure::Sanitizers {
     }
 }
 
-/// The stage context that verifies candidates of one run.
+/// The stage context that verifies candidates for the first problem of its context.
 pub struct StageContext {
     context: Arc<Context>,
     /// The stages that are free.
@@ -139,15 +139,13 @@ pub struct Verifier {
 impl Verifier {
     /// A verifier for one run, which runs as many jobs at once as its stage context has stages.
     pub fn new(stage_context: StageContext) -> Self {
-        let (host, run) = (
-            stage_context.context.host.clone(),
-            stage_context.context.run.clone(),
-        );
+        let context = Arc::clone(&stage_context.context);
+        let (run, problem) = (context.run.clone(), context.first().problem.id.clone());
         let slots = stage_context.stages().len();
         Self {
             slots,
-            host,
-            stage_contexts: Arc::new(Only::new(run, stage_context)),
+            host: context.host.clone(),
+            stage_contexts: Arc::new(Only::new(run, problem, stage_context)),
         }
     }
 
@@ -217,7 +215,7 @@ async fn verify(
 ) -> Result<(), Error> {
     let message = delivery.message().clone();
     let mut seconds = 0.0;
-    let judged = match stage_contexts.of(&message.candidate.run).await {
+    let judged = match stage_contexts.of(&message.candidate).await {
         Ok(stage_context) => judge(stage_context, &message, &mut seconds).await,
         Err(stage_failure) => Err(stage_failure),
     };

@@ -9,7 +9,7 @@ use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
 use flopsmith_store::Store;
 
-use crate::answer::{Answer, Sampled, Source};
+use crate::answer::{Answer, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
 use crate::settings::{Generator, Prompt};
@@ -117,11 +117,17 @@ impl Source for PolicySource {
 
     async fn answer(
         &mut self,
-        problem: &Problem,
+        problems: &[&Problem],
         tasks: &[Task],
     ) -> Result<Vec<Vec<Answer>>, Error> {
         let mut requests = Vec::new();
+        let mut languages = Vec::new();
         for task in tasks {
+            let problem = problem_of(problems, task)?;
+            languages.extend(std::iter::repeat_n(
+                problem.language,
+                task.group_size as usize,
+            ));
             let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
             let ids = self.encode(&text)?;
             for sample in 0..task.group_size {
@@ -154,13 +160,14 @@ impl Source for PolicySource {
         let mut answers = requests
             .into_iter()
             .zip(sampled.samples)
-            .map(|(request, sample)| {
+            .zip(languages)
+            .map(|((request, sample), language)| {
                 let whole = self.tokenizer.decode(&sample.tokens).map_err(failed)?;
                 let text = self
                     .stops
                     .as_ref()
                     .map_or(whole.as_str(), |s| s.cut(&whole));
-                let found = prompt::extract(text, self.style, problem.language);
+                let found = prompt::extract(text, self.style, language);
                 // The raw answer includes the stop that ended it, because the stop may be the reason that no program is
                 // left.
                 let raw = found

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, Task};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, Task};
 
 use crate::answer::{Answer, Source};
 use crate::error::Error;
@@ -16,6 +16,10 @@ use crate::error::Error;
 /// leads back to its schedule. The schedules for a task depend on the task and on the reported outcomes, not on the
 /// answers to other tasks: each task of a step has a share of the space.
 pub struct ScheduleSource {
+    searches: HashMap<ProblemId, OfProblem>,
+}
+
+struct OfProblem {
     search: Search,
     proposed: HashMap<String, Schedule>,
     /// Made when a reported program was not proposed by this process, as after a restart.
@@ -23,12 +27,16 @@ pub struct ScheduleSource {
 }
 
 impl ScheduleSource {
-    /// A source of the schedules that `search` proposes.
-    pub fn new(search: Search) -> Self {
-        Self {
+    /// A source of the schedules that each problem's search proposes.
+    pub fn new(searches: impl IntoIterator<Item = (ProblemId, Search)>) -> Self {
+        let of = |search| OfProblem {
             search,
             proposed: HashMap::new(),
             index: None,
+        };
+        let searches = searches.into_iter();
+        Self {
+            searches: searches.map(|(id, search)| (id, of(search))).collect(),
         }
     }
 }
@@ -43,15 +51,18 @@ impl Source for ScheduleSource {
         Ok(())
     }
 
-    async fn answer(&mut self, _: &Problem, tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
+    async fn answer(&mut self, _: &[&Problem], tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
         let mut answers = Vec::with_capacity(tasks.len());
         for task in tasks {
-            self.search.reseed(task.seed);
+            let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
+                Error::Generator(format!("no schedule space for `{}`", task.problem))
+            })?;
+            of.search.reseed(task.seed);
             let count = task.group_size as usize;
             let mut group = Vec::with_capacity(count);
-            for schedule in self.search.propose(count, task.permitted, share_of(task)) {
+            for schedule in of.search.propose(count, task.permitted, share_of(task)) {
                 let source = schedule.render();
-                self.proposed.insert(source.clone(), schedule);
+                of.proposed.insert(source.clone(), schedule);
                 group.push(Answer {
                     source,
                     raw: None,
@@ -63,17 +74,20 @@ impl Source for ScheduleSource {
         Ok(answers)
     }
 
-    fn heard(&mut self, source: &str, gflops: Option<f64>) {
-        let schedule = match self.proposed.get(source) {
+    fn heard(&mut self, problem: &ProblemId, source: &str, gflops: Option<f64>) {
+        let Some(of) = self.searches.get_mut(problem) else {
+            return;
+        };
+        let schedule = match of.proposed.get(source) {
             Some(schedule) => Some(*schedule),
             None => {
-                let space = self.search.space();
-                let index = self.index.get_or_insert_with(|| Index::new(space));
+                let space = of.search.space();
+                let index = of.index.get_or_insert_with(|| Index::new(space));
                 index.schedule(source)
             }
         };
         if let Some(schedule) = schedule {
-            self.search.report(&schedule, gflops);
+            of.search.report(&schedule, gflops);
         }
     }
 }
@@ -110,28 +124,34 @@ mod tests {
     async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&folder).expect("a problem");
-        let made = || ScheduleSource::new(Search::new(Space::dgemm(), 1));
+        let made = || ScheduleSource::new([(problem.id.clone(), Search::new(Space::dgemm(), 1))]);
         let mut source = made();
         let mut log: Vec<(String, Option<f64>)> = Vec::new();
         for number in 0..6 {
-            let groups = source.answer(&problem, &[task(number)]).await;
+            let groups = source.answer(&[&problem], &[task(number)]).await;
             for answer in groups.expect("answers").into_iter().flatten() {
                 // Any landscape will do, with some programs that fail.
                 let length = answer.source.len();
                 let gflops = (length % 5 > 0).then_some(length as f64);
-                source.heard(&answer.source, gflops);
+                source.heard(&problem.id, &answer.source, gflops);
                 log.push((answer.source, gflops));
             }
         }
         let mut again = made();
         for (program, gflops) in &log {
-            again.heard(program, *gflops);
+            again.heard(&problem.id, program, *gflops);
         }
-        again.heard("int other;", Some(1e9));
-        let next = again.answer(&problem, &[task(6)]).await.expect("answers");
+        again.heard(&problem.id, "int other;", Some(1e9));
+        let next = again
+            .answer(&[&problem], &[task(6)])
+            .await
+            .expect("answers");
         let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
         assert!(!next.iter().flatten().any(known), "nothing is tried again");
-        let other = source.answer(&problem, &[task(6)]).await.expect("answers");
+        let other = source
+            .answer(&[&problem], &[task(6)])
+            .await
+            .expect("answers");
         assert_eq!(next, other, "as if it had never ended");
     }
 
@@ -139,7 +159,7 @@ mod tests {
     async fn an_answer_is_the_same_whoever_gives_it_beside_what_else() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&folder).expect("a problem");
-        let made = || ScheduleSource::new(Search::new(Space::dgemm(), 1));
+        let made = || ScheduleSource::new([(problem.id.clone(), Search::new(Space::dgemm(), 1))]);
         let step: Vec<Task> = (0..4)
             .map(|number| Task {
                 group_size: 16,
@@ -150,10 +170,10 @@ mod tests {
                 ..flopsmith_test_support::task(0, number)
             })
             .collect();
-        let together = made().answer(&problem, &step).await.expect("answers");
+        let together = made().answer(&[&problem], &step).await.expect("answers");
         let mut programs: Vec<&str> = Vec::new();
         for (task, answers) in step.into_iter().zip(&together).rev() {
-            let alone = made().answer(&problem, &[task]).await.expect("answers");
+            let alone = made().answer(&[&problem], &[task]).await.expect("answers");
             assert_eq!(alone[0], *answers);
             programs.extend(answers.iter().map(|a| a.source.as_str()));
         }

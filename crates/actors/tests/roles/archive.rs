@@ -99,6 +99,44 @@ async fn nothing_is_lost_while_a_role_is_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_tasks_of_two_problems_take_turns_and_an_elite_is_one_of_its_own_problem() {
+    let world = World::new().await;
+    let context = world.context_of(settings(), &["dot"]);
+    let working = start(Archive::new(context, Job::Search, CancellationToken::new()));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 2);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    let mut problems = Vec::new();
+    let mut outcomes = Vec::new();
+    for _ in 0..2 {
+        let delivery = soon(tasks.next()).await.unwrap();
+        let task = delivery.message().clone();
+        let number = task.id.group().unwrap();
+        for sample in 0..task.group_size {
+            let of = CandidateRef {
+                problem: task.problem.clone(),
+                ..candidate(0, number, sample, Purpose::Search)
+            };
+            outcomes.push(match task.problem.as_str() {
+                "dot" if sample == 0 => Measured::at(10.0).outcome(of),
+                _ => outcome(of, wrong()),
+            });
+        }
+        problems.push(task.problem.to_string());
+        delivery.done().await.unwrap();
+    }
+    problems.sort();
+    assert_eq!(problems, ["dgemm", "dot"]);
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    // The only program that is right is measured again, for the problem that it solves.
+    let queue = WorkerOptions::new(Queue::compile(&machine_class()).all(), 1);
+    let mut again = world.bus.worker::<Candidate>(queue).await.unwrap();
+    let again = soon(again.next()).await.unwrap();
+    assert_eq!(again.message().candidate.problem.as_str(), "dot");
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() {
     let world = World::new().await;
     let subject = subjects::outcome(&run_id());

@@ -58,7 +58,8 @@ async fn node(world: &World, jail: Jail) -> (Host, Verifier) {
         run: run_id(),
         settings: settings(),
         folder: world.folder.path().to_owned(),
-        problem: Arc::clone(&ours.problem),
+        problem: Arc::clone(&ours.first().problem),
+        others: Vec::new(),
         toolchain: ours.toolchain.clone(),
         host: host.clone(),
     });

@@ -10,8 +10,8 @@ use flopsmith_actors::versions::Versions;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion, Purpose,
-    RawAnswer, Rollout, Task, subjects,
+    ArtifactRef, Candidate, InfrastructureCause, Outcome, PolicyPublished, PolicyVersion,
+    ProblemId, Purpose, RawAnswer, Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
 use flopsmith_test_support::{infrastructure, machine_class, outcome, run_id, wrong};
@@ -70,7 +70,7 @@ impl Source for Witness {
         Ok(())
     }
 
-    async fn answer(&mut self, _: &Problem, tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
+    async fn answer(&mut self, _: &[&Problem], tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
         self.note(Said::Asked);
         let sampled = Some(Sampled {
             prompt: vec![1],
@@ -87,7 +87,7 @@ impl Source for Witness {
         Ok(tasks.iter().map(group).collect())
     }
 
-    fn heard(&mut self, source: &str, _: Option<f64>) {
+    fn heard(&mut self, _: &ProblemId, source: &str, _: Option<f64>) {
         self.note(Said::Heard(source.to_owned()));
     }
 }

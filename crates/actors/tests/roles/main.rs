@@ -79,12 +79,21 @@ impl World {
     }
 
     fn context(&self, settings: Settings) -> Arc<Context> {
-        let problem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        self.context_of(settings, &[])
+    }
+
+    /// A context of `dgemm` and other shipped problems.
+    fn context_of(&self, settings: Settings, others: &[&str]) -> Arc<Context> {
+        let problem = |name: &str| {
+            let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+            Arc::new(Problem::load(&problems.join(name)).unwrap())
+        };
         Context::new(Parts {
             run: run_id(),
             settings,
             folder: self.folder.path().to_owned(),
-            problem: Arc::new(Problem::load(&problem).unwrap()),
+            problem: problem("dgemm"),
+            others: others.iter().map(|name| problem(name)).collect(),
             toolchain: Digest::of(b"gcc"),
             host: self.host(),
         })

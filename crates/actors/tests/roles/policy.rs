@@ -27,7 +27,7 @@ async fn answers(settings: &Generator) -> Vec<(String, bool)> {
     let problem = Problem::load(&root.join("problems/dgemm")).unwrap();
     let mut task = crate::task(1, 0, Purpose::Train);
     task.sampling.max_tokens = 320;
-    let groups = source.answer(&problem, &[task]).await.unwrap();
+    let groups = source.answer(&[&problem], &[task]).await.unwrap();
     let answers = groups.into_iter().flatten();
     answers
         .map(|answer| (answer.source, answer.sampled.unwrap().finished))

@@ -152,7 +152,8 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
             run: run_id(),
             settings: settings.clone(),
             folder: world.folder.path().to_owned(),
-            problem: Arc::clone(&ours.problem),
+            problem: Arc::clone(&ours.first().problem),
+            others: Vec::new(),
             toolchain: ours.toolchain.clone(),
             host: host.clone(),
         });

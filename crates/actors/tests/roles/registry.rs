@@ -2,7 +2,7 @@
 
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Change, RunSetup};
-use flopsmith_test_support::{machine_class, run_id};
+use flopsmith_test_support::{machine_class, problem_id, run_id};
 
 use crate::{World, soon};
 
@@ -11,7 +11,10 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
     let world = World::with(&RunSetup::default()).await;
     let registry = RunRegistry::open(&world.bus).await.unwrap();
     let (run, class) = (run_id(), machine_class());
-    registry.in_common(&run, &class, 7u32).await.unwrap();
+    registry
+        .in_common(&run, &problem_id(), &class, 7u32)
+        .await
+        .unwrap();
     // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
     let jetstream = async_nats::jetstream::new(world.client().await);
     let stubborn = async_nats::jetstream::stream::Config {

@@ -239,7 +239,8 @@ async fn node(world: &World) -> Arc<Context> {
         run: run_id(),
         settings: settings(),
         folder: world.folder.path().to_owned(),
-        problem: Arc::clone(&ours.problem),
+        problem: Arc::clone(&ours.first().problem),
+        others: Vec::new(),
         toolchain: ours.toolchain.clone(),
         host: Host::new(node_id(), machine_class(), bus, store, Cores::new(2)),
     })

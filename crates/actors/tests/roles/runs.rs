@@ -52,7 +52,8 @@ fn context(world: &World, run: RunId) -> Arc<Context> {
         run,
         settings: settings(),
         folder: world.folder.path().to_owned(),
-        problem: Arc::clone(&ours.problem),
+        problem: Arc::clone(&ours.first().problem),
+        others: Vec::new(),
         toolchain: ours.toolchain.clone(),
         host: ours.host.clone(),
     })
@@ -81,8 +82,8 @@ impl Two {
 
 #[async_trait]
 impl Runs<StageContext> for Two {
-    async fn of(&self, run: &RunId) -> Result<Arc<StageContext>, StageFailure> {
-        let known = self.stage_contexts.get(run).cloned();
+    async fn of(&self, candidate: &CandidateRef) -> Result<Arc<StageContext>, StageFailure> {
+        let known = self.stage_contexts.get(&candidate.run).cloned();
         known.ok_or_else(|| {
             self.unfit.send_modify(|asked| *asked += 1);
             StageFailure::elsewhere("this node is another version")

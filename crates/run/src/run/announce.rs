@@ -76,7 +76,9 @@ pub async fn announce(
         registry.announce(&spec).await?;
     }
     if let Some(chain) = chain
-        && let Err(error) = registry.in_common(&folder.id, class, chain).await
+        && let Err(error) = registry
+            .in_common(&folder.id, &problem.id, class, chain)
+            .await
     {
         // No node is to begin with an incomplete announcement.
         if first && registry.withdraw(&folder.id).await.is_err() {

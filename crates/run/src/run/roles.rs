@@ -23,6 +23,7 @@ use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_evaluate::Evaluator;
+use flopsmith_problem::Problem;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -216,21 +217,23 @@ async fn source(
         GeneratorKind::Schedule => {
             use flopsmith_actors::source::schedule::ScheduleSource;
             use flopsmith_generator::schedule::{Search, Space};
-            let problem = context.problem.id.as_str();
-            let language = context.problem.language;
-            if language != flopsmith_problem::Language::C {
-                return Err(flopsmith_actors::Error::Generator(format!(
-                    "the schedule space writes C, and programs of `{problem}` are in {}",
-                    language.name()
-                )));
-            }
-            let space = Space::of(problem).ok_or_else(|| {
-                flopsmith_actors::Error::Generator(format!("no schedule space for `{problem}`"))
-            })?;
-            Ok(Box::new(ScheduleSource::new(Search::new(
-                space,
-                context.settings.seed,
-            ))))
+            let search = |problem: &Problem| {
+                let name = problem.id.as_str();
+                if problem.language != flopsmith_problem::Language::C {
+                    return Err(flopsmith_actors::Error::Generator(format!(
+                        "the schedule space writes C, and programs of `{name}` are in {}",
+                        problem.language.name()
+                    )));
+                }
+                let space = Space::of(name).ok_or_else(|| {
+                    flopsmith_actors::Error::Generator(format!("no schedule space for `{name}`"))
+                })?;
+                let search = Search::new(space, context.settings.seed);
+                Ok((problem.id.clone(), search))
+            };
+            let searches = context.problems().map(|of| search(&of.problem));
+            let searches: Result<Vec<_>, _> = searches.collect();
+            Ok(Box::new(ScheduleSource::new(searches?)))
         }
         GeneratorKind::Policy => policy_source(context).await,
     }

@@ -23,13 +23,14 @@ use flopsmith_actors::supervisor::words;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{Failure, InfrastructureCause, RunId, RunSpec, subjects};
+use flopsmith_protocol::{CandidateRef, Failure, InfrastructureCause, RunId, RunSpec, subjects};
 use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 
 use crate::evaluator;
 
-/// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs in turn.
+/// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs and problems
+/// in turn.
 const KEPT: usize = 4;
 
 /// The benches of a node, the most recently used first.
@@ -40,7 +41,8 @@ pub struct Benches {
     known: tokio::sync::Mutex<VecDeque<Arc<Bench>>>,
 }
 
-/// The stage contexts that compile, verify and time the programs of one run; each is made when it is first needed.
+/// The stage contexts that compile, verify and time the programs of one problem of a run; each is made when it is first
+/// needed.
 struct Bench {
     context: Arc<Context>,
     evaluator: Evaluator,
@@ -60,10 +62,15 @@ impl Benches {
         }
     }
 
-    /// The bench of a run.
-    async fn bench(&self, run: &RunId) -> Result<Arc<Bench>, StageFailure> {
+    /// The bench for a run and a problem of it.
+    async fn bench(&self, candidate: &CandidateRef) -> Result<Arc<Bench>, StageFailure> {
+        let (run, problem) = (&candidate.run, &candidate.problem);
         let mut known = self.known.lock().await;
-        if let Some(place) = known.iter().position(|bench| bench.context.run == *run)
+        let is_it = |bench: &Arc<Bench>| {
+            let context = &bench.context;
+            context.run == *run && context.first().problem.id == *problem
+        };
+        if let Some(place) = known.iter().position(is_it)
             && let Some(bench) = known.remove(place)
         {
             known.push_front(Arc::clone(&bench));
@@ -90,7 +97,13 @@ impl Benches {
                 return Err(unusable(another_store(run, store)));
             }
         }
-        tracing::info!(%run, problem = %spec.problem.id, "working for another run");
+        if spec.problem.id != *problem {
+            return Err(unusable(format!(
+                "run {run} has problem {}, and the program is for problem {problem}",
+                spec.problem.id
+            )));
+        }
+        tracing::info!(%run, %problem, "working for another run or problem");
         let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
         let made = tokio::task::spawn_blocking(move || make(spec, host, allow_weaker));
         let bench = made.await.map_err(|e| unusable(e.to_string()))??;
@@ -114,9 +127,9 @@ impl Benches {
             Ok(timer)
         });
         let mut timer = made.await.map_err(|e| unusable(e.to_string()))??;
-        let chain = self
-            .registry
-            .in_common(run, &host.machine_class, timer.chain());
+        let problem = &bench.context.first().problem.id;
+        let class = &host.machine_class;
+        let chain = self.registry.in_common(run, problem, class, timer.chain());
         timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
         let facts = evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None);
         let told = host.bus.publish(&subjects::machine(run), &facts).await;
@@ -141,8 +154,11 @@ impl Benches {
 
 #[async_trait]
 impl Runs<compiler::StageContext> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<compiler::StageContext>, StageFailure> {
-        let bench = self.bench(run).await?;
+    async fn of(
+        &self,
+        candidate: &CandidateRef,
+    ) -> Result<Arc<compiler::StageContext>, StageFailure> {
+        let bench = self.bench(candidate).await?;
         let make = || async { Arc::new(evaluation::compiler(&bench.context, &bench.evaluator)) };
         Ok(Arc::clone(bench.compiler.get_or_init(make).await))
     }
@@ -150,8 +166,11 @@ impl Runs<compiler::StageContext> for Benches {
 
 #[async_trait]
 impl Runs<verifier::StageContext> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<verifier::StageContext>, StageFailure> {
-        let bench = self.bench(run).await?;
+    async fn of(
+        &self,
+        candidate: &CandidateRef,
+    ) -> Result<Arc<verifier::StageContext>, StageFailure> {
+        let bench = self.bench(candidate).await?;
         let make = || async {
             let begun = Arc::clone(&bench);
             let slots = self.host.cores.total();
@@ -169,8 +188,8 @@ impl Runs<verifier::StageContext> for Benches {
 
 #[async_trait]
 impl Runs<timer::StageContext> for Benches {
-    async fn of(&self, run: &RunId) -> Result<Arc<timer::StageContext>, StageFailure> {
-        let bench = self.bench(run).await?;
+    async fn of(&self, candidate: &CandidateRef) -> Result<Arc<timer::StageContext>, StageFailure> {
+        let bench = self.bench(candidate).await?;
         let make = || async { Ok::<_, StageFailure>(Arc::new(self.timer(&bench).await?)) };
         Ok(Arc::clone(bench.timer.get_or_try_init(make).await?))
     }
@@ -209,6 +228,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
         // A node that only evaluates writes no files of a run.
         folder: PathBuf::new(),
         problem: Arc::clone(&evaluator.problem),
+        others: Vec::new(),
         toolchain: evaluator.toolchain.fingerprint.clone(),
         host,
     });

@@ -251,6 +251,7 @@ impl House {
             settings,
             folder: folder.to_owned(),
             problem: Arc::new(problem),
+            others: Vec::new(),
             toolchain: comparability::workers_toolchain(),
             // Programs are measured by the run's machine class, not by this node's.
             host: Host {

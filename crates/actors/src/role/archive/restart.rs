@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use flopsmith_archive::{Pending, Sqd};
 use flopsmith_coordination::steps::Steps;
-use flopsmith_protocol::{Candidate, CandidateRef, Outcome, Purpose, Rollout, subjects};
+use flopsmith_protocol::{Candidate, CandidateRef, Outcome, ProblemId, Purpose, Rollout, subjects};
 use flopsmith_store::Checkpoints;
 
 use super::{Archive, Saved, Tally, Working};
@@ -74,21 +74,28 @@ impl Archive {
         Ok(work)
     }
 
-    fn new_sqd(&self) -> Result<Sqd, Error> {
+    /// The stages of each problem as they begin.
+    fn new_sqd(&self) -> Result<BTreeMap<ProblemId, Sqd>, Error> {
         let context = &self.context;
-        Sqd::new(
-            context.settings.sqd.clone(),
-            context.run.clone(),
-            context.problem.id.clone(),
-            context.host.machine_class.clone(),
-        )
-        .map_err(|e| Error::Settings(format!("[sqd]: {e}")))
+        let ids = context.problems().map(|of| of.problem.id.clone());
+        let made = ids.map(|problem| {
+            let sqd = Sqd::new(
+                context.settings.sqd.clone(),
+                context.run.clone(),
+                problem.clone(),
+                context.host.machine_class.clone(),
+            );
+            let sqd = sqd.map_err(|e| Error::Settings(format!("[sqd]: {e}")))?;
+            Ok((problem, sqd))
+        });
+        made.collect()
     }
 
     /// After a restart: asks again for second measurements that were asked for and never arrived. Asking twice counts
     /// once.
     async fn ask_again(&self, work: &mut Working) -> Result<(), Error> {
-        let pending: Vec<Pending> = work.saved.sqd.pending().cloned().collect();
+        let pending = work.saved.sqd.values().flat_map(Sqd::pending);
+        let pending: Vec<Pending> = pending.cloned().collect();
         for waiting in pending {
             let id = waiting.candidate.id.remeasured(waiting.repetition);
             let again = Candidate {

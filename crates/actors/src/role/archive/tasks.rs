@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use flopsmith_archive::Sqd;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{GroupId, PolicyVersion, Purpose, Sampling, Task, TaskId};
+use flopsmith_protocol::{GroupId, PolicyVersion, ProblemId, Purpose, Sampling, Task, TaskId};
 use tracing::Instrument;
 
 use super::{Archive, Saved, Working};
@@ -20,6 +21,14 @@ struct Round {
     from: u32,
     /// One more than the last number.
     to: u32,
+}
+
+/// The problem of each task, by its place among a run's problems: the tasks of a run take turns, step after step, so
+/// that every problem gets its share even if a step has fewer tasks than there are problems.
+fn turns(problems: usize, first: u64, tasks: std::ops::Range<u32>) -> Vec<usize> {
+    let of =
+        |number: u32| (first.wrapping_add(u64::from(number)) % problems.max(1) as u64) as usize;
+    tasks.map(of).collect()
 }
 
 impl Archive {
@@ -139,7 +148,6 @@ impl Archive {
     fn plan(&self, work: &Working, step: u64, purpose: Purpose, round: Round) -> Vec<Task> {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
-        let count = round.to - round.from;
         // All tasks of a step rest on the same outcomes, whenever they are drawn.
         let heard = match work.saved.tasks.first() {
             Some(first) if round.number > 0 => first.heard,
@@ -150,21 +158,37 @@ impl Archive {
             .seed
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_add(step);
-        let plans = if evaluation {
-            work.saved.sqd.evaluation(count as usize)
-        } else {
-            // A further round has other prompts than the rounds without a spread.
-            let another = u64::from(round.number).wrapping_mul(0xa076_1d64_78bd_642f);
-            let seed = seed.wrapping_add(another);
-            work.saved.sqd.plan(step, count as usize, seed)
+        // A further round has other prompts than the rounds without a spread.
+        let another = u64::from(round.number).wrapping_mul(0xa076_1d64_78bd_642f);
+        let plan = |sqd: &Sqd, count: usize, turn: u64| match evaluation {
+            true => sqd.evaluation(count),
+            false => {
+                let of_problem = turn.wrapping_mul(0xe703_7ed1_a0b4_28db);
+                let seed = seed.wrapping_add(another).wrapping_add(of_problem);
+                sqd.plan(step, count, seed)
+            }
         };
+        let problems: Vec<&ProblemId> = self.context.problems().map(|of| &of.problem.id).collect();
+        let first_turn = step.wrapping_mul(u64::from(self.tasks_of(purpose)));
+        let turns = turns(problems.len(), first_turn, round.from..round.to);
+        // The plans of each problem, in the order of its tasks.
+        let mut plans: Vec<_> = (0u64..)
+            .zip(&problems)
+            .map(|(turn, problem)| {
+                let count = turns.iter().filter(|of| **of == turn as usize).count();
+                let sqd = work.saved.sqd.get(*problem);
+                let plans = sqd.map(|sqd| plan(sqd, count, turn));
+                plans.unwrap_or_default().into_iter()
+            })
+            .collect();
         let generator = &settings.generator;
-        plans
+        turns
             .into_iter()
             .zip(round.from..)
-            .map(|(plan, number)| {
+            .filter_map(|(turn, number)| {
+                let plan = plans.get_mut(turn)?.next()?;
                 let id = TaskId::of(&self.context.run, step, number);
-                Task {
+                Some(Task {
                     group: GroupId::of(&id),
                     id,
                     run: self.context.run.clone(),
@@ -172,7 +196,7 @@ impl Archive {
                     tasks_in_step: round.to,
                     group_size: settings.group_size,
                     explorers: if evaluation { 0 } else { settings.explorers() },
-                    problem: self.context.problem.id.clone(),
+                    problem: problems[turn].clone(),
                     stage: plan.stage,
                     permitted: plan.permitted,
                     elite: plan.elite,
@@ -194,7 +218,7 @@ impl Archive {
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: self.needed_policy(work.saved.course.trained(), purpose),
                     heard,
-                }
+                })
             })
             .collect()
     }
@@ -219,5 +243,26 @@ impl Archive {
         let subject = Queue::generate(policy).of(&task.run);
         let published = self.context.host.bus.publish(&subject, task);
         Ok(published.instrument(span).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::turns;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Over a number of steps every problem has as many tasks as every other one, give or take one.
+        #[test]
+        fn problems_take_turns(problems in 1usize..9, tasks in 1u32..9, steps in 1u64..30) {
+            let mut counts = vec![0u64; problems];
+            for step in 0..steps {
+                for turn in turns(problems, step * u64::from(tasks), 0..tasks) {
+                    counts[turn] += 1;
+                }
+            }
+            let (least, most) = (counts.iter().min(), counts.iter().max());
+            prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1));
+        }
     }
 }

@@ -376,7 +376,10 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
                     }
                 }
                 Event::SlowConsumer(id) => {
-                    tracing::warn!(id, "a subscription of the bus is not read fast enough")
+                    tracing::warn!(
+                        id,
+                        "this process reads a subscription of the bus too slowly"
+                    )
                 }
                 Event::ServerError(error) => {
                     tracing::warn!(%error, "the bus reports an error");

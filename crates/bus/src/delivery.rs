@@ -157,7 +157,9 @@ impl<M> Delivery<M> {
         );
         let Return::Again(delay) = decided else {
             let attempt = failures + 1;
-            let reason = format!("given back for {class:?} on attempt {attempt}, the last one");
+            let reason = format!(
+                "a worker gave the message back for {class:?} on attempt {attempt}, the last one"
+            );
             return self.dead(&reason).await;
         };
         if class.counts() {
@@ -260,7 +262,7 @@ pub(crate) async fn settle(
             tracing::warn!(
                 subject = ticket.subject,
                 sequence = ticket.sequence,
-                "the server that gave out this message is gone; it may be given out again"
+                "the server that gave out this message is gone; the message may be given out again"
             );
             return Ok(());
         }

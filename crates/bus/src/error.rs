@@ -12,7 +12,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No server answers at the address, or the server is no NATS server.
-    #[error("no NATS server can be reached at {url}: is it running, and is the address right?")]
+    #[error(
+        "no NATS server can be reached at {url}: check the address, and that the server is running"
+    )]
     Connect {
         /// The address of the server.
         url: String,
@@ -21,7 +23,7 @@ pub enum Error {
         source: Cause,
     },
     /// A file with credentials or certificates cannot be used.
-    #[error("{} cannot be used to prove who this is", path.display())]
+    #[error("{} cannot be used as a file of credentials, keys or certificates", path.display())]
     KeyFile {
         /// The file.
         path: std::path::PathBuf,
@@ -40,7 +42,7 @@ pub enum Error {
     },
     /// The server is too old for the work queues.
     #[error(
-        "the NATS server at {url} is version {found}, and {needed} or newer is needed: update it"
+        "the NATS server at {url} is version {found}, but {needed} or newer is needed: update the server"
     )]
     ServerTooOld {
         /// The address of the server.
@@ -72,7 +74,7 @@ pub enum Error {
     },
     /// The server has no Flopsmith streams.
     #[error(
-        "the bus at {url} has no stream {missing}: is it the right one? `flopsmith cluster init --nats URL` sets it up, once and before the first worker; then start this again"
+        "the bus at {url} has no stream {missing}: check the address; if it is right, run `flopsmith cluster init --nats URL` once, before the first worker, and then start this again"
     )]
     MissingStreams {
         /// The address of the server.
@@ -96,7 +98,7 @@ pub enum Error {
     },
     /// Two work queues claim the same messages.
     #[error(
-        "{subject} is already worked off under another name than `{durable}`: workers that share a subject share its durable name"
+        "{subject} already belongs to another consumer than `{durable}`: give all workers of a subject the same durable name"
     )]
     QueueTaken {
         /// The requested durable name.
@@ -116,7 +118,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A message cannot be encoded.
-    #[error("a `{kind}` message for {subject} cannot be written")]
+    #[error("a `{kind}` message for {subject} cannot be encoded")]
     Encode {
         /// The kind of the message.
         kind: &'static str,
@@ -128,7 +130,7 @@ pub enum Error {
     },
     /// A message is larger than the server accepts.
     #[error(
-        "a `{kind}` message of {size} bytes is too large for {subject} (the server takes {limit}): put what is large into the artifact store"
+        "a `{kind}` message of {size} bytes is too large for {subject} (the server accepts {limit} bytes): put large data into the artifact store"
     )]
     TooLarge {
         /// The kind of the message.
@@ -141,7 +143,7 @@ pub enum Error {
         limit: usize,
     },
     /// No stream takes the subject.
-    #[error("no stream takes {subject}: were the streams set up on this server?")]
+    #[error("no stream takes {subject}: check that the streams of this server are set up")]
     NoStream {
         /// The subject of the message.
         subject: String,
@@ -151,7 +153,7 @@ pub enum Error {
     },
     /// The server has no room for the message.
     #[error(
-        "the NATS server cannot store a message for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's): make room on its disk or raise the limit; `flopsmith cluster init --keep-logs TIME` has a shared server keep less"
+        "the NATS server cannot store a message for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's limit): make room on its disk or raise the limit; to keep logs for a shorter time on a shared server, run `flopsmith cluster init --keep-logs TIME`"
     )]
     StoreFull {
         /// The subject of the message.
@@ -162,7 +164,7 @@ pub enum Error {
     },
     /// A dead letter has no message that could be given out again.
     #[error(
-        "dead letter {sequence} (`{subject}`) cannot be given out again: its message was too large to be kept, or it is not known where it was"
+        "dead letter {sequence} (`{subject}`) cannot be given out again: its message was too large to be kept, or the letter does not name the message's subject"
     )]
     NotCopied {
         /// The number of the letter.
@@ -172,7 +174,7 @@ pub enum Error {
     },
     /// The server did not confirm the message in time. The message may or may not be stored, and may be published
     /// again.
-    #[error("a message for {subject} was not confirmed")]
+    #[error("the server did not confirm a message for {subject}")]
     Publish {
         /// The subject of the message.
         subject: String,
@@ -181,7 +183,7 @@ pub enum Error {
         source: Cause,
     },
     /// The server did not confirm an acknowledgement. The server may give the message out again.
-    #[error("the acknowledgement of a message from {subject} was not confirmed")]
+    #[error("the server did not confirm the acknowledgement of a message from {subject}")]
     Acknowledge {
         /// The subject of the message.
         subject: String,
@@ -211,7 +213,7 @@ pub enum Error {
     },
     /// Another writer changed the key first.
     #[error(
-        "key `{key}` of bucket `{bucket}` is no longer at revision {expected}: another writer was faster"
+        "key `{key}` of bucket `{bucket}` is no longer at revision {expected}: another writer changed it first"
     )]
     Conflict {
         /// The bucket.
@@ -226,7 +228,7 @@ pub enum Error {
     Closed,
     /// Draining took longer than it may.
     #[error(
-        "{held} messages were still in work when the bus was drained; they will be given out again"
+        "workers still held {held} messages at the time limit for draining the bus; the server will give these messages out again"
     )]
     DrainTimeout {
         /// Number of messages that workers still held.

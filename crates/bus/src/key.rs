@@ -36,7 +36,7 @@ impl Key {
         let text = text.map_err(|e| failed(e.into()))?;
         let seed = text.lines().map(str::trim).find(|l| l.starts_with("SU"));
         let seed =
-            seed.ok_or_else(|| failed("no line of it is the seed of a user (SU…)".into()))?;
+            seed.ok_or_else(|| failed("no line of the file is the seed of a user (SU…)".into()))?;
         Ok(Self(
             KeyPair::from_seed(seed).map_err(|e| failed(e.into()))?,
         ))

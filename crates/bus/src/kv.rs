@@ -58,7 +58,7 @@ impl Watch {
             _ = self.epoch.changed() => return Err(lost("the connection was lost".into())),
         };
         let entry = entry
-            .ok_or_else(|| lost("the server tells no more".into()))?
+            .ok_or_else(|| lost("the subscription to changes of the bucket was closed".into()))?
             .map_err(|source| lost(source.into()))?;
         Ok(match entry.operation {
             Operation::Put => {

@@ -147,7 +147,7 @@ impl RawLog {
         tracing::info!(
             subject = self.subject,
             why,
-            "reading the log anew from where it was left"
+            "reading the log again, from the entry after the last one read"
         );
         let (bus, stream, subject, last) = (
             self.bus.clone(),
@@ -348,7 +348,7 @@ impl<M: Message> LogReader<M> {
                     subject = self.raw.subject,
                     sequence = raw.sequence,
                     error = reason,
-                    "an entry of the log cannot be read and is passed over"
+                    "an entry of the log cannot be decoded; skipping it"
                 );
                 return Ok(Some(LogEntry::Unreadable(Unreadable {
                     subject: raw.message.subject.to_string(),

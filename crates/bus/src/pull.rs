@@ -122,7 +122,7 @@ impl Pull {
                     return Event::Lost(why.to_owned());
                 }
                 () = silent, if self.outstanding > 0 => {
-                    return Event::Lost("the server gave no sign of life".to_owned());
+                    return Event::Lost("the server sent no heartbeat in time".to_owned());
                 }
             }
         }

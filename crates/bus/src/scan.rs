@@ -80,7 +80,10 @@ impl Bus {
                 let next = tokio::time::timeout(SILENCE, read.next()).await;
                 let next = next.map_err(|e| failed(any, e.into()))?;
                 let Some(message) = next else {
-                    return Err(failed(any, "a stream ended before its end".into()));
+                    return Err(failed(
+                        any,
+                        "the subscription was closed before the last message of a stream".into(),
+                    ));
                 };
                 let message = message.map_err(|e| failed(any, e.into()))?;
                 each(&message.payload);

@@ -82,12 +82,12 @@ pub(crate) async fn take<M: Message>(
                 // seconds.
                 consumer_is_there = why.as_deref() == Some(CONNECTION_LOST);
                 if let Some(why) = why {
-                    tracing::info!(subject = options.subject, why, "asking for work anew");
+                    tracing::info!(subject = options.subject, why, "requesting work again");
                 }
             }
             Err(error) => {
                 shared.bus.note_unable(&options.subject, true);
-                tracing::warn!(subject = options.subject, error = %chain(&error), "no work can be taken; trying again");
+                tracing::warn!(subject = options.subject, error = %chain(&error), "the work queue cannot be opened; trying again");
             }
         }
         if failures > 0 {
@@ -275,7 +275,7 @@ async fn accept<M: Message>(
     let trace = trace_of(&message);
     let reply = message.reply?;
     let Some(Place { sequence, attempt }) = Place::of(&reply) else {
-        tracing::error!(reply = %reply, "the server sent something that is no message of a stream");
+        tracing::error!(reply = %reply, "the server sent a message that belongs to no stream");
         return None;
     };
     let decoded = decode::<M>(&message.payload);
@@ -297,10 +297,7 @@ async fn accept<M: Message>(
                 shared.options.max_deliver,
             ) =>
         {
-            format!(
-                "given out {} times, and nobody who had it came to an end",
-                attempt - 1
-            )
+            format!("given out {} times, and no worker finished it", attempt - 1)
         }
         Ok(body) => return Some(Delivery::new(body, ticket, Arc::clone(shared))),
         Err(error) => chain(&error),
@@ -336,7 +333,7 @@ async fn accept<M: Message>(
             subject = ticket.subject,
             sequence,
             error,
-            "a dead message could not be taken out of its queue"
+            "an unprocessable message could not be removed from its queue"
         );
     }
     None

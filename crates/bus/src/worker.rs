@@ -95,7 +95,9 @@ impl WorkerOptions {
             return wrong("a message must be given out at least once");
         }
         if self.ack_wait < Duration::from_millis(30) {
-            return wrong("the acknowledgement time is too short to give signs of life");
+            return wrong(
+                "the acknowledgement time must be at least 30 ms, so that the worker can extend it",
+            );
         }
         self.durable = match self.durable.is_empty() {
             true => durable(&self.subject),
@@ -253,7 +255,7 @@ impl Shared {
                     tracing::error!(
                         subject = self.options.subject,
                         seconds = held.since.elapsed().as_secs(),
-                        "a message is held for too long; somebody else may take it now"
+                        "a handler holds a message longer than the limit; another worker may take the message now"
                     );
                 }
                 Sign::Hung => {}

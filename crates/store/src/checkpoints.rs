@@ -193,7 +193,7 @@ impl Checkpoints {
                     tracing::warn!(
                         checkpoint = self.store.place(&attempt.folder),
                         %error,
-                        "the checkpoint is incomplete or damaged; the one before is used"
+                        "the checkpoint is incomplete or damaged; trying the one before it"
                     );
                 }
                 Err(error) => return Err(error),

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The URL names no store.
-    #[error("`{url}` names no store: give a folder or an s3://, gs:// or az:// address")]
+    #[error("`{url}` does not name a store: give a folder or an s3://, gs:// or az:// address")]
     Url {
         /// The address that was given.
         url: String,
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// No store answers at the address.
     #[error(
-        "the store `{name}` cannot be reached: is the address right (AWS_ENDPOINT_URL for a store of one's own), does it speak https (else AWS_ALLOW_HTTP=true), and is it running?"
+        "the store `{name}` cannot be reached: check the address (AWS_ENDPOINT_URL for a self-hosted store), check that the store is running, and set AWS_ALLOW_HTTP=true if it does not speak https"
     )]
     Unreachable {
         /// The name of the store.
@@ -35,7 +35,9 @@ pub enum Error {
         source: object_store::Error,
     },
     /// The bucket, or the cloud's equivalent of a bucket, does not exist.
-    #[error("the store `{name}` is not there: make the bucket first, or name another one")]
+    #[error(
+        "the bucket of the store `{name}` does not exist: create it first, or name another one"
+    )]
     NoBucket {
         /// The name of the store.
         name: String,
@@ -45,7 +47,7 @@ pub enum Error {
     },
     /// The store refuses the credentials, or they lack a needed permission.
     #[error(
-        "the store `{name}` may not be used with these credentials: they have to permit reading, writing, listing and removing (AWS_…, GOOGLE_… or AZURE_… variables, or what the machine is given)"
+        "the store `{name}` refuses these credentials: use credentials that permit reading, writing, listing and removing (AWS_…, GOOGLE_… or AZURE_… variables, or credentials that the cloud gives the machine)"
     )]
     Denied {
         /// The name of the store.
@@ -56,14 +58,16 @@ pub enum Error {
     },
     /// The clock of this machine or of the store is wrong. Requests are signed with their time.
     #[error(
-        "the store refuses `{place}`, as this machine's clock and its own are too far apart: set the one that is wrong (chrony, ntpd, systemd-timesyncd)"
+        "the store refuses `{place}`, because this machine's clock and the store's clock differ too much: set the wrong clock right (chrony, ntpd, systemd-timesyncd)"
     )]
     Clock {
         /// The file to read or write, or the store.
         place: String,
     },
     /// No space or quota is left.
-    #[error("no space is left to write `{place}`: free some, or put the store elsewhere")]
+    #[error(
+        "no space is left to write `{place}`: free some space, or put the store on another disk"
+    )]
     Full {
         /// The file to write.
         place: String,
@@ -73,7 +77,7 @@ pub enum Error {
     },
     /// Writing is not permitted.
     #[error(
-        "`{place}` may not be written: the folder or file system is read-only, or belongs to someone else"
+        "this process may not write `{place}`: the folder or file system is read-only, or belongs to another user"
     )]
     ReadOnly {
         /// The file to write.
@@ -119,7 +123,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file or checkpoint does not exist.
-    #[error("`{place}` is not there")]
+    #[error("`{place}` does not exist")]
     Missing {
         /// The file or checkpoint to read.
         place: String,
@@ -134,7 +138,7 @@ pub enum Error {
     },
     /// A name that is no valid file name in every kind of store.
     #[error(
-        "`{0}` is no usable file name in a checkpoint: use letters, digits, `-`, `_` and `.`, each name once, other than manifest.json and meta.json"
+        "`{0}` cannot be a file name in a checkpoint: use letters, digits, `-`, `_` and `.`; use each name once; do not use manifest.json or meta.json"
     )]
     Name(String),
     /// The checkpoint's own description cannot be written as JSON.

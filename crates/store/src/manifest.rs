@@ -52,14 +52,14 @@ impl Manifest {
     /// Parses and checks a manifest. The error text states the fault.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Sealed { manifest, seal } =
-            serde_json::from_slice(bytes).map_err(|e| format!("it is no manifest: {e}"))?;
+            serde_json::from_slice(bytes).map_err(|e| format!("it is not a manifest: {e}"))?;
         let canonical = serde_json::to_vec(&manifest).map_err(|e| e.to_string())?;
         if Digest::of(&canonical) != seal {
             return Err("its content does not match its seal".to_owned());
         }
         if manifest.form != FORM {
             return Err(format!(
-                "its form is version {} and this build reads version {FORM}",
+                "its format is version {}, but this build reads version {FORM}",
                 manifest.form
             ));
         }

@@ -86,7 +86,7 @@ impl Store {
             if found != bytes {
                 return Err(Error::Damaged {
                     place: self.place(&key),
-                    detail: "it is not what was written a moment ago".to_owned(),
+                    detail: "its content differs from the content written a moment ago".to_owned(),
                 });
             }
             let again = PutPayload::from_bytes(bytes.clone());

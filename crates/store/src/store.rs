@@ -203,14 +203,14 @@ impl Store {
         };
         if bytes.len() as u64 != size {
             return Err(damaged(format!(
-                "{} bytes where {size} were written",
+                "it has {} bytes, but {size} bytes were written",
                 bytes.len()
             )));
         }
         let found = digest(&bytes).await;
         if found != *expected {
             return Err(damaged(format!(
-                "its digest is {}… where {}… was written",
+                "its digest is {}…, but content with digest {}… was written",
                 found.short(),
                 expected.short()
             )));

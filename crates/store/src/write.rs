@@ -36,7 +36,7 @@ pub(crate) async fn write(
             // The store charges for the uploaded parts until they are removed. The upload's own error is returned,
             // because it is more informative than an error of the removal.
             if let Err(left) = upload.abort().await {
-                tracing::warn!(%key, error = %left, "parts of an upload that failed are left in the store");
+                tracing::warn!(%key, error = %left, "the parts of a failed upload could not be removed from the store");
             }
             Err(error)
         }

@@ -79,7 +79,7 @@ impl Endpoint {
                 }
                 // The usual cause is a lack of file handles, which other tasks may soon release.
                 Err(error) => {
-                    tracing::warn!(%error, "nobody can be answered at the moment");
+                    tracing::warn!(%error, "a connection cannot be accepted; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -98,7 +98,7 @@ async fn answer(stream: TcpStream, status: Arc<dyn Status>) {
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "a question was broken off");
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
@@ -122,7 +122,7 @@ fn respond(method: &Method, path: &str, status: &dyn Status) -> Response<Full<By
         },
         _ => text(
             StatusCode::NOT_FOUND,
-            "there are /metrics, /live and /ready\n",
+            "this server answers /metrics, /live and /ready\n",
         ),
     }
 }

@@ -73,7 +73,7 @@ fn instance() -> String {
 pub enum Error {
     /// The log level cannot be parsed.
     #[error(
-        "log level `{level}` cannot be read: use error, warn, info, debug or trace, or directives such as `warn,flopsmith_bus=debug`"
+        "log level `{level}` cannot be parsed: use error, warn, info, debug or trace, or directives such as `warn,flopsmith_bus=debug`"
     )]
     LogLevel {
         /// The requested level.
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// A word that is no level, in a place where a level is required.
     #[error(
-        "`{0}` is no level: give error, warn, info, debug, trace or off, or a filter like `{0}=debug`"
+        "`{0}` is not a log level: use error, warn, info, debug, trace or off, or a filter like `{0}=debug`"
     )]
     NoLevel(String),
     /// The log file cannot be opened.
@@ -106,7 +106,7 @@ pub enum Error {
         source: ExporterBuildError,
     },
     /// Logging was set up earlier in this process.
-    #[error("logging has been set up before in this process")]
+    #[error("logging is already set up in this process")]
     Twice(#[source] TryInitError),
 }
 

@@ -137,7 +137,7 @@ async fn a_verifier_outlives_objects_that_are_lost_and_programs_it_cannot_digest
         vec![Fake, Fake],
     )));
     let verdicts = verdicts(&world, 2).await;
-    says(&verdicts["r-s0-g0-c0"], "store", "is not there");
+    says(&verdicts["r-s0-g0-c0"], "store", "does not exist");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
     let subject = Queue::time(&machine_class()).of(&run_id());
     let mut queue = world
@@ -170,7 +170,7 @@ async fn a_timer_measures_the_rest_of_a_batch() {
         stage,
     )));
     let verdicts = verdicts(&world, 3).await;
-    says(&verdicts["r-s0-g0-c0"], "store", "is not there");
+    says(&verdicts["r-s0-g0-c0"], "store", "does not exist");
     says(&verdicts["r-s0-g0-c1"], "unknown", "indigestible");
     assert_eq!(verdicts["r-s0-g1-c0"].kind(), "measured");
     all_well(&world, working).await;

@@ -20,7 +20,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The program does not start.
-    #[error("{path} cannot be run: is it a nats-server for this machine, and executable?")]
+    #[error(
+        "{path} cannot be run: check that it is executable, and that it is a nats-server for this machine"
+    )]
     Unusable {
         /// The program.
         path: PathBuf,
@@ -29,7 +31,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The program starts and is no nats-server.
-    #[error("{path} does not say its version as nats-server does, but `{output}`")]
+    #[error("{path} does not report a version as nats-server does; it prints `{output}`")]
     NoServer {
         /// The program.
         path: PathBuf,
@@ -38,7 +40,7 @@ pub enum Error {
     },
     /// The server is too old.
     #[error(
-        "{path} is version {found}, and {needed} or newer is needed: run `make setup`, or name a newer one in FLOPSMITH_NATS_SERVER"
+        "{path} is version {found}, but {needed} or newer is needed: run `make setup`, or name a newer one in FLOPSMITH_NATS_SERVER"
     )]
     TooOld {
         /// The program.
@@ -58,7 +60,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The disk has too little room for messages.
-    #[error("the disk of the message store {path} has {} MiB left, and a run needs at least {} MiB: make room, or put the run elsewhere", free >> 20, needed >> 20)]
+    #[error("the disk of the message store {path} has {} MiB left, but a run needs at least {} MiB: make room, or put the run on another disk", free >> 20, needed >> 20)]
     StoreFull {
         /// The folder.
         path: PathBuf,
@@ -68,21 +70,23 @@ pub enum Error {
         needed: u64,
     },
     /// Another run uses the message store.
-    #[error("the message store {path} is in use by another process: is this run going on already?")]
+    #[error(
+        "the message store {path} is in use by another process: check whether this run is already running"
+    )]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// Another program listens on the port.
     #[error(
-        "port {port} on 127.0.0.1 is taken by another program: choose another one, or none to let the system choose"
+        "port {port} on 127.0.0.1 is taken by another program: choose another port, or leave the port out to let the system choose"
     )]
     PortBusy {
         /// The port.
         port: u16,
     },
     /// The server starts, but JetStream does not.
-    #[error("JetStream does not start over {path}: {said}")]
+    #[error("JetStream does not start with the message store {path}: {said}")]
     JetStream {
         /// The folder of the message store.
         path: PathBuf,
@@ -106,7 +110,7 @@ pub enum Error {
         said: String,
     },
     /// The server died repeatedly and is no longer restarted.
-    #[error("nats-server died {times} times within a minute and is given up: {said}")]
+    #[error("nats-server died {times} times within a minute and is not restarted: {said}")]
     GivenUp {
         /// Number of deaths.
         times: u32,
@@ -123,7 +127,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The system provides no random bytes for the token.
-    #[error("no random token can be made from /dev/urandom")]
+    #[error("no random token can be read from /dev/urandom")]
     Random {
         /// The error of the system.
         #[source]

@@ -75,7 +75,7 @@ impl State {
             None => lines
                 .back()
                 .cloned()
-                .unwrap_or_else(|| "it said nothing".to_owned()),
+                .unwrap_or_else(|| "it printed no message".to_owned()),
         }
     }
 }
@@ -224,14 +224,14 @@ fn supervise(mut plan: Plan, state: &State, phase: &watch::Sender<Phase>) {
                 times,
                 said: state.said(),
             };
-            tracing::error!(%error, "the bus is gone");
+            tracing::error!(%error, "the private nats-server has stopped permanently");
             *locked(&state.failure) = Some(error);
             break;
         }
         tracing::warn!(
             status,
             said = state.said(),
-            "nats-server died and is started again"
+            "nats-server died; restarting it"
         );
         state.restarts.fetch_add(1, Ordering::SeqCst);
         if ready.is_none() {

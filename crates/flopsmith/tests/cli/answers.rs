@@ -33,7 +33,7 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["runs", "--log", "a=b=c"],
         "error, warn, info, debug or trace",
     );
-    says(&["runs", "--log", "loud"], "`loud` is no level");
+    says(&["runs", "--log", "loud"], "`loud` is not a log level");
     let rank = ["bench", "problems/dgemm/baseline.c", "--problem", "dgemm"];
     says(
         &[&rank[..], &["--resolve", "soon"]].concat(),

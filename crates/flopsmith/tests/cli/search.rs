@@ -368,7 +368,7 @@ fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("is given up") && said.contains("--resume"),
+        said.contains("is not restarted") && said.contains("--resume"),
         "{said}"
     );
 

@@ -184,7 +184,7 @@ impl Model {
             let by_gate = gate.f_silu_backward(&by_gated.f_mul(&up)?)?;
             Tensor::f_cat(&[by_gate, by_up], 1)
         };
-        back().doing("go back through a feed-forward layer")
+        back().doing("run a feed-forward layer backward")
     }
 
     fn halves(&self, gate_up: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -39,7 +39,7 @@ pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Resu
     let least = 256 + specials.len();
     if vocab_size < least {
         return Err(Error::Input(format!(
-            "a byte-level tokenizer with {} special tokens has at least {least} tokens, more than {vocab_size}",
+            "a byte-level tokenizer with {} special tokens needs at least {least} tokens, but {vocab_size} are requested",
             specials.len()
         )));
     }

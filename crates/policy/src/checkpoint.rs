@@ -48,8 +48,8 @@ impl Model {
         if tied && !config.tie_word_embeddings {
             tracing::warn!(
                 folder = %origin.base.display(),
-                "the weights have a head of their own, which is used, although config.json ties the head to the embedding: \
-                 `tie_word_embeddings = false` in it says so"
+                "the weights contain a separate head, and the model uses it although config.json ties the head to the embedding: \
+                 set `tie_word_embeddings` to false in config.json"
             );
         }
         let mut model = Model::zeros(origin.shape(config)?, device, kind)?;
@@ -88,7 +88,7 @@ impl Model {
     pub fn save(&self, folder: &Path) -> Result<()> {
         if self.adapter().is_some() {
             return Err(Error::Input(
-                "a model with an adapter is not saved as a whole: merge the adapter first, or save it by itself".into(),
+                "a model with an adapter cannot be saved as a whole: merge the adapter first, or save the adapter by itself".into(),
             ));
         }
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
@@ -152,7 +152,7 @@ impl Model {
         let found = gather(origin, &files)?;
         if self.config.tie_word_embeddings && has_other_head(&found)? {
             return Err(Error::Input(format!(
-                "{HEAD} of {origin} differs from the embedding, and this model has one matrix for both"
+                "{HEAD} of {origin} differs from the embedding, but this model has one matrix for both"
             )));
         }
         self.wanted().compare(origin, &found)?;
@@ -330,7 +330,7 @@ fn gather<'a>(origin: &str, files: &[SafeTensors<'a>]) -> Result<BTreeMap<String
     for file in files {
         for (name, view) in file.tensors() {
             if found.insert(name.clone(), view).is_some() {
-                twice.push(format!("{name} stands in two files"));
+                twice.push(format!("two files contain {name}"));
             }
         }
     }
@@ -363,13 +363,13 @@ impl Wanted<'_> {
             let shape: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
             if shape != part.shape {
                 problems.push(format!(
-                    "{} has shape {shape:?} where {:?} is wanted",
+                    "{} has shape {shape:?} instead of {:?}",
                     part.name, part.shape
                 ));
             }
             if kind_of(view.dtype()).is_none() {
                 problems.push(format!(
-                    "{} has kind {:?}, which is no kind of weights",
+                    "{} has kind {:?}, which is not supported for weights",
                     part.name,
                     view.dtype()
                 ));

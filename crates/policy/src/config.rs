@@ -317,17 +317,14 @@ impl Config {
                 return fail(field, format!("is {value}, not a positive number"));
             }
             if value > most {
-                return fail(
-                    field,
-                    format!("is {value}; more than {most} is not possible"),
-                );
+                return fail(field, format!("is {value}; it must be at most {most}"));
             }
         }
         if self.head_dim.is_none() && self.hidden_size % self.num_attention_heads != 0 {
             return fail(
                 "hidden_size",
                 format!(
-                    "is {}, which {} heads do not divide",
+                    "is {}, which is not a multiple of the number of heads, {}",
                     self.hidden_size, self.num_attention_heads
                 ),
             );
@@ -351,33 +348,42 @@ impl Config {
         if !["silu", "swish"].contains(&self.hidden_act.as_str()) {
             return fail(
                 "hidden_act",
-                format!("is `{}`; only `silu` is known", self.hidden_act),
+                format!("is `{}`; only `silu` is supported", self.hidden_act),
             );
         }
         if !(self.rms_norm_eps > 0.0 && self.rms_norm_eps < 1.0) {
-            return fail("rms_norm_eps", format!("is {}", self.rms_norm_eps));
+            return fail(
+                "rms_norm_eps",
+                format!("is {}; it must be above 0 and below 1", self.rms_norm_eps),
+            );
         }
         if !(self.theta() > 0.0 && self.theta().is_finite()) {
-            return fail("rope_theta", format!("is {}", self.theta()));
+            return fail(
+                "rope_theta",
+                format!("is {}; it must be finite and above 0", self.theta()),
+            );
         }
         if !(self.initializer_range >= 0.0 && self.initializer_range.is_finite()) {
             return fail(
                 "initializer_range",
-                format!("is {}", self.initializer_range),
+                format!(
+                    "is {}; it must be finite and at least 0",
+                    self.initializer_range
+                ),
             );
         }
         for field in ["attention_bias", "mlp_bias"] {
             if !self.has_bias() && self.other.get(field) == Some(&Value::Bool(true)) {
                 return fail(
                     field,
-                    "is true; Llama is known here without biases only".into(),
+                    "is true; Llama is supported only without biases".into(),
                 );
             }
         }
         if self.slides() {
             return fail(
                 "use_sliding_window",
-                "is true; only full attention is known".into(),
+                "is true; only full attention is supported".into(),
             );
         }
         Ok(())

@@ -33,7 +33,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The folder holds a model this build cannot run.
-    #[error("architecture `{found}` is not known here (known: qwen2, llama)")]
+    #[error("architecture `{found}` is not supported (supported: qwen2, llama)")]
     Architecture {
         /// `model_type` of `config.json`.
         found: String,
@@ -56,7 +56,7 @@ pub enum Error {
         source: safetensors::SafeTensorError,
     },
     /// A file was never fetched: Git keeps a few lines in its place.
-    #[error("`{}` is a Git LFS pointer in the place of the file{}: run `git lfs pull` in its folder, or download the file by itself", path.display(), of_bytes(*bytes))]
+    #[error("`{}` is a Git LFS pointer instead of the file{}: run `git lfs pull` in its folder, or download the file by itself", path.display(), of_bytes(*bytes))]
     Pointer {
         /// The file.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// The weights are integers with scales, or in 8 bits, for kernels that this crate does not have.
     #[error(
-        "the weights in `{origin}` are quantized ({how}), and quantized weights are not known here: use the folder of the model as it was before, in bfloat16, float16 or float32, or let the program that quantized it write it back so (in transformers, `model.dequantize()`)"
+        "the weights in `{origin}` are quantized ({how}), and quantized weights are not supported: use the folder of the original model in bfloat16, float16 or float32, or dequantize the model with the program that quantized it (in transformers, `model.dequantize()`)"
     )]
     Quantized {
         /// The folder, or where the bytes came from.
@@ -123,10 +123,10 @@ pub enum Error {
     #[error("the thread that owns the model cannot be started")]
     ThreadStart(#[source] std::io::Error),
     /// The weights are damaged or training went astray: there is no distribution to draw from.
-    #[error("the model's scores are no numbers")]
+    #[error("the model's scores are not numbers")]
     Scores,
     /// The caller no longer waits for the answer.
-    #[error("sampling was stopped before it was complete")]
+    #[error("the caller stopped sampling before it was complete")]
     Stopped,
 }
 

@@ -180,19 +180,19 @@ pub(crate) fn check(
 ) -> Result<()> {
     if wanted.len() != rows {
         return Err(Error::Input(format!(
-            "{} ranges of positions for {rows} rows",
+            "the call names {} ranges of positions for {rows} rows",
             wanted.len()
         )));
     }
     if temperature.len() != 1 && temperature.len() != rows {
         return Err(Error::Input(format!(
-            "{} temperatures for {rows} rows",
+            "the call names {} temperatures for {rows} rows",
             temperature.len()
         )));
     }
     if let Some(t) = temperature.iter().find(|t| !(**t > 0.0 && t.is_finite())) {
         return Err(Error::Input(format!(
-            "temperature {t} is no positive number"
+            "temperature {t} is not a positive number"
         )));
     }
     let fits = |r: &Range<usize>| r.is_empty() || (r.start >= 1 && r.end <= length);

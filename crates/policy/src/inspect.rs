@@ -128,19 +128,19 @@ pub fn fitting_tokenizer(folder: &Path, config: &Config) -> Result<Tokenizer> {
     let reaches = |id: u32| i64::from(id) < config.vocab_size;
     let disagree = |what: String| {
         Err(Error::Input(format!(
-            "the tokenizer and the model disagree: {what}, and `vocab_size` of config.json is {}",
+            "the tokenizer and the model disagree: {what}, but `vocab_size` of config.json is {}",
             config.vocab_size
         )))
     };
     let highest = tokenizer.highest_id();
     if !reaches(highest) {
         return disagree(format!(
-            "it has {} tokens up to number {highest}",
+            "the tokenizer has {} tokens up to number {highest}",
             tokenizer.vocab_size()
         ));
     }
     match tokenizer.eos().iter().find(|id| !reaches(**id)) {
-        Some(end) => disagree(format!("answers end by token {end}")),
+        Some(end) => disagree(format!("token {end} ends answers")),
         None => Ok(tokenizer),
     }
 }

@@ -96,7 +96,7 @@ impl Model {
         config.check()?;
         if bytes_of(kind).is_none() {
             return Err(Error::Input(format!(
-                "weights of kind {kind:?} are not possible: use Float, BFloat16, Half or Double"
+                "weights of kind {kind:?} are not supported: use Float, BFloat16, Half or Double"
             )));
         }
         let base = Parameters::zeros(Layout::of(&config), device, kind)?;
@@ -409,7 +409,7 @@ impl Model {
     pub(crate) fn head(&self) -> Result<&Tensor> {
         if self.config.scalar == Scalar::Score {
             return Err(Error::Input(
-                "a reward model has no probabilities of tokens".into(),
+                "a reward model cannot give probabilities of tokens".into(),
             ));
         }
         Ok(self.base.leaf(self.head_slot()))

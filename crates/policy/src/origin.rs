@@ -44,7 +44,7 @@ impl Origin {
             .map(|base| Origin { base, adapter })
             .ok_or_else(|| {
                 Error::Input(format!(
-                    "the adapter in `{}` belongs to the model `{name}`, which is no folder here: name its folder as `base_model_name_or_path` in adapter_config.json",
+                    "the adapter in `{}` belongs to the model `{name}`, but no folder of this name holds a model: set `base_model_name_or_path` in adapter_config.json to the model's folder",
                     folder.display()
                 ))
             })

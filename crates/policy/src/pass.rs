@@ -292,7 +292,7 @@ impl Pass<'_> {
         let trained = model.trained();
         if gradient.len() != trained.leaves().len() {
             return Err(Error::Input(format!(
-                "{} views of a gradient for {} tensors",
+                "the call gives {} views of a gradient for {} tensors",
                 gradient.len(),
                 trained.leaves().len()
             )));
@@ -366,7 +366,9 @@ impl Pass<'_> {
         let _guard = tch::no_grad_guard();
         let model = self.model;
         let hidden = self.hidden.detach();
-        let mut by_hidden = hidden.f_zeros_like().doing("go back from the heads")?;
+        let mut by_hidden = hidden
+            .f_zeros_like()
+            .doing("allocate the derivative by the hidden states")?;
         if let Some(vocabulary) = &mut self.vocabulary {
             let whole = model.adapter().is_none();
             let weights = whole.then(|| &mut gradient[model.head_slot()]);
@@ -382,12 +384,14 @@ impl Pass<'_> {
             let add = slopes
                 .f_matmul(&head.f_to_kind(wide).doing("read values")?)
                 .and_then(|t| t.f_to_kind(by_hidden.kind()))
-                .doing("go back from values")?;
-            let _same = by_hidden.f_add_(&add).doing("go back from values")?;
+                .doing("run the value head backward")?;
+            let _same = by_hidden
+                .f_add_(&add)
+                .doing("run the value head backward")?;
             let _same = slopes
                 .f_tr()
                 .and_then(|t| gradient[slot].f_addmm_(&t, &hidden.f_to_kind(wide)?))
-                .doing("go back from values")?;
+                .doing("run the value head backward")?;
         }
         Ok(by_hidden)
     }

@@ -49,7 +49,7 @@ pub(crate) fn quantization<'a>(
     let mut eight_bits = None;
     for (name, dtype) in tensors {
         if let Some((_, by)) = TENSORS.iter().find(|(end, _)| name.ends_with(end)) {
-            return Some(format!("by {by}, as the tensor {name} tells"));
+            return Some(format!("by {by}, as the tensor {name} shows"));
         }
         let narrow = matches!(
             dtype,

@@ -98,7 +98,7 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
     if number("partial_rotary_factor").is_some_and(|share| share != 1.0) {
         return refuse(
             field,
-            "has a `partial_rotary_factor`; only whole heads are rotated here".into(),
+            "has a `partial_rotary_factor`; only whole heads can be rotated".into(),
         );
     }
     let positions = Some(positions as f64);
@@ -154,7 +154,7 @@ fn stretched(map: &Map<String, Value>, field: &'static str, positions: i64) -> R
             return refuse(
                 field,
                 format!(
-                    "asks for rotary scaling `{other}`, which is not known here (known: default, linear, dynamic, yarn, llama3)"
+                    "asks for rotary scaling `{other}`, which is not supported (supported: default, linear, dynamic, yarn, llama3)"
                 ),
             );
         }

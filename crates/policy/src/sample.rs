@@ -195,7 +195,10 @@ fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
         ));
     }
     if !(s.temperature >= 0.0 && s.temperature.is_finite()) {
-        return fail(format!("temperature {} is no number from 0", s.temperature));
+        return fail(format!(
+            "temperature {} is not a finite number of at least 0",
+            s.temperature
+        ));
     }
     if !(s.top_p > 0.0 && s.top_p <= 1.0) {
         return fail(format!("top_p {} is not within (0, 1]", s.top_p));

@@ -37,7 +37,7 @@ pub(crate) fn map(folder: &Path, config: &Config) -> Result<Vec<(String, Mmap)>>
         .find(|n| n.contains('/') || n.contains('\\') || n.as_str() == "..")
     {
         return Err(Error::Input(format!(
-            "`{}` names the shard `{name}`, which is no file of this folder",
+            "`{}` names the shard `{name}`, but a shard must be a file of this folder",
             index.display()
         )));
     }
@@ -87,7 +87,7 @@ fn missing(folder: &Path, name: &str, config: &Config) -> Option<Error> {
     found.sort();
     let other = found.first()?;
     Some(Error::Input(format!(
-        "there is no `{name}` in `{origin}`, and `{other}` is not known here: weights are read from safetensors files under transformers' names \
+        "there is no `{name}` in `{origin}`, and `{other}` cannot be read: provide the weights as safetensors files with transformers' names \
          (`model.save_pretrained(folder)` in transformers writes them)"
     )))
 }

@@ -192,7 +192,7 @@ impl Drop for Shared {
             && thread.thread().id() != std::thread::current().id()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that owned the model had panicked");
+            tracing::error!("the thread that owned the model panicked");
         }
     }
 }

@@ -168,27 +168,30 @@ impl Vocabulary {
                 Some(all) => all,
                 None => self.logprobs(model, hidden, from, count)?,
             };
-            let part = |t: &Tensor| t.f_narrow(0, from, count).doing("cut slopes into pieces");
+            let part = |t: &Tensor| {
+                t.f_narrow(0, from, count)
+                    .doing("split derivatives into pieces")
+            };
             let slope = part(&of_logprobs)?;
             let mut by_logits = match &of_entropy {
                 // In place: the log-probabilities are not used again.
                 None => all
                     .f_exp_()
                     .and_then(|mut p| p.f_mul_(&slope.f_neg()?))
-                    .doing("go back from scores")?,
+                    .doing("compute the derivative by the scores")?,
                 Some((e, h)) => {
                     let (e, h) = (part(e)?, part(h)?);
                     all.f_add(&h)
                         .and_then(|mut t| t.f_mul_(&e)?.f_add_(&slope)?.f_mul_(&all.f_exp()?))
                         .and_then(|mut t| t.f_neg_())
-                        .doing("go back from scores")?
+                        .doing("compute the derivative by the scores")?
                 }
             };
             drop(all);
             let _same = self
                 .targets_of(from, count)
                 .and_then(|targets| by_logits.f_scatter_add_(1, &targets, &slope))
-                .doing("go back from scores")?;
+                .doing("compute the derivative by the scores")?;
             let mut h = part(hidden)?;
             if early {
                 h = self.sharpen.apply(h, from)?;
@@ -204,7 +207,7 @@ impl Vocabulary {
             let by_hidden = by_logits
                 .f_to_kind(model.kind())
                 .and_then(|t| t.f_matmul(head))
-                .doing("go back from scores")?;
+                .doing("compute the derivative by the scores")?;
             pieces.push(if early {
                 self.sharpen.apply(by_hidden, from)?
             } else {
@@ -215,7 +218,7 @@ impl Vocabulary {
         match pieces.len() {
             1 => Ok(pieces.remove(0)),
             0 => Ok(hidden.zeros_like()),
-            _ => Tensor::f_cat(&pieces, 0).doing("join slopes"),
+            _ => Tensor::f_cat(&pieces, 0).doing("join derivatives"),
         }
     }
 
@@ -232,7 +235,7 @@ impl Vocabulary {
         let early = model.kind() == model.wide();
         let mut h = hidden
             .f_narrow(0, from, count)
-            .doing("cut hidden states into pieces")?;
+            .doing("split hidden states into pieces")?;
         if early {
             h = self.sharpen.apply(h, from)?;
         }

@@ -116,7 +116,7 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
     let many = ["--dtype", "bfloat16", "-n", "256"];
     tells(
         &within(ROOM_OF_THE_WEIGHTS, &[&sample[..], &many[..]].concat()),
-        &["memory is short", "`-n`", "from one product of a step"],
+        &["memory is short", "`-n`", "intermediate results"],
     );
 
     let pair = json!({ "problem": "p", "prompt": "a", "fast": "b", "slow": "c", "fast_s": 1.0, "slow_s": 2.0 });

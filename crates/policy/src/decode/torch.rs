@@ -260,7 +260,7 @@ impl Cache {
             c.head(),
         ];
         let index = |rows: &[i64]| Tensor::f_from_slice(rows)?.f_to_device(model.device());
-        let stay = index(&plan.stay).doing("number the rows that stay")?;
+        let stay = index(&plan.stay).doing("list the rows that stay")?;
         self.blocks.resize_with(model.blocks(), Tensor::new);
         // One block after the other, which bounds the memory to little more than one cache.
         for block in &mut self.blocks {

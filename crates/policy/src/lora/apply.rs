@@ -33,9 +33,9 @@ impl LowRank<'_> {
         let delta = if delta.kind() == kind {
             delta
         } else {
-            delta.f_to_kind(kind).doing("narrow what an adapter adds")?
+            delta.f_to_kind(kind).doing("convert an adapter's update")?
         };
-        to.f_add(&delta).doing("add an adapter's part")
+        to.f_add(&delta).doing("add an adapter's update")
     }
 
     /// scale · B (A x), [n, outputs], in the adapter's own precision.
@@ -51,7 +51,7 @@ impl LowRank<'_> {
         {
             x = x
                 .f_mul(&mask(&x, self.dropout, noise)?)
-                .doing("leave out inputs of an adapter")?;
+                .doing("apply an adapter's dropout")?;
         }
         let n = x.size().first().copied().unwrap_or_default();
         // The narrow result is scaled, because that is less work than scaling the wide one.
@@ -78,7 +78,7 @@ impl LowRank<'_> {
         }
         match pieces.len() {
             1 => Ok(pieces.remove(0)),
-            _ => Tensor::f_cat(&pieces, 1).doing("join what an adapter adds"),
+            _ => Tensor::f_cat(&pieces, 1).doing("join an adapter's updates"),
         }
     }
 
@@ -94,15 +94,15 @@ impl LowRank<'_> {
                         .a
                         .f_narrow(0, at, self.rank)
                         .and_then(|a| b.f_matmul(&a)?.f_mul_scalar(self.scale))
-                        .doing("multiply an adapter out")?;
+                        .doing("multiply an adapter's matrices")?;
                     at += self.rank;
                     piece
                 }
                 None => Tensor::f_zeros([*outputs, inputs], (self.a.kind(), self.a.device()))
-                    .doing("multiply an adapter out")?,
+                    .doing("multiply an adapter's matrices")?,
             });
         }
-        Tensor::f_cat(&pieces, 0).doing("multiply an adapter out")
+        Tensor::f_cat(&pieces, 0).doing("multiply an adapter's matrices")
     }
 }
 
@@ -151,7 +151,7 @@ fn mask(x: &Tensor, dropout: f64, noise: Noise) -> Result<Tensor> {
             kind => t.f_to_kind(kind),
         })
         .and_then(|t| t.f_to_device(x.device()))
-        .doing("draw what an adapter leaves out")
+        .doing("draw an adapter's dropout mask")
 }
 
 #[cfg(test)]

@@ -194,13 +194,13 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
     if text("peft_type") != "LORA" {
         return Err(fail(
             "peft_type",
-            format!("is `{}`; only LORA is known here", text("peft_type")),
+            format!("is `{}`; only LORA is supported", text("peft_type")),
         ));
     }
     if !matches!(text("bias"), "" | "none") {
         return Err(fail(
             "bias",
-            format!("is `{}`; only `none` is known here", text("bias")),
+            format!("is `{}`; only `none` is supported", text("bias")),
         ));
     }
     for field in NEUTRAL {
@@ -212,7 +212,7 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
             _ => false,
         };
         if !empty {
-            return Err(fail(field, format!("is {value}, which is not known here")));
+            return Err(fail(field, format!("is {value}, which is not supported")));
         }
     }
     // PEFT changes the base weights when it opens an adapter with certain initialisations.
@@ -226,7 +226,7 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
     if !harmless {
         return Err(fail(
             "init_lora_weights",
-            format!("is {begun}, which changes the model's own weights and is not known here"),
+            format!("is {begun}, which changes the model's own weights and is not supported"),
         ));
     }
     let saved: Vec<&str> = match file.get("modules_to_save") {
@@ -240,14 +240,14 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
     {
         return Err(fail(
             "modules_to_save",
-            format!("names `{other}`, which is not trained here"),
+            format!("names `{other}`, which cannot be trained"),
         ));
     }
     let number = |field: &str, usual: f64| match file.get(field) {
         None | Some(Value::Null) => Ok(usual),
         Some(value) => value
             .as_f64()
-            .ok_or_else(|| fail(field, format!("is {value}, no number"))),
+            .ok_or_else(|| fail(field, format!("is {value}, which is not a number"))),
     };
     let rank = number("r", 8.0)?;
     if !(1.0..=4096.0).contains(&rank) || rank.fract() != 0.0 {
@@ -272,7 +272,9 @@ fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, Strin
         Some(Value::Array(names)) => names,
         other => {
             let other = other.unwrap_or(&Value::Null);
-            return Err(format!("is {other}; a list of names is known here"));
+            return Err(format!(
+                "is {other}; it must be a list of names or `all-linear`"
+            ));
         }
     };
     let mut everywhere = BTreeSet::new();
@@ -281,7 +283,7 @@ fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, Strin
         let name = name.as_str().unwrap_or_default();
         let (target, block) = place(name).ok_or_else(|| {
             let known = Target::ALL.map(Target::name).join(", ");
-            format!("names `{name}`; known are {known}")
+            format!("names `{name}`; the supported names are {known}")
         })?;
         match block {
             None => {
@@ -295,7 +297,7 @@ fn targets(named: Option<&Value>, blocks: i64) -> Result<BTreeSet<Target>, Strin
     for (target, found) in places {
         if !everywhere.contains(&target) && !(0..blocks).all(|block| found.contains(&block)) {
             return Err(format!(
-                "names `{}` in some blocks only; an adapter changes all of them here",
+                "names `{}` in some blocks only; an adapter must change all blocks",
                 target.name()
             ));
         }

@@ -118,7 +118,10 @@ impl LoraConfig {
             return fail(format!("rank is {}; it must be 1 to 4096", self.rank));
         }
         if !self.alpha.is_finite() {
-            return fail(format!("alpha is {}, no number", self.alpha));
+            return fail(format!(
+                "alpha is {}, which is not a finite number",
+                self.alpha
+            ));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return fail(format!(
@@ -127,7 +130,7 @@ impl LoraConfig {
             ));
         }
         if self.targets.is_empty() {
-            return fail("targets are none; name one at least, e.g. \"q_proj\"".into());
+            return fail("targets are empty; name at least one, e.g. \"q_proj\"".into());
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub(super) fn strftime_now(format: &str) -> Result<String, Error> {
 /// `datetime.strftime` of a time without a time zone.
 fn strftime(at: NaiveDateTime, format: &str) -> Result<String, Error> {
     let unknown = || {
-        let text = format!("`{format}` is no format of a date that is known here");
+        let text = format!("the date format `{format}` is not supported");
         Error::new(ErrorKind::InvalidOperation, text)
     };
     let mut text = String::new();

@@ -37,11 +37,15 @@ pub(super) fn tojson(value: &Value, places: Rest<Value>, named: Kwargs) -> Resul
     if value.is_undefined() {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
-            "what is undefined has no JSON",
+            "an undefined value cannot be written as JSON",
         ));
     }
     let failed = |e: serde_json::Error| {
-        Error::new(ErrorKind::InvalidOperation, "cannot be written as JSON").with_source(e)
+        Error::new(
+            ErrorKind::InvalidOperation,
+            "the value cannot be written as JSON",
+        )
+        .with_source(e)
     };
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(
@@ -83,7 +87,7 @@ fn two(pair: &Value) -> Result<(String, String), Error> {
     <[String; 2]>::try_from(parts).map(Into::into).map_err(|_| {
         Error::new(
             ErrorKind::InvalidOperation,
-            "`separators` are two: between items, and after a key",
+            "`separators` must hold two texts: one between items, and one after a key",
         )
     })
 }

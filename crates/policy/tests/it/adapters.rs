@@ -317,7 +317,7 @@ fn a_folder_with_an_adapter_is_a_model() {
         .unwrap();
     let error = load(&both).unwrap_err().to_string();
     assert!(
-        error.contains("`somewhere/else`, which is no folder here"),
+        error.contains("`somewhere/else`, but no folder of this name"),
         "{error}"
     );
     let error = model.save(&both).unwrap_err().to_string();

@@ -71,7 +71,7 @@ fn every_tensor_that_does_not_fit_is_listed_at_once() {
     for words in [
         "model.layers.1.self_attn.k_proj.bias is missing",
         "model.norm.weight is missing",
-        "model.layers.0.mlp.down_proj.weight has shape [24, 16] where [16, 24] is wanted",
+        "model.layers.0.mlp.down_proj.weight has shape [24, 16] instead of [16, 24]",
         "model.layers.0.mlp.gate_proj.weight has kind I32",
         "surprise is not part of this model",
     ] {
@@ -119,7 +119,7 @@ fn a_tokenizer_with_tokens_that_the_model_has_not_is_refused() {
     check(enough.path()).unwrap();
     let (short, _) = with(i64::from(highest));
     let error = check(short.path()).unwrap_err().to_string();
-    let words = format!("up to number {highest}, and `vocab_size` of config.json is {highest}");
+    let words = format!("up to number {highest}, but `vocab_size` of config.json is {highest}");
     assert!(error.contains(&words), "{error}");
     assert!(inspect(short.path()).unwrap().tokenizer.is_err());
     let (exact, _) = with(i64::from(highest) + 1);

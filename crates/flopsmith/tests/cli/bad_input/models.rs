@@ -85,7 +85,7 @@ fn a_model_whose_weights_are_not_what_they_should_be_is_refused_by_the_tensors_n
     });
     refused(
         misshapen.path(),
-        &[name, "[512, 192] where [192, 512] is wanted"],
+        &[name, "[512, 192] instead of [192, 512]"],
     );
 }
 
@@ -300,7 +300,7 @@ fn a_head_of_its_own_is_told_by_an_inspection_and_used_with_a_warning() {
     assert_eq!(ended.code, Some(0), "{}", ended.said());
     contains(
         &ended.err,
-        &["the weights have a head of their own, which is used"],
+        &["the weights contain a separate head, and the model uses it"],
     );
 }
 

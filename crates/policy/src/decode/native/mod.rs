@@ -164,7 +164,7 @@ impl Decoder for Native<'_> {
     fn advance(&mut self, tokens: &[u32]) -> Result<()> {
         if tokens.len() != self.rows.len() {
             return Err(Error::Input(format!(
-                "{} tokens for {} rows",
+                "the call gives {} tokens for {} rows",
                 tokens.len(),
                 self.rows.len()
             )));

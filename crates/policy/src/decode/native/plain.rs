@@ -33,7 +33,12 @@ enum Values<'a> {
 impl<'a> Plain<'a> {
     /// Borrows the weights of a model, [outputs, inputs], without copying them.
     pub fn of(weights: &'a Tensor) -> Result<Self> {
-        let odd = || Error::Input(format!("weights of kind {:?}", weights.kind()));
+        let odd = || {
+            Error::Input(format!(
+                "weights of kind {:?} cannot be read in place",
+                weights.kind()
+            ))
+        };
         let (_, inputs) = weights.size2().map_err(|_| odd())?;
         if weights.device() != Device::Cpu || !weights.is_contiguous() {
             return Err(odd());

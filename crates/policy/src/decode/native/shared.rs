@@ -22,7 +22,7 @@ use crate::error::Result;
 const LINE: usize = 16;
 
 /// Purpose of the buffers, for errors.
-const BETWEEN: &str = "hold what goes from one product of a step to the next";
+const BETWEEN: &str = "hold a step's intermediate results";
 
 /// A matrix that several threads write to, each at other places.
 #[derive(Debug, Default)]

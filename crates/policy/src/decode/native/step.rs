@@ -72,11 +72,7 @@ impl Scratch {
             (&mut self.z, count * strides.z),
             (&mut self.scores, 2 * score_stride(rows, lanes)),
         ] {
-            room(
-                buffer,
-                size,
-                "hold what goes from one product of a step to the next",
-            )?;
+            room(buffer, size, "hold a step's intermediate results")?;
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub(super) fn judge(
     if said.contains("`__dso_handle'") || said.contains("undefined symbol: __dso_handle") {
         return Err(Failure::candidate(
             CandidateFault::ForbiddenConstruct,
-            "a static object with a destructor is not permitted: code would run when the program ends",
+            "a static object with a destructor is not permitted: its destructor would run when the program ends",
         ));
     }
     Err(Failure::candidate(
@@ -130,7 +130,7 @@ fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure
             return Err(Failure::infrastructure(
                 InfrastructureCause::Compiler,
                 format!(
-                    "the compiler used {seconds}: it waits for something that does not come; try it by hand, or name another one"
+                    "the compiler used {seconds}: it waits without computing; run it by hand, or name another compiler"
                 ),
             ));
         }
@@ -141,13 +141,16 @@ fn limits(ended: &Finished, said: &str, allowed: &Allowed) -> Result<(), Failure
             ));
         }
         Exit::WallTimeout | Exit::CpuTimeout => {
-            return Err(limit("the compiler needed more time than it may", said));
+            return Err(limit("the compiler exceeded its time limit", said));
         }
         Exit::MemoryLimit => {
-            return Err(limit("the compiler needed more memory than it may", said));
+            return Err(limit("the compiler exceeded its memory limit", said));
         }
         Exit::OutputLimit => {
-            return Err(limit("the compiler wrote more messages than it may", said));
+            return Err(limit(
+                "the compiler wrote more messages than its limit permits",
+                said,
+            ));
         }
         Exit::ForbiddenSyscall => {
             return Err(Failure::infrastructure(
@@ -218,14 +221,14 @@ fn limit(what: &str, said: &str) -> Failure {
 /// time or memory, and also when the machine runs out of memory; a person may have sent it as well.
 fn killed(ended: &Finished, said: &str, allowed: &Allowed) -> Failure {
     if ended.cpu.as_secs_f64() > USED_UP * allowed.cpu.as_secs_f64() {
-        return limit("the compiler needed more time than it may", said);
+        return limit("the compiler exceeded its time limit", said);
     }
     if ended.max_rss_bytes > allowed.memory_bytes / 2 {
-        return limit("the compiler needed more memory than it may", said);
+        return limit("the compiler exceeded its memory limit", said);
     }
     Failure::infrastructure(
         InfrastructureCause::Resources,
-        "the compiler was killed from outside: by the machine short of memory, or by a person",
+        "the compiler was killed from outside: the machine was short of memory, or a person ended it",
     )
 }
 
@@ -387,7 +390,7 @@ mod tests {
         let warnings = "kernel.c: In function 'f':\nkernel.c:2:9: warning: division by zero\nkernel.c:3:9: warning: more\n";
         assert_eq!(
             detail(Exit::OutputLimit, warnings),
-            "the compiler wrote more messages than it may: kernel.c:2:9: warning: division by zero"
+            "the compiler wrote more messages than its limit permits: kernel.c:2:9: warning: division by zero"
         );
         let error = format!("{warnings}kernel.c:4:1: error: no\n");
         assert!(detail(Exit::MemoryLimit, &error).ends_with(": kernel.c:4:1: error: no"));
@@ -396,7 +399,7 @@ mod tests {
         );
         assert_eq!(
             detail(Exit::CpuTimeout, ""),
-            "the compiler needed more time than it may"
+            "the compiler exceeded its time limit"
         );
     }
 

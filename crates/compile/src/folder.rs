@@ -83,7 +83,9 @@ impl Folder {
         if !plain {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Compiler,
-                format!("the compiler succeeded without writing {name}"),
+                format!(
+                    "the compiler succeeded, but {name} is missing, too large or not a regular file"
+                ),
             ));
         }
         fs::read(path).map_err(|e| resources("read the compiler's output", &e))

@@ -88,7 +88,7 @@ impl Compiler {
             let found = self.preprocessed(&unit, &folder)?;
             if let Some(word) = tells_builds_apart(&found.user.text) {
                 return Ok(Made::Unbuilt(format!(
-                    "`{word}` says another thing in a build with checks, where less is known when it is compiled"
+                    "`{word}` gives another result in a build with checks, because the compiler knows less in such a build"
                 )));
             }
         }
@@ -264,7 +264,7 @@ fn unbuilt(what: &str, stderr: &[u8]) -> Made {
         .lines()
         .find(complaint)
         .or_else(|| said.lines().next())
-        .unwrap_or("without a word");
+        .unwrap_or("the tool printed no message");
     Made::Unbuilt(format!("it could not be {what}: {}", harmless(line, WHY)))
 }
 

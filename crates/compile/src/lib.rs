@@ -304,7 +304,7 @@ impl Compiler {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Compiler,
                 format!(
-                    "what replaces the run-time library could not be compiled: {}",
+                    "the replacement for the run-time library could not be compiled: {}",
                     String::from_utf8_lossy(&ended.stderr).trim()
                 ),
             ));

@@ -138,7 +138,7 @@ impl Compiler {
         }
         Err(Failure::candidate(
             CandidateFault::ForbiddenConstruct,
-            "a macro that is defined before an `#include` changes the header's text; include first",
+            "a macro that is defined before an `#include` changes the header's text; put the `#include` first",
         ))
     }
 }

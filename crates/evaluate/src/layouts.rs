@@ -69,7 +69,7 @@ fn elsewhere(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::candidate(
             fault,
-            format!("built once more, with its code at another place: {detail}"),
+            format!("in a second build, with its code at another place: {detail}"),
         ),
         other => other,
     }

@@ -82,7 +82,7 @@ impl Evaluator {
             .collect();
         if !mistakes.is_empty() {
             return Err(Error::Input(format!(
-                "the definition of {} is not sound: {}; `flopsmith problem check` says more",
+                "the definition of {} has errors: {}; run `flopsmith problem check` for details",
                 problem.id,
                 mistakes.join("; ")
             )));

@@ -27,18 +27,18 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
             return Ok(());
         }
         Presence::Installable { .. } if compiler == USUAL => return Ok(()),
-        Presence::There => format!("`{compiler}` does not answer as a C compiler does"),
+        Presence::There => format!("`{compiler}` does not answer as a C compiler does;"),
         Presence::NotExecutable => {
-            format!("`{compiler}` cannot be executed; `chmod +x` makes it a program")
+            format!("`{compiler}` cannot be executed; run `chmod +x` on it, or")
         }
         Presence::Installable { packages } => format!(
-            "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`)"
+            "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`), or"
         ),
         Presence::Nowhere if compiler.contains('/') => {
-            format!("there is no compiler at `{compiler}`")
+            format!("there is no compiler at `{compiler}`;")
         }
         Presence::Nowhere => {
-            format!("`{compiler}` was not found, and is no name of gcc or clang")
+            format!("`{compiler}` was not found, and is no name of gcc or clang;")
         }
     };
     let here = Toolchain::here();
@@ -48,7 +48,7 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
         format!("on the PATH there is {}", here.join(", "))
     };
     Err(Error::Input(format!(
-        "{lacking}, or name gcc, clang or the path of one (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
+        "{lacking} name gcc, clang or the path of a C compiler (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
     )))
 }
 
@@ -63,7 +63,7 @@ pub fn has_cores(threads: u32) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Input(format!(
-        "`threads` is {threads}, and this machine has {cores} core{} to time them on: set it to {cores} at most",
+        "`threads` is {threads}, but this process may use only {cores} core{}: set `threads` to at most {cores}",
         if cores == 1 { "" } else { "s" }
     )))
 }

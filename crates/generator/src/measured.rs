@@ -31,15 +31,15 @@ pub enum Error {
     #[error("`runtime_s` is {0}: it must be a positive number of seconds, or null")]
     Runtime(String),
     /// The time of a wrong program has no meaning.
-    #[error("a program that is not correct has a `runtime_s`: leave it out, or null")]
+    #[error("an incorrect program has a `runtime_s`: leave the field out, or set it to null")]
     WrongAndTimed,
     /// A correct program has neither time nor rank, and cannot be ordered.
     #[error(
-        "a correct program has neither a `runtime_s` nor a `rank`: time it, or say `\"rank\": \"fast\"` or `\"slow\"` where nobody can"
+        "a correct program has neither a `runtime_s` nor a `rank`: time the program, or set `\"rank\": \"fast\"` or `\"slow\"` if it cannot be timed"
     )]
     Unranked,
     /// A program has both a time and a rank, or is wrong and has a rank.
-    #[error("a program that was timed, or is not correct, has a `rank`: leave it out")]
+    #[error("a timed or incorrect program has a `rank`: leave the field out")]
     Ranked,
 }
 

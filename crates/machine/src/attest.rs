@@ -201,19 +201,19 @@ impl Attestation {
         of([
             (
                 self.supervisor_core.is_none(),
-                "No core is left for the supervisor: times are taken through the kernel's scheduler and intervals are wider. Give the timer one core more than the kernel has threads.",
+                "No core is left for the supervisor: the operating system's scheduler takes part in each timing, and intervals are wider. Give the timer one core more than the timed program has threads.",
             ),
             (
                 self.governor.as_deref().is_some_and(|g| g != "performance"),
-                "The frequency governor is not `performance`: clocks follow the load. Set it with `cpupower frequency-set -g performance`.",
+                "The frequency governor is not `performance`: clock rates follow the load. Set it with `cpupower frequency-set -g performance`.",
             ),
             (
                 !self.smt_siblings.is_empty(),
-                "A kernel core shares its physical core with another processor: keep that one idle, or switch SMT off (`echo off > /sys/devices/system/cpu/smt/control`).",
+                "A core of the timed program shares its physical core with another logical processor: keep that processor idle, or switch SMT off (`echo off > /sys/devices/system/cpu/smt/control`).",
             ),
             (
                 self.boost == Some(true),
-                "Turbo is on: the clock depends on temperature and neighbours. Switch it off for certified numbers.",
+                "Turbo is on: the clock rate depends on the temperature and on the load of other cores. Switch turbo off for certified numbers.",
             ),
         ])
     }
@@ -222,15 +222,15 @@ impl Attestation {
         of([
             (
                 self.swap_bytes > 0,
-                "Swap is on: a page that is read back in the middle of a call spoils it. Switch it off on timing nodes.",
+                "Swap is on: reading a page back during a call spoils the time of this call. Switch swap off on timing nodes.",
             ),
             (
                 !self.buffers_in_huge_pages,
-                "The buffers lie in small pages; physical placement then varies from run to run, by per cents for some programs. Huge pages take root or user namespaces, a kernel from 5.2 on with transparent huge pages, and no `deny` in /sys/kernel/mm/transparent_hugepage/shmem_enabled.",
+                "The buffers lie in small pages: their physical placement varies from run to run, and changes the times of some programs by some per cent. Huge pages need root or user namespaces, Linux 5.2 or newer with transparent huge pages, and no `deny` in /sys/kernel/mm/transparent_hugepage/shmem_enabled.",
             ),
             (
                 self.hypervisor.is_some(),
-                "This is a virtual machine: neighbours on the host can be felt. Only floors of many short samples are trusted.",
+                "This is a virtual machine: other work on the host disturbs timings. Flopsmith trusts only floors (low quantiles) of many short samples.",
             ),
         ])
     }

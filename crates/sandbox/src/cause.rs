@@ -56,7 +56,7 @@ impl fmt::Display for Cause {
         match self {
             Cause::Setting { name, value, .. } => write!(
                 f,
-                "this machine forbids the namespaces that a jail is made of (sysctl {name} is {value})"
+                "this machine forbids the namespaces that a jail needs (sysctl {name} is {value})"
             ),
             Cause::UsedUp { name, value } => write!(
                 f,
@@ -66,7 +66,7 @@ impl fmt::Display for Cause {
                 "AppArmor takes all capabilities from processes in user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns is 1)",
             ),
             Cause::Filter => f.write_str(
-                "this process runs under a system-call filter that forbids user namespaces, as those of containers and systemd units do",
+                "this process runs under a system-call filter that forbids user namespaces, as the filters of containers and systemd units do",
             ),
             Cause::NotBuilt { kind } => write!(f, "this kernel has no {kind} namespaces"),
             Cause::Forbidden { kind } => write!(
@@ -74,9 +74,9 @@ impl fmt::Display for Cause {
                 "this machine does not permit {kind} namespaces to this process: a security module forbids them, or the process lives in a chroot"
             ),
             Cause::Mounts => f.write_str(
-                "nothing may be mounted in the namespaces that this process makes, as in containers under AppArmor, SELinux or a system-call filter",
+                "the kernel refuses mounts in the namespaces that this process makes, as in containers under AppArmor, SELinux or a system-call filter",
             ),
-            Cause::Unknown => f.write_str("bubblewrap fails here for a reason that only its own words tell"),
+            Cause::Unknown => f.write_str("bubblewrap fails here for a reason that only its error text shows"),
         }
     }
 }
@@ -86,27 +86,27 @@ impl Cause {
     pub fn advice(&self) -> String {
         match self {
             Cause::Setting { name, better, .. } => format!(
-                "as root on the host: `sysctl -w {name}={better}`, and the same line in /etc/sysctl.d to keep it"
+                "as root on the host, run `sysctl -w {name}={better}`; to keep the setting, put it into a file in /etc/sysctl.d"
             ),
             Cause::UsedUp { name, value } => format!(
-                "end what holds them (`lsns` lists them), or as root on the host: `sysctl -w {name}={}`",
+                "end processes that hold namespaces (`lsns` lists them), or run `sysctl -w {name}={}` as root on the host",
                 value.saturating_mul(4).max(15_000)
             ),
-            Cause::AppArmor => "as root on the host: `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile for bwrap that has `userns,`".into(),
-            Cause::Filter => "in a container: `--security-opt seccomp=docker/seccomp.json` with the file of Flopsmith's sources (Kubernetes: `seccompProfile`), or \
-                 `seccomp=unconfined`; in a systemd unit: no RestrictNamespaces= and no SystemCallFilter= that forbids `clone` and `unshare`"
+            Cause::AppArmor => "as root on the host, run `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or load an AppArmor profile for bwrap that has `userns,`".into(),
+            Cause::Filter => "in a container, use `--security-opt seccomp=docker/seccomp.json` with the file from Flopsmith's sources (Kubernetes: `seccompProfile`), or \
+                 `seccomp=unconfined`; in a systemd unit, set no RestrictNamespaces= and no SystemCallFilter= that forbids `clone` and `unshare`"
                 .into(),
             Cause::NotBuilt { .. } => {
                 "use a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS, CONFIG_UTS_NS and CONFIG_CGROUPS".into()
             }
             Cause::Forbidden { .. } => {
-                "permit this user or container to make user namespaces (SELinux, AppArmor or another security module decides; `dmesg` may say which), and start outside of a chroot".into()
+                "permit this user or container to make user namespaces (SELinux, AppArmor or another security module decides; `dmesg` may name it), and start outside of a chroot".into()
             }
-            Cause::Mounts => "in a container: `--security-opt apparmor=unconfined` and `--security-opt seccomp=docker/seccomp.json` with the file of Flopsmith's sources, \
+            Cause::Mounts => "in a container, use `--security-opt apparmor=unconfined` and `--security-opt seccomp=docker/seccomp.json` with the file from Flopsmith's sources, \
                  with SELinux `--security-opt label=disable` (Kubernetes: `appArmorProfile`, `seccompProfile`)"
                 .into(),
             Cause::Unknown => {
-                "try `bwrap --unshare-all --ro-bind / / true`; a jail needs bubblewrap 0.8 or newer, and a kernel that lets it work".into()
+                "run `bwrap --unshare-all --ro-bind / / true` to see bubblewrap's error; a jail needs bubblewrap 0.8 or newer, and a kernel that permits its namespaces".into()
             }
         }
     }

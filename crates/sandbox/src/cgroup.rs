@@ -101,7 +101,7 @@ impl Drop for Cgroup {
                 removed = fs::remove_dir(folder);
             }
             if let Err(error) = removed {
-                tracing::debug!(folder = %folder.display(), %error, "control group stays");
+                tracing::debug!(folder = %folder.display(), %error, "a control group could not be removed");
             }
         }
     }
@@ -162,7 +162,10 @@ fn version_2(own: &str, mounts: &str, name: &str) -> Result<Cgroup, String> {
         let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
         let has = |c: &str| enabled.split_whitespace().any(|e| e == c);
         if !(has("memory") && has("pids")) {
-            why = format!("{} does not delegate memory and pids", parent.display());
+            why = format!(
+                "{} does not delegate the controllers memory and pids",
+                parent.display()
+            );
             continue;
         }
         match make(&parent, name, &["memory.max", "pids.max", "cgroup.procs"]) {

@@ -355,7 +355,7 @@ impl Drop for Child {
             );
         }
         if let Err(error) = proc::reap(self.bwrap) {
-            tracing::warn!(%error, "a jail could not be waited for");
+            tracing::warn!(%error, "waiting for the end of a jail failed");
         }
     }
 }

@@ -126,7 +126,7 @@ impl Error {
             }
             | Error::Setup { detail } => format!("the jail could not be set up: {detail}"),
             Error::Refused { detail, cause } => {
-                format!("{cause}, so that no jail can be set up ({detail})")
+                format!("{cause}, so no jail can be set up ({detail})")
             }
             Error::Limit {
                 resource,
@@ -138,7 +138,9 @@ impl Error {
                 folder.display()
             ),
             Error::Lost { pid, how } => {
-                format!("the jail of process {pid} was ended from outside ({how})")
+                format!(
+                    "the exit of the jailed process {pid} is unknown, because a signal ended bubblewrap ({how})"
+                )
             }
             Error::Root { what, path, .. } => format!("could not {what} {}", path.display()),
             Error::Spawn { program, .. } => format!("could not start {}", program.display()),
@@ -156,12 +158,12 @@ impl Error {
                     .into(),
             ),
             Error::NoLibrary { .. } => Some(
-                "install the C library and gcc's own (Debian, Ubuntu: `apt install libc6 libgcc-s1`); other C libraries than glibc are not supported"
+                "install the C library and gcc's runtime library (Debian, Ubuntu: `apt install libc6 libgcc-s1`); glibc is the only supported C library"
                     .into(),
             ),
             Error::Weak { cause, .. } => {
                 let better = cause.as_ref().map_or_else(
-                    || "give the container or machine unprivileged user namespaces and seccomp".into(),
+                    || "permit unprivileged user namespaces and seccomp in the container or on the machine".into(),
                     Cause::advice,
                 );
                 Some(format!("{better}; or allow a weaker jail explicitly"))
@@ -183,18 +185,18 @@ impl Error {
             },
             Error::Spawn { source, .. } => match source.kind() {
                 ErrorKind::PermissionDenied => Some(
-                    "it has to be executable by this user, and to lie on a file system that is not mounted with `noexec`"
+                    "make it executable for this user, on a file system that is not mounted with `noexec`"
                         .into(),
                 ),
                 ErrorKind::WouldBlock => Some(
-                    "this user has as many processes as are permitted (RLIMIT_NPROC, `ulimit -u`, or the control group's pids.max): end some, or raise the limit"
+                    "this user has reached the permitted number of processes (RLIMIT_NPROC, `ulimit -u`, or the control group's pids.max): end some, or raise the limit"
                         .into(),
                 ),
                 ErrorKind::OutOfMemory => Some("this machine is short of memory".into()),
                 _ => None,
             },
             Error::System { source, .. } if source.raw_os_error() == Some(libc::ENOSYS) => Some(
-                "the kernel has to be Linux 5.4 or newer, and a container's system-call filter has to permit its calls"
+                "use Linux 5.4 or newer; in a container, use a system-call filter that permits its calls"
                     .into(),
             ),
             Error::Setup { .. }

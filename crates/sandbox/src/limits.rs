@@ -199,7 +199,7 @@ impl fmt::Display for Reduced {
             _ => write!(
                 f,
                 "programs get {what} of {given} instead of {wanted}: the hard limit {name} (`ulimit -H{flag}`) of this process is lower; \
-                 what needs more fails here and not elsewhere"
+                 a program that needs more fails on this machine and not on others"
             ),
         }
     }

@@ -105,7 +105,7 @@ impl Sandbox {
                     (Ok(ours), Ok(theirs)) if ours != theirs => {}
                     _ => {
                         return Err(Error::Setup {
-                            detail: format!("the jail shares our {name} namespace"),
+                            detail: format!("the jail shares the {name} namespace of this process"),
                         });
                     }
                 }
@@ -135,7 +135,10 @@ impl Sandbox {
             .and_then(|mut child| child.wait())
             .map_err(|e| e.to_string())?;
         if end.exit != Exit::ForbiddenSyscall {
-            return Err(format!("a forbidden call ended with {:?}", end.exit));
+            return Err(format!(
+                "a program that made a forbidden system call ended with {:?}",
+                end.exit
+            ));
         }
         let end = self.run(&Self::probe_job()).map_err(|e| e.to_string())?;
         if !end.exit.success() {

@@ -326,7 +326,7 @@ fn sweep(above: &Path) {
             && let Err(error) = fs::remove_dir_all(entry.path())
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::debug!(path = %entry.path().display(), %error, "an old jail root stays");
+            tracing::debug!(path = %entry.path().display(), %error, "an old jail root could not be removed");
         }
     }
 }

@@ -434,7 +434,7 @@ fn first_report(status: &OwnedFd) -> Result<(i32, Vec<u8>), String> {
             Err(nix::errno::Errno::EAGAIN) => {
                 let left = end.saturating_duration_since(Instant::now()).as_millis();
                 if left == 0 {
-                    return Err("it did not come up in time".into());
+                    return Err("bubblewrap did not start the program in time".into());
                 }
                 let left = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
                 let _woken = poll(&mut [PollFd::new(status.as_fd(), PollFlags::POLLIN)], left);
@@ -503,7 +503,7 @@ fn find_bwrap(named: Option<&Path>) -> Result<PathBuf, Error> {
         .map(|folder| folder.join("bwrap"))
         .find(|p| p.is_file())
         .ok_or_else(|| Error::NoBubblewrap {
-            looked: "bwrap on the PATH".into(),
+            looked: "bwrap on the PATH, in /usr/bin and in /usr/local/bin".into(),
         })
 }
 

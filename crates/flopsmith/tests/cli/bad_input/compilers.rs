@@ -105,7 +105,7 @@ fn a_compiler_that_hangs_at_one_program_says_nothing_of_it() {
     assert_eq!(object["outcome"], "infrastructure", "{object}");
     assert_eq!(object["reason"], "compiler", "{object}");
     let detail = object["diagnostics"].as_str().unwrap();
-    contains(detail, &["waits for something that does not come"]);
+    contains(detail, &["waits without computing"]);
 }
 
 #[test]

@@ -191,6 +191,13 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// The streams cannot all be read.
+    #[error("the streams of the bus cannot be read to their end")]
+    Scan {
+        /// The error of async-nats.
+        #[source]
+        source: Cause,
+    },
     /// A log cannot be read.
     #[error("the log {subject} cannot be read")]
     Log {

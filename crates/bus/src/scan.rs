@@ -20,16 +20,15 @@ impl Bus {
     /// the scan may be included or not.
     ///
     /// # Errors
-    /// [`Error::Stream`] if the server does not answer. Messages may have been left out then.
+    /// [`Error::Scan`] if the server does not answer. Messages may have been left out then.
     pub async fn scan(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
-        let failed = |name, source| Error::Stream { name, source };
-        let any = "streams of the bus";
+        let failed = |source| Error::Scan { source };
         let mut names: Vec<String> = self
             .jetstream()
             .stream_names()
             .try_collect()
             .await
-            .map_err(|e| failed(any, e.into()))?;
+            .map_err(|e| failed(e.into()))?;
         // The work queues come first: a message that leaves its queue during the scan has its successor in another
         // stream, which is read later.
         names.sort_by_key(|name| name != stream::WORK);
@@ -40,8 +39,8 @@ impl Bus {
                 .jetstream()
                 .get_stream(&name)
                 .await
-                .map_err(|e| failed(any, e.into()))?;
-            let info = stream.info().await.map_err(|e| failed(any, e.into()))?;
+                .map_err(|e| failed(e.into()))?;
+            let info = stream.info().await.map_err(|e| failed(e.into()))?;
             let (last, messages) = (info.state.last_sequence, info.state.messages);
             if messages == 0 {
                 continue;
@@ -57,7 +56,7 @@ impl Bus {
                         Ok(message) => message,
                         Err(e) if e.kind() == RawMessageErrorKind::NoMessageFound => break,
                         // A scan with a missing answer must fail, because its caller would take it for complete.
-                        Err(e) => return Err(failed(any, e.into())),
+                        Err(e) => return Err(failed(e.into())),
                     };
                     each(&message.payload);
                     from = message.sequence + 1;
@@ -70,24 +69,23 @@ impl Bus {
                     ..OrderedConfig::default()
                 })
                 .await
-                .map_err(|e| failed(any, e.into()))?;
+                .map_err(|e| failed(e.into()))?;
             #[expect(
                 clippy::disallowed_methods,
                 reason = "a reader of its own, which takes nothing from anybody"
             )]
-            let mut read = reader.messages().await.map_err(|e| failed(any, e.into()))?;
+            let mut read = reader.messages().await.map_err(|e| failed(e.into()))?;
             loop {
                 let next = tokio::time::timeout(SILENCE, read.next()).await;
-                let next = next.map_err(|e| failed(any, e.into()))?;
+                let next = next.map_err(|e| failed(e.into()))?;
                 let Some(message) = next else {
                     return Err(failed(
-                        any,
                         "the subscription was closed before the last message of a stream".into(),
                     ));
                 };
-                let message = message.map_err(|e| failed(any, e.into()))?;
+                let message = message.map_err(|e| failed(e.into()))?;
                 each(&message.payload);
-                let info = message.info().map_err(|e| failed(any, e))?;
+                let info = message.info().map_err(failed)?;
                 if info.pending == 0 || info.stream_sequence >= last {
                     break;
                 }

@@ -314,16 +314,18 @@ async fn accept<M: Message>(
             trace: &ticket.trace,
         })
         .await;
-    tracing::warn!(
-        subject = ticket.subject,
-        sequence,
-        reason,
-        "a message went to the dead letters"
-    );
     let ended = match dead_lettered {
-        Ok(()) => settle(shared, &ticket, b"+TERM")
-            .await
-            .map_err(|e| e.to_string()),
+        Ok(()) => {
+            tracing::warn!(
+                subject = ticket.subject,
+                sequence,
+                reason,
+                "a message went to the dead letters"
+            );
+            settle(shared, &ticket, b"+TERM")
+                .await
+                .map_err(|e| e.to_string())
+        }
         Err(error) => Err(chain(&error)),
     };
     if let Err(error) = ended {

@@ -67,7 +67,7 @@ pub fn ended(code: ExitCode) -> ExitCode {
     match console::unwritten() {
         Some(why) => {
             say(&format!(
-                "error: cannot write to stdout: {why}\n  what was printed is not complete"
+                "error: cannot write to stdout: {why}\n  the printed output is incomplete"
             ));
             ExitCode::from(INFRASTRUCTURE)
         }

@@ -330,7 +330,7 @@ fn left(live: &Live, width: usize) -> String {
 fn ending(live: &Live) -> &'static str {
     let (done, all) = live.outcomes;
     match live.purpose.as_str() {
-        "evaluation before" => "over budget: evaluating the model it begins with",
+        "evaluation before" => "over budget: evaluating the model before training",
         "training" => "finishing: the last training step",
         _ if done >= all => "finishing: measuring the best once more",
         "evaluation after" => "finishing: evaluating the trained model",

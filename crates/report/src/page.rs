@@ -72,7 +72,7 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "stages",
         "Stages",
-        "What the tasks permitted, and when the curriculum moved on.",
+        "The techniques that the tasks permitted, and each change of stage by the curriculum.",
         &(stages + &timeline::changes(&report.stage_changes)),
     );
     section(
@@ -80,8 +80,8 @@ pub fn html(report: &RunReport) -> String {
         "archive",
         "Archive",
         &format!(
-            "Every square is a set of techniques as they were detected in the source; filled dots beside the grid say which. \
-             A program counts once its measurement was repeated; the number is the GFLOPS of the second one. \
+            "Every square is a set of techniques that were detected in the source; filled dots beside the grid mark them. \
+             A program counts once its measurement was repeated; the number is the GFLOPS of the second measurement. \
              {} sets hold such a program. In {} more, framed by dashes, programs were measured once only, and the best of several \
              single measurements is too high.{}",
             count(report.summary.coverage),
@@ -95,14 +95,14 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "outcomes",
         "Outcomes",
-        "Only what is a program's own fault lowers its reward; failures of the infrastructure are tried again or left out.",
+        "Only a program's own faults lower its reward. Failures of the infrastructure are tried again or left out.",
         &wrap("charts", &mixed),
     );
     section(
         &mut out,
         "time",
         "Where the time went",
-        "Share of wall time by role, without what is measured before the roles begin and after the run's end; idle is time in which no role made progress.",
+        "Share of wall time by role, without the measurements before the roles begin and after the run's end; idle is time in which no role made progress.",
         &timeline::shares(&report.summary.share_of_time),
     );
     if let Some(best) = &report.best {
@@ -118,7 +118,7 @@ pub fn html(report: &RunReport) -> String {
         &mut out,
         "machine",
         "Machine",
-        "What the timing role attested when it measured; numbers from other machines are not comparable.",
+        "The timing role attested these facts when it measured. Numbers from other machines are not comparable.",
         &machine::html(&report.attestation),
     );
     section(&mut out, "again", "Do it again", "", &again(report));
@@ -130,8 +130,8 @@ pub fn html(report: &RunReport) -> String {
 fn other_number(best: Option<&Best>) -> &'static str {
     match best {
         Some(best) if best.certified() => {
-            " The best program at the top is shown with a third, longer measurement, which the fastest programs had after the \
-             end of the run; so its number there differs from the one here."
+            " The best program at the top has the number of a third, longer measurement, which the fastest programs had after the \
+             end of the run, so its number there differs from the one here."
         }
         _ => "",
     }
@@ -305,8 +305,8 @@ fn tiles(report: &RunReport) -> String {
             count(report.summary.dead_letters),
             of(
                 report.summary.dead_letters,
-                "message nobody could work off",
-                "messages nobody could work off",
+                "message that no role could process",
+                "messages that no role could process",
             ),
             "dead_letters.jsonl says why".into(),
         ));
@@ -319,7 +319,7 @@ fn tiles(report: &RunReport) -> String {
                 "unreadable line of outcomes.jsonl",
                 "unreadable lines of outcomes.jsonl",
             ),
-            "what they held is left out".into(),
+            "their outcomes are left out".into(),
         ));
     }
     let mut out = String::from("<dl class=\"tiles\">");

@@ -35,12 +35,12 @@ pub fn lead(report: &RunReport) -> String {
             number(intensity)
         ),
         None => {
-            "How many bytes a call must move is not known here, so only the ceilings are shown. "
+            "The number of bytes that a call must move is not known here, so only the ceilings are shown. "
                 .to_owned()
         }
     };
     text.push_str(&format!(
-        "So this machine permits at most {} GFLOPS, and what binds is {}.",
+        "So this machine permits at most {} GFLOPS, and {} binds.",
         number(roofline.roof_gflops),
         escape(&roofline.bound)
     ));

@@ -276,7 +276,7 @@ fn a_whole_run_shows_every_part() {
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
-        "at most 51.5 GFLOPS, and what binds is compute",
+        "at most 51.5 GFLOPS, and compute binds",
         "The best program reaches 79.6 % of that",
         "memory 12.5 GB/s",
         "reference 1.10",
@@ -337,7 +337,7 @@ fn what_went_wrong_is_counted_where_something_did() {
     let wrong = [
         "infrastructure errors",
         "unreadable lines",
-        "nobody could work off",
+        "no role could process",
     ];
     let mut report = example();
     let page = html(&report);

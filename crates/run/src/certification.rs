@@ -154,13 +154,13 @@ fn judge<'a>(
         go_on(stopped)?;
         let id = &outcome.candidate.id;
         let done = tried(&outcome.source, &mut evaluate).with_context(|| {
-            format!("{id}, one of the fastest programs, could not be measured once more: --resume tries it again")
+            format!("{id}, one of the fastest programs, could not be measured once more; give --resume to try again")
         })?;
         if done.verdict.measurement().is_some() {
             judged.measured.push((*outcome, done));
         } else {
             say(&format!(
-                "warning: {id} was among the fastest programs and is refused now ({}): it does not count",
+                "warning: {id} was among the fastest programs, and its final certification refused it ({}); it does not count",
                 done.verdict.kind()
             ));
             judged.refused.push(id.clone());
@@ -257,7 +257,7 @@ impl Shown {
             .context("the fastest program tried of the starter's corpus could not be measured")?;
         if done.verdict.measurement().is_none() {
             say(&format!(
-                "warning: the fastest program tried of the starter's corpus is refused ({}): nothing is compared with it",
+                "warning: the fastest program tried of the starter's corpus was refused ({}), so no program is compared with it",
                 done.verdict.kind()
             ));
         }

@@ -51,7 +51,7 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             if folder.join(files::OUTCOMES).exists() {
                 return Err(usage(format!(
-                    "{} has outcomes and no {FILE}, so nothing says what they may be compared with: start a new run",
+                    "{} has outcomes and no {FILE}, so it is unknown whether new outcomes are comparable with them; start a new run",
                     folder.display()
                 )));
             }
@@ -69,19 +69,19 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
         ),
         (
             then.toolchain != now.toolchain,
-            "the compiler, its flags or the processor are others".to_owned(),
+            "the compiler, its flags or the processor changed".to_owned(),
         ),
         (
             then.harness != now.harness,
             format!(
-                "it was measured with harness {}, this one is {}",
+                "the run was measured with harness {}, this one is {}",
                 then.harness, now.harness
             ),
         ),
         (
             then.version != now.version,
             format!(
-                "it was measured by Flopsmith {}, this one is {}",
+                "the run was measured by Flopsmith {}, this one is {}",
                 then.version, now.version
             ),
         ),
@@ -94,7 +94,7 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "{} cannot go on, because new numbers could not stand beside its old ones: {}; undo the change, or start a new run",
+        "{} cannot be resumed, because new measurements are not comparable with its earlier ones: {}; undo the change, or start a new run",
         folder.display(),
         changes.join("; ")
     )))

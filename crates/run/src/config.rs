@@ -217,7 +217,7 @@ fn check(settings: &Settings) -> Result<()> {
     ] {
         if !(share > 0.0 && share <= 1.0) {
             return Err(usage(format!(
-                "`generator.{name}` is {share}; it must lie above 0 and at most at 1"
+                "`generator.{name}` is {share}; it must be above 0 and at most 1"
             )));
         }
     }
@@ -253,7 +253,7 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
     }
     if !hosted.is_empty() && (settings.nats.is_empty() || settings.store.is_empty()) {
         return Err(usage(
-            "`hosted` leaves roles to nodes of a cluster: name the bus and the store that they work with (--nats and --store, or `nats` and `store`)",
+            "`hosted` leaves roles to nodes of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
         ));
     }
     let needed = || roles::needed(job, settings.generator.kind);
@@ -261,18 +261,18 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<()> {
         && !(settings.evaluate.workers && needed().all(|role| settings.is_hosted(role)))
     {
         return Err(usage(
-            "`hosted` leaves the archive to the cluster, whose clock goes on without this process: leave the other roles and the evaluation (`evaluate.workers`) to it as well, as --cluster does",
+            "`hosted` leaves the archive to the cluster, whose clock continues without this process; leave the other roles and the evaluation (`evaluate.workers`) to the cluster as well, as --cluster does",
         ));
     }
     let elsewhere = settings.evaluate.workers || !settings.nats.is_empty() || !hosted.is_empty();
     if settings.evaluate.replays() && elsewhere {
         return Err(usage(
-            "`evaluate.recorded` repeats a run on this machine by itself: leave out `nats`, `hosted` and `evaluate.workers`",
+            "`evaluate.recorded` repeats a run on this machine without a cluster; leave out `nats`, `hosted` and `evaluate.workers`",
         ));
     }
     if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
         return Err(usage(
-            "`evaluate.workers` leaves evaluation to the workers of a cluster: name the bus and the store that they work with (--nats and --store, or `nats` and `store`)",
+            "`evaluate.workers` leaves the evaluation to the workers of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
         ));
     }
     Ok(())
@@ -283,7 +283,7 @@ pub fn check_training(settings: &Settings) -> Result<()> {
     let generator = &settings.generator;
     if generator.kind == GeneratorKind::Schedule {
         return Err(usage(
-            "`generator.kind` is \"schedule\", and the schedule space has nothing that could be trained: set it to \"policy\", or search without a model by `flopsmith search`",
+            "`generator.kind` is \"schedule\", and the schedule space has no model to train; set it to \"policy\", or run `flopsmith search`, which needs no model",
         ));
     }
     // The sampler notes log-probabilities under the distribution it drew from. After a cut these are larger
@@ -339,13 +339,13 @@ fn check_learner(settings: &Settings) -> Result<()> {
         && uncorrected
     {
         return Err(usage(
-            "[learner]: `correction` is \"none\": the rounding of half precision moves ratios further than `gspo` clips them; leave it out, or train in single precision",
+            "[learner]: `correction` is \"none\", and the rounding of half precision moves ratios further than `gspo` clips them; leave `correction` out, or train in single precision",
         ));
     }
     if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
         return Err(usage(
-            "`learner.target_kl` with `generator.steps_ahead`: the divergence that a step is held to would have that of the versions in between in it; \
-             set `learner.correction = \"token_truncate\"`, with which it is measured from the policy the step begins with",
+            "`learner.target_kl` is set together with `generator.steps_ahead`, so the divergence that limits a step would include the divergence of the policy versions in between; \
+             set `learner.correction = \"token_truncate\"`, which measures the divergence from the policy that the step begins with",
         ));
     }
     Ok(())
@@ -491,7 +491,7 @@ pub fn duration(text: &str) -> Result<f64> {
         Ok(seconds)
     } else {
         Err(usage(format!(
-            "`{text}` is no time at all: write a duration such as 90s, 10m or 1h30m"
+            "`{text}` is zero; write a duration such as 90s, 10m or 1h30m"
         )))
     }
 }

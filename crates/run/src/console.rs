@@ -23,7 +23,7 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
 /// The message that the broker refused `subject` to this process's key, and the remedy.
 pub fn not_allowed(subject: &str) -> String {
     format!(
-        "the broker does not let this key use `{subject}`: take the key of another holder, or make one by `flopsmith cluster key --roles ROLE,… --class CLASS` (for a key of the same roles and class also where this Flopsmith is newer than the key)"
+        "the broker does not let this key use `{subject}`; use the key of another holder, or make one with `flopsmith cluster key --roles ROLE,… --class CLASS` (if this Flopsmith is newer than the key, make a new key of the same roles and class)"
     )
 }
 

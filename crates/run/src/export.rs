@@ -81,7 +81,7 @@ pub async fn unbundle(files: &[ModelFile], store: &Store, folder: &Path) -> Resu
     for ModelFile { name, content } in files {
         anyhow::ensure!(
             Path::new(name).file_name() == Some(name.as_ref()),
-            "`{name}` is no name of a model's file"
+            "`{name}` cannot be the name of a model's file"
         );
         let bytes = store.get(content).await?;
         std::fs::write(folder.join(name), bytes)
@@ -156,7 +156,8 @@ fn header_of(weights: &[u8]) -> std::io::Result<serde_json::Value> {
 
 /// The adapter's PEFT configuration, from the metadata of its safetensors file.
 fn adapter_config(weights: &[u8]) -> std::io::Result<serde_json::Value> {
-    let broken = || std::io::Error::other("the checkpoint's adapter does not say what it is");
+    let broken =
+        || std::io::Error::other("the checkpoint's adapter contains no PEFT configuration");
     let header = header_of(weights)?;
     let text = header["__metadata__"]["flopsmith.lora"].as_str();
     let shape: serde_json::Value =
@@ -278,7 +279,7 @@ mod tests {
             files[0].name = name.into();
             let refused = unbundle(&files, &store, &copy).await.unwrap_err();
             assert!(
-                refused.to_string().contains("no name"),
+                refused.to_string().contains("cannot be the name"),
                 "{name}: {refused:#}"
             );
         }

@@ -132,7 +132,7 @@ impl Folder {
         if self.blank.replace(false)
             && let Err(error) = std::fs::remove_dir_all(&self.path)
         {
-            tracing::warn!(folder = %self.path.display(), %error, "a run that was not begun has left its folder");
+            tracing::warn!(folder = %self.path.display(), %error, "cannot remove the folder of a run that was not begun");
         }
     }
 
@@ -178,12 +178,15 @@ fn check_name(name: &str) -> Result<()> {
     let reason = match RunId::new(name) {
         Err(e) => e.to_string(),
         Ok(_) if name.len() > LONGEST_NAME => {
-            format!("it has {} letters, {LONGEST_NAME} are the most", name.len())
+            format!(
+                "it has {} letters, and {LONGEST_NAME} are the limit",
+                name.len()
+            )
         }
         Ok(_) => return Ok(()),
     };
     Err(usage(format!(
-        "a run cannot be called `{name}`: {reason}; it is named after its configuration file (a search after its problem): rename that"
+        "a run cannot be called `{name}`: {reason}; rename its configuration file (for a search, its problem), which gives the run its name"
     )))
 }
 
@@ -231,7 +234,7 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
         .collect();
     if there.is_empty() {
         return Err(usage(format!(
-            "there is no run in {}: `{} train examples/dgemm.toml` begins one; --runs names another folder of runs",
+            "there is no run in {}: `{} train examples/dgemm.toml` starts one; --runs names another folder of runs",
             runs.display(),
             shell::program()
         )));
@@ -244,7 +247,7 @@ pub fn find(runs: &Path, name: &str, wanted: impl Fn(&Path) -> bool) -> Result<P
     found.sort();
     found.pop().map(|(_, p)| p).ok_or_else(|| {
         usage(format!(
-            "there is no run in {} that this could be done with: those there are of another configuration or job, or have come to their end (`{} runs --runs {}` lists them)",
+            "there is no run in {} that this command can use: the runs there belong to another configuration or job, or have come to their end (`{} runs --runs {}` lists them)",
             runs.display(),
             shell::program(),
             shell::quoted(&runs.display().to_string())
@@ -270,7 +273,7 @@ pub fn resume(
         && seconds != settings.budget_seconds
     {
         if facts.finished {
-            say("this run has come to its end: --budget changes nothing any more");
+            say("this run has come to its end, so --budget has no effect");
         } else {
             settings.budget_seconds = seconds;
             folder.write_settings(&settings)?;
@@ -310,7 +313,7 @@ fn refuse_another_job(path: &Path, job: Job, settings: &Settings) -> Result<()> 
         ("a search", shell::resume_search(&settings.problem, path))
     };
     Err(usage(format!(
-        "{} is {kind}: go on with it by `{right}`",
+        "{} is {kind}; resume it with `{right}`",
         path.display()
     )))
 }

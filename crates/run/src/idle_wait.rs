@@ -158,7 +158,7 @@ impl Patience {
             if self.left.is_zero() {
                 self.warned = true;
                 tell(&format!(
-                    "warning: the machine is still busy after {}: {why}; measuring all the same, numbers will be less certain",
+                    "warning: the machine is still busy after {}: {why}; measuring anyway, numbers will be less certain",
                     seconds(waited)
                 ));
                 return Waited::Busy(why);
@@ -269,7 +269,7 @@ mod tests {
             said,
             [
                 "the machine is busy: b; waiting until it is quiet, 1 s at most",
-                "warning: the machine is still busy after 0 s: c; measuring all the same, numbers will be less certain"
+                "warning: the machine is still busy after 0 s: c; measuring anyway, numbers will be less certain"
             ]
         );
         assert_eq!(patience.left, Duration::ZERO);

@@ -25,7 +25,7 @@ pub struct Watch {
 impl Watch {
     /// Starts to listen, with the message for a process that measures or learns.
     pub fn start() -> Result<Self> {
-        Self::saying("stopping after the measurement in hand (once more ctrl-c to leave at once)…")
+        Self::saying("stopping after the current measurement (press Ctrl-C again to stop at once)…")
     }
 
     /// Starts to listen; the first signal prints `words`.

@@ -30,7 +30,7 @@ const LONGEST: u64 = 200;
 pub fn announce(what: &str) {
     if let Some(other) = met(what) {
         say(&format!(
-            "warning: {other} measures on this machine as well: each spoils the other's times; wait for it, or stop one of the two"
+            "warning: {other} measures on this machine as well, so each disturbs the other's times; wait for it, or stop one of the two"
         ));
     }
 }

@@ -51,7 +51,7 @@ impl Output {
             .is_ok_and(|m| m.is_file() && m.len() > 0 && !begins(path).is_ok_and(|b| is_own(&b)));
         if taken {
             return Err(usage(format!(
-                "{} is there already and is no {kind}: it stays as it is; name another file, or remove it",
+                "{} exists already and is no {kind}, so it stays as it is; name another file, or remove it",
                 path.display()
             )));
         }

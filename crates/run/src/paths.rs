@@ -42,7 +42,7 @@ fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
         return Ok(Some(root));
     }
     Err(usage(format!(
-        "FLOPSMITH_PROBLEMS names {}, and there is no such folder: correct it, or leave it out",
+        "FLOPSMITH_PROBLEMS names {}, and there is no such folder; correct the variable, or unset it",
         root.display()
     )))
 }
@@ -84,7 +84,7 @@ fn find_harness() -> Result<PathBuf> {
         let named = PathBuf::from(named);
         if !named.is_file() {
             return Err(usage(format!(
-                "FLOPSMITH_HARNESS names {}, and there is no such file: correct it, or leave it out",
+                "FLOPSMITH_HARNESS names {}, and there is no such file; correct the variable, or unset it",
                 named.display()
             )));
         }
@@ -125,7 +125,7 @@ pub fn must_be_there(store: &str) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "there is no folder {folder}: name the store of the cluster (--store), or make the folder if it is to be a new one"
+        "there is no folder {folder}; name the store of the cluster (--store), or make the folder if the store is new"
     )))
 }
 

@@ -418,7 +418,7 @@ async fn sitting(
             standing = node.wait() => break (false, Some(standing)),
             () = watch.asked().cancelled() => break (true, None),
             () = told.ended.cancelled() => {
-                say("the run was ended by `flopsmith cluster stop`; it can be gone on with");
+                say("the run was ended by `flopsmith cluster stop`; it can be resumed");
                 break (true, None);
             }
             words = given_up(server.as_ref()) => {
@@ -449,9 +449,11 @@ async fn sitting(
     if interrupted {
         say(
             match settings.is_hosted(Hosted::Archive) && !told.ended.is_cancelled() {
-                false => "stopping: finishing what is in hand (once more ctrl-c to leave at once)…",
+                false => {
+                    "stopping: finishing the work in hand (press Ctrl-C again to stop at once)…"
+                }
                 true => {
-                    "leaving; the cluster goes on with the run (`flopsmith cluster stop` ends it)…"
+                    "leaving; the cluster continues the run (`flopsmith cluster stop` ends it)…"
                 }
             },
         );
@@ -499,14 +501,14 @@ const SILENCE: Duration = Duration::from_secs(20);
 async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool) {
     let waiting = match bus.queued(run).await {
         Ok(0) => {
-            "no work of it is in the queues: is there a node with the roles archive and generator?"
+            "the queues have no work of this run; check that a node has the roles archive and generator"
                 .to_owned()
         }
         Ok(waiting) => format!(
-            "{waiting} pieces of its work wait in the queues: are there nodes with the roles compiler, verifier and timer for machine class {}?",
+            "{waiting} pieces of its work wait in the queues; check that nodes have the roles compiler, verifier and timer for machine class {}",
             settings.machine_class
         ),
-        Err(error) => format!("the queues cannot be looked at: {error}"),
+        Err(error) => format!("the queues cannot be read: {error}"),
     };
     if live {
         view::clear();
@@ -529,7 +531,7 @@ fn roles_ended(failed: Option<Standing>, closed: Standing) -> Result<Option<Stri
 
 /// The error of a session that ended early, with the command that resumes the run.
 fn kept(words: &str, resume: &str) -> anyhow::Error {
-    anyhow::anyhow!("{words}\n  the run is kept: `{resume}` goes on with it")
+    anyhow::anyhow!("{words}\n  the run is kept; resume it with `{resume}`")
 }
 
 /// The reason why the private broker was given up. Pends as long as the broker works, and forever if the run has no

@@ -140,7 +140,7 @@ pub async fn show(
         if live.disturbed > 0 && !warned {
             warned = true;
             say(
-                "warning: the machine is busy: others are at work on the timed cores; flopsmith.log says when and how much, and the end how often",
+                "warning: the machine is busy: others are at work on the timed cores; flopsmith.log says when and how much, and the summary at the end says how often",
             );
         }
         if let Some(last) = &now.last

@@ -97,7 +97,7 @@ pub fn execute(plan: Plan) -> Result<bool> {
     let watch = Watch::start()?;
     if plan.duties.contains(&Duty::Learner) && !cfg!(feature = "torch") {
         return Err(usage(
-            "this build has no libtorch and cannot train: leave `learner` to others (--roles), or build it with the `torch` feature (`make build`)",
+            "this build has no libtorch and cannot train; leave the role `learner` to other workers (--roles), or build it with the `torch` feature (`make build`)",
         ));
     }
     if plan.duties.iter().any(|duty| duty.hosted().is_none()) {
@@ -123,13 +123,13 @@ fn own_cores((wanted, folder): &(usize, PathBuf)) -> Result<Claim> {
         &pinning::allowed_cores(),
         pinning::siblings,
     )?;
-    pinning::pin_this_thread(&claim.cores).context("this process cannot be kept on its cores")?;
+    pinning::pin_this_thread(&claim.cores).context("cannot pin this process to its cores")?;
     let list: Vec<String> = claim.cores.iter().map(ToString::to_string).collect();
     let list = list.join(", ");
     match claim.others {
-        0 => say(&format!("core {list} is this worker's own")),
+        0 => say(&format!("this worker has core {list} to itself")),
         others => say(&format!(
-            "warning: no core is free; core {list} is shared with {others} other workers, and its timings are less certain"
+            "warning: no core is free; this worker shares core {list} with {others} other workers, so its timings are less certain"
         )),
     }
     Ok(claim)
@@ -198,7 +198,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let failed = tokio::select! {
         () = watch.asked().cancelled() => None,
         subject = not_its_own() => {
-            Some(format!("{} cannot do what it is to do", plan.node) + "\n  " + &not_allowed(&subject))
+            Some(format!("{} cannot work with its key", plan.node) + "\n  " + &not_allowed(&subject))
         }
         standing = supervised.wait() => match standing {
             Standing::Failed(words) => Some(words),
@@ -207,7 +207,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     };
     if failed.is_none() {
         say(
-            "stopping: finishing what is in hand, giving back the rest (once more to leave at once)…",
+            "stopping: finishing the work in hand, giving back the rest (a second signal stops at once)…",
         );
     }
     stop.cancel();
@@ -218,7 +218,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     }
     if let Standing::Failed(words) = closed {
         say(&format!(
-            "warning: {words}; what it had in hand is given out again"
+            "warning: {words}; the broker delivers its unfinished messages again"
         ));
         return Ok(false);
     }
@@ -255,10 +255,10 @@ impl Status for Asked {
             return Err("it is stopping".into());
         }
         if !self.host.bus.is_connected() {
-            return Err("the bus is away".into());
+            return Err("this node is not connected to the bus".into());
         }
         match self.host.bus.unable() {
-            Some(queue) => Err(format!("no work can be taken from {queue}")),
+            Some(queue) => Err(format!("it cannot take work from {queue}")),
             None => Ok(()),
         }
     }
@@ -275,7 +275,7 @@ async fn answering(
     };
     host.metrics.watch_gpus();
     let endpoint = Endpoint::bind(address).await.with_context(|| {
-        format!("cannot listen at {address}: is it taken? --listen names another")
+        format!("cannot listen at {address}; if another process uses this address, name another one with --listen")
     })?;
     say(&format!("answers at http://{}", endpoint.address()?));
     let asked = Asked {

@@ -38,7 +38,7 @@ impl Join {
                 .find(|key| settled(key))
         {
             return Err(usage(format!(
-                "--cluster (or FLOPSMITH_CLUSTER) settles `{key}`, which --set gives as well: leave one of them out"
+                "--cluster (or FLOPSMITH_CLUSTER) sets `{key}`, and --set sets it as well; leave one of them out"
             )));
         }
         if self.cluster {
@@ -47,7 +47,7 @@ impl Join {
         }
         if self.nats.is_some() && settings.store.is_empty() {
             return Err(usage(
-                "--nats without --store: programs and states would lie where no other node sees them",
+                "--nats is given without --store, so no other node could read the run's programs and states; give --store as well",
             ));
         }
         config::check_cluster(settings, job)
@@ -65,7 +65,7 @@ impl Join {
         let alone = |named: &Option<String>, begun: &str| named.is_some() && begun.is_empty();
         if alone(&self.nats, &settings.nats) || alone(&self.store, &settings.store) {
             return Err(usage(
-                "--nats and --store cannot be given together with --resume for a run that was begun with a broker or a store of its own: what it has is there",
+                "--nats and --store cannot be given together with --resume for a run that was begun with a broker or a store of its own: its messages or its programs are there; leave these flags out",
             ));
         }
         self.find(settings, &[], hosted);

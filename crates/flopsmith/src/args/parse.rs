@@ -26,7 +26,7 @@ fn with_hint(
 ) -> clap::Error {
     let hint = match error.kind() {
         ErrorKind::MissingRequiredArgument if lacks_problem(&error) => Some(
-            "`flopsmith problem list` shows the problems there are, `flopsmith problem new FOLDER` begins another"
+            "`flopsmith problem list` shows all problems, and `flopsmith problem new FOLDER` starts a new one"
                 .to_owned(),
         ),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {

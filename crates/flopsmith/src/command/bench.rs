@@ -47,11 +47,11 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let alone = inputs.plain && threads.len() == 1;
     if args.raw.is_some() && !alone {
         return Err(usage(
-            "--raw takes the samples of one FILE at one number of threads",
+            "--raw works only with one FILE at one number of threads",
         ));
     }
     if args.purpose != BenchPurpose::Rank && args.resolve != "60s" {
-        say("note: --resolve has a meaning with --purpose rank only");
+        say("note: --resolve has an effect only with --purpose rank");
     }
     let keep = args.keep.as_deref().map(|folder| {
         let stems = inputs.programs.iter().map(|p| p.stem.as_str());

@@ -48,12 +48,12 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 let log_max_age = log_max_age.context("--keep-logs cannot be read")?;
                 let window = config::time(remember).context("--remember cannot be read")?;
                 if window < SHORTEST_WINDOW {
-                    return Err(usage("--remember is at least 5m"));
+                    return Err(usage("--remember must be at least 5m"));
                 }
                 // The broker takes 0 as no limit.
                 if log_max_age.is_some_and(|age| age.is_zero()) {
                     return Err(usage(
-                        "--keep-logs 0 would drop what a run goes on from: give a time such as 30d, or leave it out to keep everything",
+                        "--keep-logs 0 would leave no messages from which a run can be resumed; give a time such as 30d, or leave the flag out to keep everything",
                     ));
                 }
                 let setup = RunSetup {
@@ -118,14 +118,14 @@ fn key(file: &Path, roles: &[Holder], class: &str) -> Result<()> {
     };
     made().map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => usage(format!(
-            "{} is there already, and keys are not written over: name another file",
+            "{} exists already, and this command overwrites no key; name another file",
             file.display()
         )),
         _ => unwritable(file, error),
     })?;
     data(&permissions::of(roles, &class, &key).to_string());
     say(&format!(
-        "the seed is in {}: keep it secret, and name it in FLOPSMITH_NATS_NKEY where the node runs",
+        "the seed is in {}; keep this file secret, and name it in FLOPSMITH_NATS_NKEY where the node runs",
         file.display()
     ));
     Ok(())
@@ -139,7 +139,7 @@ async fn stop(nats: &str, run: &str) -> Result<()> {
     let registry = RunRegistry::open(&bus).await?;
     if !registry.is_known(&run).await? {
         return Err(usage(format!(
-            "no run {run} goes on on this bus: it is over, or another bus has it"
+            "this bus has no unfinished run {run}: the run is over, or another bus has it"
         )));
     }
     registry.withdraw(&run).await?;
@@ -162,7 +162,7 @@ async fn init(nats: &str, setup: &RunSetup) -> Result<()> {
     };
     set_up.await.map_err(|e| too_few(e, setup.replicas))?;
     say(&format!(
-        "set up, with {} of everything; `flopsmith cluster check` says what is there",
+        "set up the streams and the buckets, with {} of each; `flopsmith cluster check` shows the streams",
         match setup.replicas {
             1 => "one copy".to_owned(),
             copies => format!("{copies} copies"),
@@ -179,7 +179,7 @@ fn too_few(error: flopsmith_bus::Error, copies: usize) -> anyhow::Error {
     let words = format!("{error:#}");
     match words.contains("non-clustered mode") {
         true => usage(format!(
-            "{copies} copies need as many NATS servers that form a cluster, and this one is alone: give a smaller --copies, or join more servers ({words})"
+            "{copies} copies need as many NATS servers in one cluster, and this server is in no cluster; give a smaller --copies, or join more servers ({words})"
         )),
         false => error,
     }
@@ -266,12 +266,15 @@ fn lines(found: &Found) -> Vec<String> {
     }
     if let Some(store) = &found.store {
         let create = match store.conditional_create {
-            true => "keeps what is there when asked to",
-            false => "writes over what is there whatever is asked, which does no harm here",
+            true => "does not overwrite an object when asked not to",
+            false => "overwrites an object even when asked not to, which does no harm here",
         };
         lines.push(format!("store    {}: {create}", store.place));
         if !store.lists_at_once {
-            lines.push("         what is written is not listed at once: checkpoints may be missed for a moment".to_owned());
+            lines.push(
+                "         lists a new object late, so a reader may miss a checkpoint for a moment"
+                    .to_owned(),
+            );
         }
     }
     lines

@@ -34,7 +34,7 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     #[cfg(not(feature = "torch"))]
     {
         flopsmith_run::paths::problem(&settings.problem)?;
-        say("warning: this build has no libtorch: the model has not been looked at");
+        say("warning: this build has no libtorch, so the model was not checked");
     }
     // The machine that checks a configuration may differ from the one that trains with it, so this is only a warning.
     if let Err(lacking) = evaluator::has_cores_of(&settings) {

@@ -158,7 +158,7 @@ async fn one(bus: &Bus, number: u64) -> Result<DeadLetter> {
     let found = bus.dead_letter(number).await?;
     found.ok_or_else(|| {
         usage(format!(
-            "there is no dead letter {number}: `dead list` says which there are"
+            "there is no dead letter {number}; `dead list` shows all dead letters"
         ))
     })
 }
@@ -175,7 +175,7 @@ async fn show(bus: &Bus, number: u64, format: Format) -> Result<ExitCode> {
     data(&format!("dead letter {number}: {}", about(&letter)));
     data(&format!("  queue     {}", letter.subject));
     data(&format!("  since     {}", local::time(letter.died_unix_ms)));
-    data(&format!("  given out {} times", letter.attempts));
+    data(&format!("  delivered {} times", letter.attempts));
     data(&format!("  reason    {}", letter.reason));
     match message {
         Some(message) => data(&format!("{message:#}")),
@@ -185,7 +185,7 @@ async fn show(bus: &Bus, number: u64, format: Format) -> Result<ExitCode> {
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = format!("{} bytes that are no message", bytes.len());
+    let mut text = format!("{} bytes that cannot be decoded as a message", bytes.len());
     for line in bytes.get(..SHOWN).unwrap_or(bytes).chunks(16) {
         text.push_str("\n ");
         for byte in line {

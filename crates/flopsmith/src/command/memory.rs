@@ -6,16 +6,16 @@ use flopsmith_policy::error::tells_of_memory;
 /// worker.
 pub fn of_training(table: &str, then: &str) -> String {
     format!(
-        "lower `micro_batch_tokens` of [{table}] first (positions that are held at once), then {then}; `activation_checkpointing` keeps less of \
-         each, with [{table}.lora] only an adapter has a gradient and moments, and `dtype = \"bfloat16\"` takes half for the weights"
+        "lower `micro_batch_tokens` of [{table}] first (the positions in memory at once), then {then}; `activation_checkpointing` keeps less of \
+         each position, [{table}.lora] gives only an adapter a gradient and moments, and `dtype = \"bfloat16\"` halves the memory of the weights"
     )
 }
 
 /// Advice for sampling.
-pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), take weights of half the size (`--dtype bfloat16`), or a smaller model";
+pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), use weights of half the size (`--dtype bfloat16`), or use a smaller model";
 
 /// Advice for inspecting or merging a model.
-pub const OF_WHOLE: &str = "the whole model has to fit for this, looked at in single precision, merged in the numbers it is in: take a machine with more memory";
+pub const OF_WHOLE: &str = "this command needs memory for the whole model (in single precision; a merge uses the model's own number format); use a machine with more memory";
 
 /// Adds the advice to an error that was caused by too little memory; other errors stay as they are.
 pub fn advise(error: anyhow::Error, advice: &str) -> anyhow::Error {

@@ -132,7 +132,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                     match s.end {
                         End::Token => "ended by itself",
                         End::Stop => "ended at a stop string",
-                        End::Repetition => "cut as it went round in circles",
+                        End::Repetition => "cut because it repeated itself",
                         End::Length => "cut at the limit",
                     }
                 ));
@@ -157,7 +157,7 @@ fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<Exit
     }
     if output.exists() && std::fs::read_dir(output).is_ok_and(|mut d| d.next().is_some()) {
         return Err(usage(format!(
-            "{} is there already and not empty: name another folder",
+            "{} exists and is not empty; name another folder",
             output.display()
         )));
     }
@@ -180,7 +180,7 @@ fn merge(adapter: &Path, output: &Path, dtype: Option<Precision>) -> Result<Exit
     model.save(output)?;
     tokenizer.save(output)?;
     say(&format!(
-        "{:.1} M weights with the adapter in them are in {}",
+        "the model with its adapter merged, {:.1} M weights, is in {}",
         model.parameter_count() as f64 / 1e6,
         output.display()
     ));

@@ -62,13 +62,13 @@ fn can_be_repeated(folder: &Path) -> Result<()> {
     let facts = folder::read_facts(folder)?;
     if facts.job != folder::job_name(Job::Train) {
         return Err(usage(format!(
-            "{} is no training run: only those have policy versions that could be compared",
+            "{} is no training run; only training runs have policy versions to compare",
             folder.display()
         )));
     }
     if !facts.finished {
         return Err(usage(format!(
-            "{} has not come to its end, which has to be known to repeat it",
+            "{} has not come to its end; only a finished run can be repeated",
             folder.display()
         )));
     }
@@ -79,21 +79,21 @@ fn can_be_repeated(folder: &Path) -> Result<()> {
 fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Result<Settings> {
     if let Some(version) = recorded.silent() {
         return Err(usage(format!(
-            "{} does not say how much of its budget was spent when policy version {} was trained: an earlier version of Flopsmith made it, and step sizes follow from that",
+            "{} does not record the share of its budget that was spent when policy version {} was trained, and step sizes depend on this share; an earlier version of Flopsmith made the run",
             folder.display(),
             version.0
         )));
     }
     if settings.generator.steps_ahead > 0 {
         return Err(usage(format!(
-            "{} was asynchronous (generator.steps_ahead = {}): which policy wrote a program depended on the clock, so it cannot be repeated; a run with 0 can",
+            "{} was asynchronous (generator.steps_ahead = {}): the policy that wrote a program depended on the clock, so the run cannot be repeated; a run with 0 can",
             folder.display(),
             settings.generator.steps_ahead
         )));
     }
     if settings.sqd.enabled && matches!(settings.sqd.advance, Advance::BudgetShare { .. }) {
         return Err(usage(format!(
-            "the stages of {} went by the time that was spent (sqd.advance.rule = \"budget_share\"), so it cannot be repeated; a run with another rule can",
+            "the stages of {} depended on the time that was spent (sqd.advance.rule = \"budget_share\"), so the run cannot be repeated; a run with another rule can",
             folder.display()
         )));
     }
@@ -107,7 +107,7 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
     let class = MachineClass::new(&settings.machine_class)?;
     if recorded.machine(&class).is_none() {
         return Err(usage(format!(
-            "{} does not say what machine its programs were timed on, and rewards rest on it",
+            "{} does not record the machine that timed its programs, and rewards depend on that machine",
             folder.display()
         )));
     }

@@ -73,7 +73,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
     }
     if rows.is_empty() {
         say(&format!(
-            "no runs in {}: `{} train examples/dgemm.toml` makes one",
+            "there are no runs in {}; `{} train examples/dgemm.toml` starts one",
             args.place.folder().display(),
             shell::program()
         ));

@@ -147,7 +147,7 @@ fn searchable(settings: &Settings) -> Result<Problem> {
     let language = problem.language;
     if settings.generator.kind == GeneratorKind::Schedule && language != Language::C {
         return Err(usage(format!(
-            "`flopsmith search` writes programs in C, and those for `{}` are in {}; `flopsmith train` takes any language",
+            "`flopsmith search` writes programs in C, and programs for `{}` must be in {}; `flopsmith train` takes any language",
             problem.id,
             language.name()
         )));
@@ -176,13 +176,13 @@ fn fruitless(summary: &Summary) -> (u8, String) {
     if outcomes > summary.infrastructure_errors + unknown {
         (
             exit::CANDIDATE,
-            "no verified program was found in this time: give a longer --budget, or see in outcomes.jsonl why they were refused".into(),
+            "the search found no verified program in this time; give a longer --budget, or read in outcomes.jsonl why programs were refused".into(),
         )
     } else {
         (
             exit::INFRASTRUCTURE,
             format!(
-                "no program could be judged on this machine: `{} doctor` says what it lacks, flopsmith.log in the run's folder what went wrong",
+                "this machine could judge no program; `{} doctor` shows what the machine lacks, and flopsmith.log in the run's folder shows the errors",
                 shell::program()
             ),
         )

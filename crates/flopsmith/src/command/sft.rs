@@ -139,7 +139,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
     }
     if args.resume {
         return Err(usage(
-            "--resume is for recipes with files of examples: one that makes its corpus itself writes no checkpoints",
+            "--resume is only for recipes with files of examples; a recipe that makes its own corpus writes no checkpoints",
         ));
     }
     let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
@@ -243,7 +243,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
             evaluation.corpus_best_gflops = Some(fastest.gflops);
             evaluation.corpus_programs_tried = Some(fastest.tried);
             say(&format!(
-                "of {} programs of the corpus that were tried (it has {distinct}) the fastest makes {:.1} GFLOPS here",
+                "the fastest of {} tried programs of the corpus (it has {distinct}) reaches {:.1} GFLOPS here",
                 fastest.tried, fastest.gflops
             ));
         }
@@ -252,7 +252,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         output.join(EVALUATION),
         serde_json::to_vec_pretty(&evaluation)?,
     )?;
-    say(&format!("the model lies in {}", output.display()));
+    say(&format!("the model is in {}", output.display()));
     if args.format == Format::Json {
         data(&serde_json::to_string(&evaluation)?);
     }
@@ -266,8 +266,8 @@ fn enough(found: usize, recipe: &Recipe) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "the recipe asks for {train} examples to train on and {validate} to validate on, and its corpus has {found}: too few programs of `{}` \
-         may be shown, so let `techniques`, `hold_out`, `largest_tile` or `dividing_tiles` of [corpus] permit more",
+        "the recipe asks for {train} examples to train on and {validate} to validate on, and its corpus has {found}: [corpus] permits too few programs of `{}`; \
+         change `techniques`, `hold_out`, `largest_tile` or `dividing_tiles` to permit more",
         recipe.problem
     )))
 }

@@ -33,7 +33,7 @@ pub fn run(args: &args::Store) -> Result<ExitCode> {
     let older = config::time(&collect.older).context("--older cannot be read")?;
     if older < YOUNG {
         return Err(usage(
-            "--older is at least 1h: what refers to a younger artifact may be on its way",
+            "--older must be at least 1h: a message that refers to a younger artifact may not be published yet",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -91,7 +91,7 @@ async fn gc(collect: &Collect, older: Duration) -> Result<Found> {
     let foreign = !listed.iter().any(|one| marks.has(&one.artifact.digest));
     if foreign && listed.iter().any(goes) && !collect.dry_run && !collect.all {
         return Err(usage(format!(
-            "nothing on this bus refers to anything in {}: are --nats and --store of one cluster? --all removes what is old enough all the same",
+            "no message on this bus refers to an artifact in {}; check that --nats and --store belong to one cluster; --all removes the old artifacts anyway",
             store.name()
         )));
     }
@@ -164,7 +164,7 @@ impl Found {
         };
         let mut lines = vec![
             format!(
-                "{} artifacts ({}): {} are referred to, {} are too young to go",
+                "{} artifacts ({}): {} are referred to, {} are too young to be removed",
                 self.artifacts,
                 megabytes(self.bytes),
                 self.referred_to,

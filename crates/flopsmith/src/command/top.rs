@@ -35,7 +35,7 @@ pub fn run(args: &Top) -> Result<ExitCode> {
     let every = config::time(&args.every).context("--every cannot be read")?;
     let every = every.max(Duration::from_millis(200));
     let once = args.once || args.format == Format::Json || !std::io::stdout().is_terminal();
-    let watch = Watch::saying("no longer watching; this stops no run")?;
+    let watch = Watch::saying("no longer watching; no run is stopped")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -38,7 +38,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
-                    "note: the evaluations before and after training are made whatever the budget is; with less than a minute little or nothing is trained",
+                    "note: the run evaluates the model before and after the training, whatever the budget is; a budget below a minute leaves little or no time to train",
                 );
             }
             run::check_services(&settings)?;
@@ -79,7 +79,7 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
     match flags.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((flag, _)) => Err(usage(format!(
-            "{flag} cannot be given together with --resume: a run goes on with the settings it was begun with, of which --budget alone can be changed; leave it out, or start a new run"
+            "{flag} cannot be given together with --resume: a resumed run keeps its settings, and only --budget can be changed; leave this flag out, or start a new run"
         ))),
     }
 }
@@ -109,8 +109,8 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     let model = flopsmith_policy::check(&folder).map_err(unusable)?;
     if flopsmith_policy::inspect(&folder).is_ok_and(|found| found.untied) {
         flopsmith_run::console::say(
-            "warning: the weights have a head of their own, which is used, although config.json ties the head to the embedding: \
-             `tie_word_embeddings = false` in it says so",
+            "warning: the weights have a head of their own, which is used, although config.json ties the head to the embedding; \
+             set `tie_word_embeddings = false` in config.json",
         );
     }
     // The longest prompt without an earlier program: evaluations permit every technique.
@@ -212,7 +212,7 @@ pub fn finish(
         path.join("outcomes.jsonl").display()
     ));
     if ended.interrupted || !summary.finished {
-        say(&format!("go on with   {resume}"));
+        say(&format!("resume with  {resume}"));
     } else if job == Job::Train {
         if best.is_some() {
             say(&format!("time it      {time_it}"));

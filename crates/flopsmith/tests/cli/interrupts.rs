@@ -55,7 +55,7 @@ impl Sitting {
         let said = self.said();
         // Without a code of its own it died of the signal.
         assert_eq!(status.code(), Some(130), "{said}");
-        for words in ["stopping", "go on with", "--resume"] {
+        for words in ["stopping", "resume with", "--resume"] {
             assert!(said.contains(words), "{words:?} in {said}");
         }
     }

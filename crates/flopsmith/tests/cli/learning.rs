@@ -316,7 +316,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
     refused();
     std::fs::write(&adapter, own).unwrap();
     let output = again();
-    assert!(said(&output).contains("going on after step "));
+    assert!(said(&output).contains("resuming after step "));
     assert_eq!(last_object(&output)["steps"].as_array().unwrap().len(), 40);
 }
 
@@ -398,7 +398,7 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
     let (mut again, _) = by_recipe(place, "reward-model", "rewards", recipe);
     let output = again.arg("--resume").output().unwrap();
     let words = said(&output);
-    assert!(words.contains("going on after update "), "{words}");
+    assert!(words.contains("resuming after update "), "{words}");
     let report = last_object(&output);
     assert_eq!(report["updates"], 60, "{report}");
     assert_eq!(report["last"]["accuracy"], 1.0, "{report}");

@@ -338,7 +338,7 @@ fn a_budget_that_is_no_time_is_refused_with_words() {
     let place = tempfile::tempdir().unwrap();
     for (budget, part) in [
         ("-5", "`-5` is no duration"),
-        ("0", "`0` is no time at all"),
+        ("0", "`0` is zero"),
         ("5 minutes", "`5 minutes` is no duration"),
     ] {
         let output = search(Path::new("dgemm"), place.path())

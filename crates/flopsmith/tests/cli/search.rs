@@ -88,7 +88,7 @@ fn interrupted_watching_leaves_the_run_alone(runs: &Path) {
     assert!(sent.success());
     let words: Vec<String> = said.map(Result::unwrap).collect();
     assert_eq!(watching.wait().unwrap().code(), Some(130), "{words:?}");
-    assert_eq!(words, ["no longer watching; this stops no run"]);
+    assert_eq!(words, ["no longer watching; no run is stopped"]);
 }
 
 #[test]

@@ -436,7 +436,7 @@ async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive(
     let ended = end_of(starter).await;
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("the cluster goes on with the run"), "{said}");
+    assert!(said.contains("the cluster continues the run"), "{said}");
     drop(first);
     // Nobody follows it, and its archive is dead; the second one takes over.
     let before = found();
@@ -473,7 +473,7 @@ async fn a_run_that_is_left_to_the_cluster_can_be_ended() {
     let output = stop("never-begun");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("no run never-begun goes on"), "{said}");
+    assert!(said.contains("no unfinished run never-begun"), "{said}");
     let _keeper = Worker::with_roles(&cluster, "keeper", "archive,generator");
     let mut search = left_to(&cluster, "64").spawn().unwrap();
     let runs = cluster.folder.path().join("runs");

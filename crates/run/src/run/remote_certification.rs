@@ -58,7 +58,7 @@ pub async fn conclude(
             }
             verdict => {
                 say(&format!(
-                    "warning: {} was among the fastest programs and is refused now ({}): it does not count",
+                    "warning: {} was among the fastest programs, and its final certification refused it ({}); it does not count",
                     first.candidate.id,
                     verdict.kind()
                 ));
@@ -179,7 +179,7 @@ impl<'a> Asked<'a> {
             };
             anyhow::ensure!(
                 attempt < ATTEMPTS,
-                "{}, one of the fastest programs, could not be measured once more ({}: {detail}): --resume tries it again",
+                "{}, one of the fastest programs, could not be measured once more ({}: {detail}); give --resume to try again",
                 program.candidate.id,
                 outcome.verdict.kind(),
             );
@@ -196,11 +196,11 @@ impl<'a> Asked<'a> {
         let queued = self.bus.queued(&program.candidate.run).await?;
         anyhow::ensure!(
             queued > 0,
-            "{}, one of the fastest programs, was not measured once more: nobody could work it off (`flopsmith dead list`); --resume tries it again",
+            "{}, one of the fastest programs, was not measured once more, because no role could process its message (see `flopsmith dead list`); give --resume to try again",
             program.candidate.id
         );
         say(&format!(
-            "still waiting for {} measurements: are there workers of the run's machine class?",
+            "still waiting for {} measurements; check that workers of the run's machine class are at work",
             self.waiting.len()
         ));
         Ok(())

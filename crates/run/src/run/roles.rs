@@ -221,7 +221,7 @@ async fn source(
                 let name = problem.id.as_str();
                 if problem.language != flopsmith_problem::Language::C {
                     return Err(flopsmith_actors::Error::Generator(format!(
-                        "the schedule space writes C, and programs of `{name}` are in {}",
+                        "the schedule space writes programs in C, and programs for `{name}` must be in {}",
                         problem.language.name()
                     )));
                 }
@@ -275,7 +275,7 @@ async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsm
         true => flopsmith_actors::Error::Memory {
             role: "generator",
             detail: format!(
-                "{}\n  the model in {} does not fit: `generator.dtype = \"bfloat16\"` takes half for the weights; or take a smaller model",
+                "{}\n  the model in {} does not fit: set `generator.dtype = \"bfloat16\"`, which halves the memory of the weights, or use a smaller model",
                 flopsmith_actors::supervisor::words(&error),
                 context.settings.generator.model.display()
             ),

@@ -123,7 +123,7 @@ impl Summary {
                 counted(self.fruitless_steps, "step"),
             ),
             (true, false) => format!(
-                "the run was ended: programs had been correct, and in its last {} none was any more (fruitless_steps_limit = {limit})",
+                "the run was ended: earlier programs were correct, but none in its last {} (fruitless_steps_limit = {limit})",
                 counted(self.fruitless_steps, "step"),
             ),
             (false, true) => "no program of this run was correct".to_owned(),
@@ -132,7 +132,8 @@ impl Summary {
         let advice = match job {
             Job::Train => self.advice(never, settings),
             Job::Search => {
-                "a longer --budget, or see in outcomes.jsonl why programs were refused".to_owned()
+                "give a longer --budget, or read in outcomes.jsonl why programs were refused"
+                    .to_owned()
             }
         };
         Some(format!("{what}\n  try: {advice}"))
@@ -141,14 +142,14 @@ impl Summary {
     /// Advice for a model whose programs are refused.
     fn advice(&self, never: bool, settings: &Settings) -> String {
         if !never {
-            return "begin again with a smaller `learner.learning_rate` or a larger `learner.kl_beta`; the model in the run's folder is the last one, and has unlearned"
+            return "start a new run with a smaller `learner.learning_rate` or a larger `learner.kl_beta`; the model in the run's folder is the last one, which no longer writes correct programs"
                 .to_owned();
         }
         let commonest = self.refusals.first().map(|refusal| refusal.kind.as_str());
         let fault = CandidateFault::ALL
             .iter()
             .find(|fault| Some(fault.name()) == commonest);
-        let taught = "teach the model programs of this problem first (`flopsmith sft`; models/starter/recipe.toml is an example), or take one that writes them";
+        let taught = "teach the model programs of this problem first (`flopsmith sft`; models/starter/recipe.toml is an example), or use a model that writes them";
         match fault {
             Some(CandidateFault::Format) => format!(
                 "`flopsmith model sample {} --problem {}` shows what the model writes; where its answers are cut off, raise `generator.max_tokens` ({}); with `generator.prompt = \"full\"` a program is the last complete fenced block of an answer; otherwise {taught}",
@@ -158,7 +159,7 @@ impl Summary {
             ),
             Some(fault) if fault.class() == FaultClass::Compile => taught.to_owned(),
             _ => format!(
-                "a lower `generator.temperature` ({}); or {taught}",
+                "lower `generator.temperature` ({}); or {taught}",
                 settings.generator.temperature
             ),
         }

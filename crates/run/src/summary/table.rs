@@ -65,13 +65,13 @@ impl Summary {
         }
         if self.dead_letters > 0 {
             lines.push(format!(
-                "{} nobody could work off: dead_letters.jsonl says why",
+                "{} that no role could process: dead_letters.jsonl says why",
                 counted(self.dead_letters, "message")
             ));
         }
         if self.skipped_updates > 0 {
             lines.push(format!(
-                "{} {} left out, because the gradient was no number: flopsmith.log says when, and `runs skipped` shows of what",
+                "{} {} skipped, because the gradient was not finite: flopsmith.log says when, and `runs skipped` shows the batches",
                 counted(self.skipped_updates, "update"),
                 if self.skipped_updates == 1 {
                     "was"

@@ -453,7 +453,7 @@ fn dead_letters_are_counted_and_named_where_there_are_any() {
     let line = serde_json::to_string(&line).unwrap();
     std::fs::write(folder.path().join(files::DEAD), line + "\n").unwrap();
     assert_eq!(sum().dead_letters, 1);
-    assert!(said(&sum()).contains("1 message nobody could work off: dead_letters.jsonl"));
+    assert!(said(&sum()).contains("1 message that no role could process: dead_letters.jsonl"));
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn updates_that_were_left_out_are_counted_where_there_are_any() {
     std::fs::write(folder.path().join(files::TRAINING), text).unwrap();
     let summary = sum();
     assert_eq!(summary.skipped_updates, 1);
-    assert!(summary.table().join("\n").contains("1 update was left out"));
+    assert!(summary.table().join("\n").contains("1 update was skipped"));
 }
 
 #[test]

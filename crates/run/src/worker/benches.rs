@@ -86,7 +86,7 @@ impl Benches {
         })?;
         if spec.version != version() {
             return Err(unusable(format!(
-                "run {run} measures by Flopsmith {}, this node is {}",
+                "run {run} was begun with Flopsmith {}, and this node has {}",
                 spec.version,
                 version()
             )));
@@ -198,7 +198,7 @@ impl Runs<timer::StageContext> for Benches {
 /// The error of a run and a node of two clusters that share a broker.
 pub(super) fn another_store(run: &RunId, store: &Store) -> String {
     format!(
-        "run {run} keeps its artifacts in another store than this node's, {}: give both the same `--store`, or each cluster a broker of its own",
+        "run {run} keeps its artifacts in another store than this node, which uses {}; give both the same `--store`, or give each cluster a broker of its own",
         store.name()
     )
 }

@@ -52,7 +52,12 @@ pub fn claim(
             physical.len()
         )));
     }
-    let unusable = || format!("the claims of cores in {} cannot be used", folder.display());
+    let unusable = || {
+        format!(
+            "the folder {} for claims of cores cannot be used",
+            folder.display()
+        )
+    };
     std::fs::create_dir_all(folder).with_context(unusable)?;
     // The lock serialises claims: two simultaneous claims could each get a part of the cores that one of them needs.
     let turn = open(folder.join("turn")).with_context(unusable)?;

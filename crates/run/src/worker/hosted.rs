@@ -140,7 +140,7 @@ impl Role for Hosting {
                 change = changes => match change {
                     Ok(change) => self.hear(change, &mut guests, &mut ends, &stop),
                     Err(error) => {
-                        tracing::info!(error = words(&error), "hearing of runs anew");
+                        tracing::info!(error = words(&error), "the watch of the run registry failed; starting it again");
                         runs = None;
                         // Roles that are running go on in the meantime: they are in `ends`, which the loop polls again
                         // after the pause.
@@ -163,7 +163,7 @@ impl House {
         let run = &spec.run;
         if spec.version != version() {
             let (theirs, ours) = (&spec.version, version());
-            tracing::warn!(%run, theirs, ours, "a run of another version is left to others");
+            tracing::warn!(%run, theirs, ours, "this node leaves a run of another version to other nodes");
             return;
         }
         loop {
@@ -171,7 +171,7 @@ impl House {
                 Ok(()) => return,
                 Err(error) => {
                     let error = format!("{error:#}");
-                    tracing::error!(%run, error, "the roles of a run failed here; trying again");
+                    tracing::error!(%run, error, "the roles of a run failed on this node; trying again");
                 }
             }
             tokio::select! {
@@ -201,10 +201,10 @@ impl House {
             && self.host.store.identity().await? != *theirs
         {
             let why = another_store(run, &self.host.store);
-            tracing::warn!(%run, why, "the run is left to others");
+            tracing::warn!(%run, why, "this node leaves the run to other nodes");
             return Ok(());
         }
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
         let model = |role: &Hosted| *role != Hosted::Archive && kind == GeneratorKind::Policy;
         if roles.iter().any(model) {
             export::unbundle(&spec.model, &self.host.store, folder.path()).await?;

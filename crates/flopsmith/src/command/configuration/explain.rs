@@ -115,7 +115,7 @@ impl Book {
             .unwrap_or_default();
         usage(if known.is_empty() {
             format!(
-                "there is no setting `{whole}`: `{}` has none in it",
+                "there is no setting `{whole}`: `{}` contains no settings",
                 path.join(".")
             )
         } else {

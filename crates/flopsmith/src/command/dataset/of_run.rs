@@ -29,7 +29,7 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     let (programs, left_out) = programs(&outcomes, &problem, style, &origin(&path));
     if programs.is_empty() {
         return Err(usage(format!(
-            "the run in {} has no outcomes yet",
+            "the run in {} has no outcome with a verdict on a program yet",
             path.display()
         )));
     }
@@ -38,7 +38,7 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     }
     if left_out > 0 {
         say(&format!(
-            "{left_out} outcomes are left out: of another class of machines than most, without a program, or of programs that nobody could measure"
+            "{left_out} outcomes are left out: they are of another machine class than most outcomes, contain no program, or have no verdict on their program"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -52,7 +52,7 @@ pub fn run(args: &Split) -> Result<ExitCode> {
     let known: BTreeSet<&str> = programs.iter().map(|p| p.problem.as_str()).collect();
     if let Some(unknown) = held_out.iter().find(|p| !known.contains(p.as_str())) {
         return Err(usage(format!(
-            "--hold-out {unknown}: no program solves a problem of that name; there are {}",
+            "--hold-out {unknown}: these files have no program for a problem of this name; their problems are {}",
             known.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }

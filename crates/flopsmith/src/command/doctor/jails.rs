@@ -7,7 +7,7 @@ use flopsmith_sandbox::Error;
 use super::{Findings, State};
 
 /// Advice if the jail gives less than its full protection.
-const WEAKER: &str = "untrusted programs are refused with this protection; to run them all the same, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";
+const WEAKER: &str = "Flopsmith refuses to run untrusted programs with this protection; to run them anyway, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";
 
 /// Opens the jail. True if untrusted programs can be run.
 pub(super) fn look(findings: &mut Findings) -> bool {

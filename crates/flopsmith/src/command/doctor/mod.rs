@@ -216,7 +216,7 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         "timing",
         state,
         format!("12 measurements of one kernel: middle ten within {:.2} %, worst {:.2} % off the median", spread * 100.0, worst * 100.0),
-        (state == State::Advice).then_some("something else uses this machine: numbers will need longer to become sharp"),
+        (state == State::Advice).then_some("other work uses this machine, so a measurement needs more time to become precise"),
     );
     let attestation = timer.attestation();
     match timing::known(&attestation.class_key()) {
@@ -224,7 +224,7 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         None => findings.add(
             "resolution",
             State::Absent,
-            "not measured yet (`flopsmith doctor --timing` says in two minutes which difference this machine can tell in which time)",
+            "not measured yet (`flopsmith doctor --timing` takes two minutes and measures which differences this machine can resolve, and in which time)",
             None,
         ),
     }

@@ -157,7 +157,7 @@ fn folder() -> Result<PathBuf> {
     let state = set("XDG_STATE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")))
-        .context("neither XDG_STATE_HOME nor HOME is set, so there is no place for the figures")?;
+        .context("neither XDG_STATE_HOME nor HOME is set, so the figures cannot be stored")?;
     Ok(state.join("flopsmith"))
 }
 
@@ -198,7 +198,7 @@ pub fn lines(calibration: &Calibration) -> String {
             ", code layout left out"
         };
         format!(
-            "{:<8} tells {:.2} % apart in {:.2} s{left_out} (spread {:.3} %, {:.0} % of {} intervals hold the truth)",
+            "{:<8} tells {:.2} % apart in {:.2} s{left_out} (spread {:.3} %, {:.0} % of {} intervals contain the true value)",
             r.purpose,
             r.resolves * 100.0,
             r.seconds,
@@ -207,7 +207,11 @@ pub fn lines(calibration: &Calibration) -> String {
             r.measurements
         )
     };
-    let said = |why: &String| format!("measured on a busy machine ({why}): it can do better");
+    let said = |why: &String| {
+        format!(
+            "measured on a busy machine ({why}); an idle machine may tell smaller differences apart"
+        )
+    };
     let busy = calibration.machine_busy.iter().map(said);
     let standards = calibration.standards.iter().map(line);
     let all: Vec<String> = standards.chain(busy).collect();

@@ -12,7 +12,7 @@ use flopsmith_measure::sanitize;
 use super::{Findings, OPTIONAL, State};
 
 /// Advice for a tool that is installed and does not work.
-const BROKEN: &str = "it is installed and does not work: try it by hand, or install it anew";
+const BROKEN: &str = "it is installed and does not work; run it by hand, or reinstall it";
 
 /// A tool on the PATH.
 enum Tool {
@@ -136,9 +136,9 @@ fn no_cuda(devices: &Path) -> String {
     // A linked or loaded library is mapped into this process.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     if maps.contains("libtorch_cuda") {
-        "libtorch can use CUDA and does not get along with the driver: it is too old, or the GPUs are not permitted here (nvidia-smi says more)".into()
+        "this libtorch supports CUDA and cannot use the GPUs: the driver is too old, or this process is not permitted to use the GPUs (nvidia-smi shows more)".into()
     } else {
-        "there is a GPU, and this libtorch is the one for machines without: scripts/setup.sh fetches the other one".into()
+        "this machine has a GPU, and this libtorch is the build without CUDA; scripts/setup.sh downloads the build with CUDA".into()
     }
 }
 
@@ -155,13 +155,13 @@ fn sanitizers(findings: &mut Findings) {
         (false, _) => findings.add(
             "sanitizers",
             State::Advice,
-            format!("{} not found: programs that are about to become elites are not looked at with all of them", lacking.join(", ")),
+            format!("{} not found, so not all sanitizers check programs that are about to become elites", lacking.join(", ")),
             Some("apt-get install gcc binutils; Fedora: dnf install libasan-static libubsan-static libtsan-static binutils"),
         ),
         (true, Some(why)) => findings.add(
             "sanitizers",
             State::Advice,
-            format!("address, undefined; not thread, which looks at programs on several threads: {why}"),
+            format!("address, undefined; not thread, which checks programs on several threads: {why}"),
             Some("sysctl vm.mmap_rnd_bits=28, if programs are timed on several threads"),
         ),
         (true, None) => findings.add(
@@ -188,7 +188,7 @@ pub(super) fn server(findings: &mut Findings, start: bool) {
         Err(e) => {
             let absent = matches!(e.downcast_ref(), Some(ServerError::Missing));
             let state = if absent { State::Absent } else { State::Advice };
-            let needed_for = "`train` and `search` need it, nothing else does";
+            let needed_for = "only `train` and `search` need it";
             findings.add("nats-server", state, format!("{e:#}"), Some(needed_for));
         }
     }

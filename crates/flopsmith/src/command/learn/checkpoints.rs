@@ -53,14 +53,14 @@ impl Checkpoints {
             return match there.pop() {
                 None => Ok((own, None)),
                 Some(_) => Err(usage(format!(
-                    "there is an unfinished training in {}: --resume goes on with it; remove its {PREFIX}… to begin anew",
+                    "there is an unfinished training in {}; give --resume to continue it, or remove its {PREFIX}… to start again",
                     folder.display()
                 ))),
             };
         }
         if there.is_empty() {
             return Err(usage(format!(
-                "there is no checkpoint in {}: leave out --resume to begin",
+                "there is no checkpoint in {}; leave out --resume to start a training",
                 folder.display()
             )));
         }
@@ -71,7 +71,7 @@ impl Checkpoints {
                 Err(why) => {
                     let why = format!("{} is damaged: {why}", path.display());
                     if !there.is_empty() {
-                        eprintln!("{why}; the checkpoint before it is gone on with");
+                        eprintln!("{why}; the training continues from the checkpoint before it");
                     }
                     damaged.push(why);
                     continue;
@@ -80,14 +80,14 @@ impl Checkpoints {
             let known = files.iter().find(|(name, _)| name == RECIPE);
             if known.is_none_or(|(_, text)| text != recipe.as_bytes()) {
                 return Err(usage(format!(
-                    "the checkpoint {} was made by another recipe, which lies in it: go on with that one, or begin anew in another folder",
+                    "another recipe made the checkpoint {}, which contains a copy of that recipe; continue with that recipe, or start again in another folder",
                     path.display()
                 )));
             }
             return Ok((own, Some(files)));
         }
         Err(usage(format!(
-            "no checkpoint in {} can be gone on with: {}; put a copy of one in its place, or remove them to begin anew",
+            "no checkpoint in {} can be resumed: {}; replace one by an undamaged copy, or remove them to start again",
             folder.display(),
             damaged.join("; ")
         )))
@@ -196,7 +196,7 @@ fn verify(files: &mut Files) -> std::result::Result<(), String> {
         let (_, bytes) = found.ok_or_else(|| format!("{name} is missing"))?;
         if Digest::of(bytes) != *digest {
             return Err(format!(
-                "{name} is not what was written ({} bytes with another digest)",
+                "{name} has changed since it was written ({} bytes with another digest)",
                 bytes.len()
             ));
         }

@@ -96,7 +96,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     };
     if examples.is_empty() {
         return Err(usage(format!(
-            "there is no example to train on in {} that fits the model's {} positions ({left_out} are too long)",
+            "no training example in {} fits the model's {} positions ({left_out} are too long)",
             recipe.examples.display(),
             model.config().max_position_embeddings
         )));
@@ -110,7 +110,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         SftTraining::new(model, &examples, &recipe.sft, &validation).map_err(refused)?;
     if let Some(files) = &saved {
         training.restore(files).map_err(unrestorable)?;
-        say(&format!("going on after update {}", training.steps_done()));
+        say(&format!("resuming after update {}", training.steps_done()));
     }
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
@@ -145,7 +145,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         }
         if interrupted {
             ticker.end();
-            say("interrupted: --resume goes on from here");
+            say("interrupted; give --resume to continue from here");
             return Ok(ExitCode::from(INTERRUPTED));
         }
     }
@@ -172,7 +172,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         ));
     }
     skipped.tell();
-    say(&format!("the model lies in {}", output.display()));
+    say(&format!("the model is in {}", output.display()));
     if args.format == Format::Json {
         data(&serde_json::to_string(&report)?);
     }

@@ -59,7 +59,7 @@ fn apart(recipe: &Path, model: &Path, output: &Path, lora: bool) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "{} is the model to begin with, and what is made of it would be written over it: name another folder with --output",
+        "{} is the folder of the model that the training starts from, and the trained model would overwrite it; name another folder with --output",
         output.display()
     )))
 }
@@ -174,7 +174,7 @@ fn refused(error: flopsmith_learner::Error) -> anyhow::Error {
 fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
     match error {
         flopsmith_learner::Error::State { .. } => usage(format!(
-            "{error}: the model or its files have changed since; go on with what it was begun with, or begin anew in another folder"
+            "{error}: the model or its files have changed since the checkpoint was written; continue with the model and files of the beginning, or start again in another folder"
         )),
         other => other.into(),
     }
@@ -195,8 +195,7 @@ pub fn save(
     flopsmith_run::output::folder(folder)?;
     let weights = match model.adapter() {
         Some(adapter) => {
-            let base =
-                base.context("an adapter is saved, and nobody has the weights it belongs to")?;
+            let base = base.context("an adapter is to be saved, and its base model is unknown")?;
             if folder.canonicalize().ok().as_deref() != Some(base) {
                 forget(folder, |name| name == SHAPE || is_whole(name))?;
             }
@@ -233,7 +232,7 @@ fn is_whole(name: &str) -> bool {
 
 /// Removes the files of a folder whose names `of` accepts.
 pub fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
-    let failed = || format!("cannot tidy up {}", folder.display());
+    let failed = || format!("cannot remove earlier files from {}", folder.display());
     for entry in std::fs::read_dir(folder).with_context(failed)? {
         let entry = entry.with_context(failed)?;
         let path = entry.path();

@@ -127,7 +127,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     left_out += more;
     if pairs.is_empty() {
         return Err(usage(format!(
-            "there is no pair to train on in {} that fits the model's {} positions ({left_out} are too long)",
+            "no training pair in {} fits the model's {} positions ({left_out} are too long)",
             recipe.pairs.display(),
             model.config().max_position_embeddings
         )));
@@ -143,7 +143,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
             training.restore(files).map_err(unrestorable)?;
             let found = files.iter().find(|(name, _)| name == SITTING);
             let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
-            say(&format!("going on after update {}", training.steps_done()));
+            say(&format!("resuming after update {}", training.steps_done()));
             serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
         }
         None => {
@@ -191,7 +191,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
         }
         if interrupted {
             ticker.end();
-            say("interrupted: --resume goes on from here");
+            say("interrupted; give --resume to continue from here");
             return Ok(ExitCode::from(INTERRUPTED));
         }
     }
@@ -271,7 +271,7 @@ fn prepare(training: &mut PairTraining) -> Result<()> {
     let mut ticker = Ticker::new(1);
     training.prepare(|done, of| {
         ticker.tick(done as u64, of as u64, || {
-            format!("asking the model as it is: {done} of {of} answers")
+            format!("evaluating the model before the training: {done} of {of} answers")
         });
     })?;
     Ok(())
@@ -291,12 +291,14 @@ fn read_pairs(file: &Path) -> Result<Vec<Pair>> {
         }
         match evidence(pair) {
             Some(evidence) if evidence.is_sound() => Ok(()),
-            Some(_) => {
-                Err("`fast_s` and `slow_s` must be positive, and `fast_s` the smaller".to_owned())
-            }
-            None => {
-                Err("`slow_s` must stand beside `fast_s`, and not where `slow_is_wrong`".to_owned())
-            }
+            Some(_) => Err(
+                "`fast_s` and `slow_s` must be positive, and `fast_s` must be the smaller one"
+                    .to_owned(),
+            ),
+            None => Err(
+                "give `fast_s` and `slow_s` or neither; with `slow_is_wrong`, give no `slow_s`"
+                    .to_owned(),
+            ),
         }
     })
 }
@@ -334,7 +336,7 @@ fn tokens(reader: &Reader, model: &Model, pairs: &[Pair]) -> Result<(Vec<TokenPa
 fn tell(report: &Report, output: &Path) {
     if let (Some(before), Some(after)) = (report.validation_before, report.validation) {
         say(&format!(
-            "of {} pairs it has not seen it has {:.1} % right ({:.1} % before), loss {:.4} ({:.4} before)",
+            "of {} validation pairs the model has {:.1} % right ({:.1} % before), loss {:.4} ({:.4} before)",
             after.pairs,
             100.0 * after.accuracy,
             100.0 * before.accuracy,
@@ -348,7 +350,7 @@ fn tell(report: &Report, output: &Path) {
             report.skipped, report.updates
         ));
     }
-    say(&format!("the model lies in {}", output.display()));
+    say(&format!("the model is in {}", output.display()));
 }
 
 #[cfg(test)]

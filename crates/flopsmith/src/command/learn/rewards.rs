@@ -101,8 +101,8 @@ impl Rewards {
         let judge = match (reward_model, untested) {
             (None, Some(exercise)) => {
                 return Err(usage(format!(
-                    "the exercise {:?} of {} has no `median_s` to compare times with: its problem has no tests, or no program of this prompt that the split dealt to this part was right. \
-                     Name a `reward_model` that judges the answers, leave the exercise out, or split more programs",
+                    "the exercise {:?} of {} has no `median_s` to compare times with: its problem has no tests, or this part of the split has no correct program for this prompt; \
+                     name a `reward_model` that judges the answers, leave the exercise out, or split more programs",
                     exercise.prompt, exercise.problem
                 )));
             }

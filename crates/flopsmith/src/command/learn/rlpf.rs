@@ -220,12 +220,12 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
             ppo.restore(files).map_err(unrestorable)?;
             let found = files.iter().find(|(name, _)| name == SITTING);
             let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
-            say(&format!("going on after step {}", ppo.steps()));
+            say(&format!("resuming after step {}", ppo.steps()));
             let mut sitting: Sitting = serde_json::from_slice(bytes)
                 .context("the checkpoint's sitting.json is damaged")?;
             if sitting.rewards.as_ref().is_some_and(|known| *known != by) {
                 return Err(usage(
-                    "the exercises or the reward model have changed since the checkpoint was written: go on with what it was begun with, or begin anew in another folder",
+                    "the exercises or the reward model have changed since the checkpoint was written; continue with those of the beginning, or start again in another folder",
                 ));
             }
             sitting.rewards.get_or_insert(by);
@@ -269,7 +269,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         }
         if interrupted {
             ticker.end();
-            say("interrupted: --resume goes on from here");
+            say("interrupted; give --resume to continue from here");
             return Ok(ExitCode::from(INTERRUPTED));
         }
     }
@@ -535,7 +535,7 @@ fn line(step: &Step, steps: u64) -> String {
     };
     if step.ppo.updates == 0 && step.ppo.skipped > 0 {
         return format!(
-            "step {}/{steps}: score {:.3}{turns}{right}, skipped: what the model says of it is not finite",
+            "step {}/{steps}: score {:.3}{turns}{right}, skipped: its loss, its gradient or the model's output is not finite",
             step.step, step.ppo.score
         );
     }
@@ -547,7 +547,7 @@ fn line(step: &Step, steps: u64) -> String {
 
 fn tell(report: &Report, output: &Path) {
     say(&format!(
-        "score {:.3} in the first steps, {:.3} in the last, {:.2} nats an answer from the policy it began with",
+        "score {:.3} in the first steps, {:.3} in the last; divergence {:.2} nats an answer from the policy that the training began with",
         report.first_score, report.last_score, report.last_kl
     ));
     if let Some(best) = &report.best {
@@ -563,7 +563,7 @@ fn tell(report: &Report, output: &Path) {
             report.skipped
         ));
     }
-    say(&format!("the model lies in {}", output.display()));
+    say(&format!("the model is in {}", output.display()));
 }
 
 #[cfg(test)]

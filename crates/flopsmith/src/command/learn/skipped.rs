@@ -67,7 +67,7 @@ impl Skipped {
         }
         match (step, hopeless) {
             (Err(error), true) => Err(anyhow::Error::from(error).context(format!(
-                "the training has ended; what the skipped updates were of is in {}",
+                "the training has ended; the batches of the skipped updates are in {}",
                 self.folder.display()
             ))),
             (step, _) => Ok(step?),
@@ -78,7 +78,7 @@ impl Skipped {
     pub fn tell(&self) {
         if self.kept > 0 {
             say(&format!(
-                "what skipped updates were of is in {}",
+                "the batches of skipped updates are in {}",
                 self.folder.display()
             ));
         }

@@ -205,7 +205,7 @@ fn mark(finding: &Finding) -> &'static str {
 /// The conclusion from all findings.
 fn conclusion(findings: &[Finding]) -> String {
     if findings.iter().any(Finding::is_error) {
-        return "this definition needs mending".into();
+        return "this definition has errors".into();
     }
     match findings.iter().filter(|f| f.is_warning()).count() {
         0 => "this definition is sound".into(),
@@ -286,7 +286,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
     });
     if passed {
         findings.extend(weakness::short_call(timer.chain().reference_seconds));
-        findings.next("looking for work that timed inputs do not need, and for less exact functions that the bound admits");
+        findings.next("looking for work that programs can skip on timed inputs, and for less exact functions that the error bound accepts");
         let weak = verifier.weaknesses(&evaluator.toolchain, random());
         let weak = unless_mistaken(weak, findings)?;
         findings.extend(weak.into_iter().flatten());
@@ -339,6 +339,6 @@ mod tests {
             of(&[&weak, &good, &weak]),
             "this definition is sound, with 2 weaknesses"
         );
-        assert_eq!(of(&[&weak, &wrong]), "this definition needs mending");
+        assert_eq!(of(&[&weak, &wrong]), "this definition has errors");
     }
 }

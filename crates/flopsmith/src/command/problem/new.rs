@@ -32,7 +32,7 @@ pub fn new(folder: &Path) -> Result<()> {
     }
     if Language::is_reserved(name) {
         return Err(usage(format!(
-            "`{name}` is a word of C or C++ and can name no function: use another name, e.g. {}",
+            "`{name}` is a reserved word of C or C++, so no function can have this name; use another name, e.g. {}",
             folder.with_file_name(format!("my_{name}")).display()
         )));
     }
@@ -40,7 +40,7 @@ pub fn new(folder: &Path) -> Result<()> {
     let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     if folder.exists() && !empty {
         return Err(usage(format!(
-            "{} exists already; name a folder that does not, or an empty one",
+            "{} exists already; name a new folder or an empty one",
             folder.display()
         )));
     }
@@ -50,7 +50,7 @@ pub fn new(folder: &Path) -> Result<()> {
         std::fs::write(&path, text.replace("NAME", name)).map_err(|e| unwritable(&path, e))?;
     }
     data(&format!(
-        "{} holds a definition that works; change it step by step, and after each step\n  flopsmith problem check {}",
+        "{} contains a working definition; change it step by step, and after each step run\n  flopsmith problem check {}",
         folder.display(),
         folder.display()
     ));

@@ -15,7 +15,10 @@ pub fn show(place: &Place, name: &str, format: Format) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     let files = skipped::files(&folder);
     if files.is_empty() {
-        say(&format!("no update of {} was left out", folder.display()));
+        say(&format!(
+            "the run in {} skipped no update",
+            folder.display()
+        ));
     }
     for file in files {
         let bytes =

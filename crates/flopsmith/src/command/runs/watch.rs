@@ -28,7 +28,7 @@ const PATIENCE: u32 = 4;
 pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     say(&format!("watching {}", folder.display()));
-    let watch = Watch::saying("no longer watching; this stops no run")?;
+    let watch = Watch::saying("no longer watching; no run is stopped")?;
     let mut shown = 0;
     let mut alone = 0;
     loop {
@@ -57,7 +57,10 @@ fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCod
     }
     let facts = folder::read_facts(folder)?;
     if facts.concluded {
-        say(&format!("it has ended: {} shows it", shell::report(folder)));
+        say(&format!(
+            "the run has ended; {} shows its result",
+            shell::report(folder)
+        ));
         return Ok(Some(ExitCode::SUCCESS));
     }
     *alone += 1;
@@ -68,9 +71,9 @@ fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCod
     let hosted = config::parse(&settings, "config.toml", &[]).is_ok_and(|s| !s.hosted.is_empty());
     say(match hosted {
         true => {
-            "nobody follows this run here; the cluster may go on with it, and --resume follows it again"
+            "no process here follows this run; the cluster may continue it, and --resume follows it again"
         }
-        false => "nobody works on this run: it was stopped, and --resume goes on with it",
+        false => "no process works on this run: it was stopped, and --resume continues it",
     });
     Ok(Some(ExitCode::from(exit::INFRASTRUCTURE)))
 }

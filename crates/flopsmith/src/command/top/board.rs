@@ -212,7 +212,7 @@ impl Board {
             ));
         }
         if self.nodes.is_empty() {
-            lines.push("no node was heard of in the last ten minutes".to_owned());
+            lines.push("no node sent an outcome in the last ten minutes".to_owned());
         }
         lines
     }
@@ -295,7 +295,7 @@ mod tests {
             "no program was decided",
             "no run is known",
             "10 min",
-            "no node was heard of",
+            "no node sent an outcome",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -175,7 +175,7 @@ fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
     };
     if silent > STILL_MS {
         let words = age(silent as f64 / 1000.0);
-        return Health::Ill(format!("nothing was decided for {words}"));
+        return Health::Ill(format!("no program was decided for {words}"));
     }
     if seen.newest.len() < TELLING {
         return Health::Well;
@@ -338,7 +338,7 @@ mod tests {
         assert!(ill(&many(jail()), 0).starts_with("100.0 % failed on nodes, mostly jail"));
         assert_eq!(
             ill(&many(measured(1.0)), 600_000),
-            "nothing was decided for 10 min"
+            "no program was decided for 10 min"
         );
         // A few outcomes are not judged, and a node that failed once is no reason for concern.
         assert_eq!(after(&[format.clone(), format], 0).health, Health::Well);

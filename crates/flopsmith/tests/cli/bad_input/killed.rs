@@ -143,7 +143,7 @@ fn a_run_that_is_interrupted_in_its_last_measurements_ends_soon_and_makes_them_l
     assert!(done.unwrap().success());
     let ended = run_to_stop.finish(LIMIT);
     assert_eq!(ended.code, Some(130), "{}", ended.said());
-    contains(&ended.err, &["go on with", "--resume"]);
+    contains(&ended.err, &["resume with", "--resume"]);
     let facts = || -> Value {
         let bytes = fs::read(only_run(&runs).unwrap().join("run.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()

@@ -103,7 +103,7 @@ impl Queues {
         registry.register("queue_in_hand", in_hand, self.in_hand.clone());
         let age = "Age of the oldest work that is not done, by stage and machine class (or policy)";
         registry.register_with_unit("queue_age", age, Unit::Seconds, self.age.clone());
-        let dead = "Messages that nobody could work off";
+        let dead = "Messages that no role could process";
         registry.register("dead_letters", dead, self.dead.clone());
     }
 }

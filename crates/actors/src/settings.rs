@@ -163,7 +163,7 @@ fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
         Ok(number)
     } else {
         Err(serde::de::Error::custom(format!(
-            "{number} is no number from 0 on"
+            "{number} is not a number of 0 or more"
         )))
     }
 }

@@ -266,14 +266,14 @@ impl State {
     ) {
         if (self.excuse)() {
             let delay = self.limits.outage;
-            tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "role failed while the bus is away; starting it again");
+            tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "a role failed while the bus was unreachable; it is started again");
             myself.send_after(delay, move || Message::Start(index));
             return;
         }
         let role = &mut self.roles[index];
         match role.failures.add(self.began.elapsed(), &self.limits) {
             Some(delay) => {
-                tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "role failed; starting it again");
+                tracing::warn!(role = name, error = %last, delay_ms = delay.as_millis() as u64, "a role failed; it is started again");
                 myself.send_after(delay, move || Message::Start(index));
             }
             None => {
@@ -282,7 +282,7 @@ impl State {
                     times: role.failures.count(),
                     last,
                 };
-                tracing::error!(role = name, %error, "role gave up");
+                tracing::error!(role = name, %error, "a role failed too often");
                 self.over(index, error.to_string());
             }
         }

@@ -69,7 +69,7 @@ pub struct Summary {
     pub unreadable_outcomes: u64,
     /// Infrastructure failures.
     pub infrastructure_errors: u64,
-    /// Messages that nobody could work off.
+    /// Messages that no role could process.
     pub dead_letters: u64,
     /// Share of wall time by role, and `idle`, of the time in which roles could be at work.
     pub share_of_time: BTreeMap<String, f64>,

@@ -156,7 +156,7 @@ mod tests {
         fn ready(&self) -> Result<(), String> {
             match self.0.load(Ordering::SeqCst) {
                 true => Ok(()),
-                false => Err("the bus is away".into()),
+                false => Err("the bus is unreachable".into()),
             }
         }
     }
@@ -182,7 +182,7 @@ mod tests {
             assert!(ask(address, "GET /live").await.starts_with("HTTP/1.1 200"));
             let not_yet = ask(address, "GET /ready").await;
             assert!(not_yet.starts_with("HTTP/1.1 503"), "{not_yet}");
-            assert!(not_yet.ends_with("the bus is away\n"), "{not_yet}");
+            assert!(not_yet.ends_with("the bus is unreachable\n"), "{not_yet}");
             node.0.store(true, Ordering::SeqCst);
             assert!(ask(address, "GET /ready").await.starts_with("HTTP/1.1 200"));
             assert!(ask(address, "GET /").await.starts_with("HTTP/1.1 404"));

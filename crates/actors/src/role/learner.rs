@@ -392,7 +392,7 @@ impl Learner {
             },
         );
         let (step, error) = (batch.step, &batch.error);
-        tracing::error!(step, error, batch = kept, "an update was left out");
+        tracing::error!(step, error, batch = kept, "an update was skipped");
         Ok(last.then(|| {
             Error::Hopeless(format!(
                 "{limit} updates in a row had no finite gradient ({error}): the policy is broken; a smaller learning rate may keep \

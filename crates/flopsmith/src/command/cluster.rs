@@ -53,7 +53,7 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 // The broker takes 0 as no limit.
                 if log_max_age.is_some_and(|age| age.is_zero()) {
                     return Err(usage(
-                        "--keep-logs 0 would leave no messages from which a run can be resumed; give a time such as 30d, or leave the flag out to keep everything",
+                        "--keep-logs 0 is ambiguous, because the broker takes 0 as no limit; give a time such as 30d, or leave the flag out to keep everything",
                     ));
                 }
                 let setup = RunSetup {

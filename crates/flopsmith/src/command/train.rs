@@ -109,8 +109,8 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     let model = flopsmith_policy::check(&folder).map_err(unusable)?;
     if flopsmith_policy::inspect(&folder).is_ok_and(|found| found.untied) {
         flopsmith_run::console::say(
-            "warning: the weights have a head of their own, which is used, although config.json ties the head to the embedding; \
-             set `tie_word_embeddings = false` in config.json",
+            "warning: the weights contain a separate head, and the model uses it although config.json ties the head to the embedding; \
+             set `tie_word_embeddings` to false in config.json",
         );
     }
     // The longest prompt without an earlier program: evaluations permit every technique.

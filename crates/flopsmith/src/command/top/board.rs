@@ -26,7 +26,7 @@ pub struct Board {
     pub verdicts: BTreeMap<&'static str, u64>,
     /// Who decided programs.
     pub nodes: Vec<Node>,
-    /// Messages that nobody could work off.
+    /// Messages that no role could process.
     pub dead_letters: u64,
     /// Outcomes that are kept.
     pub outcomes: u64,

@@ -160,7 +160,9 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
         let hidden = |what: String| Some(Hidden { at: token.at, what });
         let label = text(all, at + 1);
         if label == "*" {
-            return hidden("`goto *` jumps to a place that nobody knows from the text".into());
+            return hidden(
+                "`goto *` jumps to a target that the source does not name: such a jump".into(),
+            );
         }
         let within = functions
             .iter()
@@ -174,7 +176,7 @@ fn jumps(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
             )),
             Some(_) => None,
             None => hidden(format!(
-                "`goto {label}` leaves the function that it stands in"
+                "`goto {label}` leaves its function: a jump between functions"
             )),
         }
     })
@@ -242,7 +244,7 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
                 if bare || inner == Some(&Block::Loop) {
                     return Some(Hidden {
                         at: token.at,
-                        what: "a `case` inside of a loop: a `switch` jumps into its middle".into(),
+                        what: "a `case` is inside of a loop: a loop that a `switch` enters in its middle".into(),
                     });
                 }
             }
@@ -294,7 +296,7 @@ fn states(all: &[Token<'_>]) -> Option<Hidden> {
                     return Some(Hidden {
                         at: token.at,
                         what: format!(
-                            "a loop goes through states: its `switch` sets `{name}`, which it is asked about"
+                            "a `switch` inside a loop sets `{name}`, a variable of its own condition: a loop that runs through states"
                         ),
                     });
                 }
@@ -385,7 +387,10 @@ fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
         let is = LOOPING.contains(&token.text) && (qualified || (called && !own));
         is.then(|| Hidden {
             at: token.at,
-            what: format!("`{}` loops inside of the library", token.text),
+            what: format!(
+                "`{}` is a library algorithm: the loop inside it",
+                token.text
+            ),
         })
     })
 }
@@ -415,7 +420,7 @@ mod tests {
                 "void f(int n) { ({ a: n--; if (n) goto a; 0; }); }",
                 "jumps back",
             ),
-            ("void f(void *p) { goto *p; }", "nobody knows"),
+            ("void f(void *p) { goto *p; }", "does not name"),
             (
                 "void f(int n) { out:; void g(void) { goto out; } g(); }",
                 "leaves",

@@ -186,7 +186,7 @@ fn cache_blocking(facts: &Facts, update: &Update, found: &mut Detected) {
             Technique::CacheBlocking,
             outer.line,
             format!(
-                "this loop goes over blocks that the loop in line {} walks through",
+                "this loop visits blocks, and the loop in line {} visits the elements of a block",
                 inner.line
             ),
         );
@@ -233,7 +233,7 @@ fn reorder(
         Technique::LoopReorder,
         line,
         format!(
-            "the loops run over {}, outermost first; the reference's over rows, columns, the sum",
+            "the loops run over {}, outermost first; the loops of the reference run over rows, columns, the sum",
             words.join(", ")
         ),
     );
@@ -369,7 +369,7 @@ fn note_registers(found: &mut Detected, line: u32, name: &str) {
     found.note(
         Technique::RegisterBlocking,
         line,
-        format!("a tile of the output is summed in {name} over the whole sum"),
+        format!("a tile of the output is accumulated in {name} over the whole sum"),
     );
 }
 

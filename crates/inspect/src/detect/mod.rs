@@ -92,7 +92,7 @@ pub fn detect(
     let Some(tree) = tree else {
         return Err(Failure::infrastructure(
             InfrastructureCause::Compiler,
-            "the C grammar could not be loaded",
+            "the parser cannot load the C grammar",
         ));
     };
     let lines = |row: usize| user.source_line(row);
@@ -106,19 +106,19 @@ pub fn detect(
     let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
     let wraps = facts.wraps.clone().map(|(line, name)| {
         let what = format!(
-            "a loop that is several in one, as it sets `{name}` back where another variable moves,"
+            "a loop sets `{name}` back where another variable moves: a loop that combines several loops"
         );
         (line, what)
     });
     found.hidden = jumps.or(wraps);
     if found.hidden.is_some() {
         found.unsure = Some(
-            "loops that are not written as `for`, `while` or `do`, each for itself, are not followed: techniques of the loop nest may be missing",
+            "the analysis follows only separate loops that are written as `for`, `while` or `do`: it may miss techniques of the loop nest",
         );
     }
     if is_cxx && (facts.too_deep || tree.root_node().has_error()) {
         found.unsure = Some(
-            "this program says what C cannot say, and loops are looked at as C: techniques of the loop nest may be missing",
+            "the analysis reads loops as C, and parts of this program are not C: it may miss techniques of the loop nest",
         );
     }
     // The C grammar may parse another language into a deeper nesting than the program has.
@@ -148,8 +148,9 @@ pub fn in_fortran(directives: &[Pragma], jump: Option<(u32, String)>) -> Detecte
         words: directive.words.iter().map(in_c).collect(),
     });
     in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
-    found.unsure =
-        Some("only directives are looked at in Fortran: techniques of the loop nest are unknown");
+    found.unsure = Some(
+        "the analysis reads only the directives of a Fortran program: techniques of the loop nest are unknown",
+    );
     found
 }
 

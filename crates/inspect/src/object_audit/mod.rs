@@ -86,7 +86,7 @@ fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failu
             return refuse(
                 CandidateFault::ForbiddenConstruct,
                 format!(
-                    "`{}` is chosen at load time",
+                    "`{}` is an indirect function, which the loader resolves at load time: such functions are not permitted",
                     symbol.name().unwrap_or("a symbol")
                 ),
             );
@@ -105,7 +105,7 @@ fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failu
         } else if symbol.is_global() {
             return refuse(
                 CandidateFault::ForbiddenConstruct,
-                format!("the object exports `{name}` beside `{entry}`"),
+                format!("the object exports `{name}`; it may export only `{entry}`"),
             );
         }
     }
@@ -142,7 +142,7 @@ fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
 /// Advice how to give a function the entry's name.
 fn remedy(entry: &str, language: Language) -> String {
     if language.is_fortran() {
-        format!("write `bind(C, name=\"{entry}\")` behind its arguments")
+        format!("write `bind(C, name=\"{entry}\")` after its arguments")
     } else {
         "write `extern \"C\"` before it, and give it the parameters of the prototype".to_owned()
     }
@@ -156,7 +156,9 @@ fn imports(file: &File<'_>, forbidden: &[String]) -> Result<bool, Failure> {
         if forbidden.iter().any(|f| f == name) {
             return refuse(
                 CandidateFault::ForbiddenSymbol,
-                format!("`{name}` may not be called here: it does what this problem asks for"),
+                format!(
+                    "`{name}` may not be called here: it does the work of this problem; write that work yourself"
+                ),
             );
         }
         if OPENMP.contains(&name) {
@@ -178,13 +180,13 @@ fn library(name: &str) -> Option<&'static str> {
     const KERNELS: [&str; 3] = ["matmul", "pack", "reshape"];
     if let Some(rest) = name.strip_prefix("_gfortran_") {
         return Some(if rest.starts_with(KERNELS[0]) {
-            "is the library's kernel for `matmul`, which is not permitted: write the loops"
+            "is the run-time library's kernel for `matmul`, which is not permitted: write the loops yourself"
         } else if KERNELS[1..].iter().any(|k| rest.contains(k)) {
             "copies arrays in Fortran's run-time library, which is not linked: pass whole arrays with explicit shapes, and copy by loops"
         } else if rest.starts_with("st_") || rest.starts_with("transfer_") {
-            "is input or output, which is not permitted"
+            "performs input or output, which is not permitted"
         } else {
-            "belongs to Fortran's run-time library, which is not linked: write it with loops and arithmetic"
+            "belongs to Fortran's run-time library, which is not linked: use loops and arithmetic instead"
         });
     }
     let of_cxx = [
@@ -198,7 +200,7 @@ fn library(name: &str) -> Option<&'static str> {
         "_Unwind_",
     ];
     of_cxx.iter().any(|start| name.starts_with(start)).then_some(
-        "belongs to the run-time library of C++, which is not linked: no exceptions, streams, threads or types at run time",
+        "belongs to the run-time library of C++, which is not linked: use no exceptions, streams, threads or run-time type information",
     )
 }
 
@@ -216,10 +218,10 @@ fn sections(file: &File<'_>) -> Result<(), Failure> {
         let what = match name {
             ".init_array" | ".preinit_array" | ".ctors" | ".fini_array" | ".dtors" => {
                 format!(
-                    "code that runs when the program is loaded or ends (`{name}`) is not permitted: neither constructors nor static objects that are not initialised by constants"
+                    "code that runs when the program is loaded or ends (`{name}`) is not permitted: use no constructors, and initialise static objects with constants"
                 )
             }
-            _ => format!("the section `{name}` is not one that plain C makes"),
+            _ => format!("the object has the section `{name}`, which plain C does not produce"),
         };
         return refuse(CandidateFault::ForbiddenConstruct, what);
     }
@@ -241,7 +243,7 @@ fn segments(file: &File<'_>) -> Result<(), Failure> {
             elf::PT_LOAD if writable_code => {
                 return refuse(
                     CandidateFault::ForbiddenConstruct,
-                    "memory that is both writable and executable",
+                    "the object asks for memory that is both writable and executable, which is not permitted",
                 );
             }
             elf::PT_TLS if header.p_memsz(endian) > LARGEST_OF_A_THREAD => {
@@ -257,7 +259,7 @@ fn segments(file: &File<'_>) -> Result<(), Failure> {
             elf::PT_INTERP => {
                 return refuse(
                     CandidateFault::ForbiddenConstruct,
-                    "the object names a loader",
+                    "the object names its own loader, which is not permitted",
                 );
             }
             _ => {}
@@ -304,7 +306,7 @@ fn libraries(file: &File<'_>) -> Result<(), Failure> {
             {
                 return refuse(
                     CandidateFault::ForbiddenConstruct,
-                    "thread-local data that are laid out when the program is loaded are not permitted",
+                    "thread-local data that the loader places at load time (the static TLS model) are not permitted",
                 );
             }
             elf::DT_RPATH
@@ -319,7 +321,9 @@ fn libraries(file: &File<'_>) -> Result<(), Failure> {
             | elf::DT_FINI => {
                 return refuse(
                     CandidateFault::ForbiddenConstruct,
-                    format!("the dynamic entry {tag:#x} is not one that a plain kernel has"),
+                    format!(
+                        "the object has the dynamic entry {tag:#x}, which a plain kernel does not have"
+                    ),
                 );
             }
             _ => {}

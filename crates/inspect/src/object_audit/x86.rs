@@ -92,16 +92,18 @@ fn forbidden(mnemonic: M) -> Option<&'static str> {
     Some(match mnemonic {
         M::Syscall | M::Sysenter | M::Int | M::Int1 | M::Sysret | M::Sysexit => "system calls",
         M::Rdtsc | M::Rdtscp | M::Rdpmc | M::Rdpid => "reading clocks and counters",
-        M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => "the thread's own data",
+        M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => "accessing the thread's own data",
         M::Ldmxcsr | M::Vldmxcsr | M::Fldcw | M::Fldenv | M::Popfq | M::Popf => {
             "changing the processor's state"
         }
         M::Xrstor | M::Xrstor64 | M::Fxrstor | M::Fxrstor64 | M::Xsave | M::Xsave64 => {
-            "the processor's state"
+            "saving or restoring the processor's state"
         }
         M::Clflush | M::Clflushopt | M::Clwb | M::Cldemote => "flushing caches",
         M::Xbegin | M::Xend => "transactions",
-        M::Hlt | M::In | M::Out | M::Umwait | M::Tpause | M::Monitorx | M::Mwaitx => "the system",
+        M::Hlt | M::In | M::Out | M::Umwait | M::Tpause | M::Monitorx | M::Mwaitx => {
+            "halting, waiting or port access"
+        }
         _ => return None,
     })
 }

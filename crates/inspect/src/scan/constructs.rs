@@ -135,12 +135,12 @@ const CONSTRUCT_PREFIXES: &[(&str, &str)] = &[
     ("__builtin_ia32_monitor", "waiting"),
     ("__builtin_ia32_umwait", "waiting"),
     ("__builtin_ia32_tpause", "waiting"),
-    ("__asan_", "speaking to a sanitizer"),
-    ("__ubsan_", "speaking to a sanitizer"),
-    ("__tsan_", "speaking to a sanitizer"),
-    ("__lsan_", "speaking to a sanitizer"),
-    ("__hwasan_", "speaking to a sanitizer"),
-    ("__sanitizer_", "speaking to a sanitizer"),
+    ("__asan_", "calling a sanitizer's interface"),
+    ("__ubsan_", "calling a sanitizer's interface"),
+    ("__tsan_", "calling a sanitizer's interface"),
+    ("__lsan_", "calling a sanitizer's interface"),
+    ("__hwasan_", "calling a sanitizer's interface"),
+    ("__sanitizer_", "calling a sanitizer's interface"),
     ("_readfsbase", "reading the thread's own data"),
     ("_readgsbase", "reading the thread's own data"),
     ("_writefsbase", "changing the thread's own data"),
@@ -269,7 +269,7 @@ pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Fai
             }
             // Also covers the digraph `%:`, and a directive that only a macro's expansion produced.
             Kind::Sign if token.text == "#" || (token.text == "%" && follows(&tokens, at, ":")) => {
-                return construct("a `#` that begins no directive".into());
+                return construct("a `#` that begins no directive is not permitted".into());
             }
             Kind::Sign
                 if token.text == "<"
@@ -372,7 +372,10 @@ fn attributes(user: &UserText, all: &[Token<'_>], start: usize) -> Result<(), Fa
             }
             // A second word would be an attribute that the grammar of attributes does not allow.
             word if depth == 2 => {
-                return refuse(token.at, format!("`{word}` in an attribute list"));
+                return refuse(
+                    token.at,
+                    format!("`{word}` is not permitted in an attribute list"),
+                );
             }
             _ => {}
         }

@@ -28,20 +28,14 @@ const STANDARD: &[&str] = &[
 const WORDS: &[(&str, &str)] = &[
     (
         "catch",
-        "exceptions are switched off, and `catch` has nothing to catch",
+        "exceptions are switched off: `catch` is not permitted",
     ),
     ("co_await", "coroutines are not permitted"),
     ("co_return", "coroutines are not permitted"),
     ("co_yield", "coroutines are not permitted"),
     ("export", "modules are not permitted"),
-    (
-        "typeid",
-        "asking for types when the program runs is not permitted",
-    ),
-    (
-        "dynamic_cast",
-        "asking for types when the program runs is not permitted",
-    ),
+    ("typeid", "run-time type information is not permitted"),
+    ("dynamic_cast", "run-time type information is not permitted"),
 ];
 
 /// Prefixes of names in the run-time library.
@@ -71,7 +65,7 @@ pub(super) fn check(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure
                 if let Some(start) = LIBRARY.iter().find(|p| token.text.starts_with(**p)) {
                     let (word, name) = (token.text, start.trim_end_matches('_'));
                     return construct(format!(
-                        "the inside of the run-time library ({name}) is not permitted (`{word}`)"
+                        "internal names of the run-time library ({name}) are not permitted (`{word}`)"
                     ));
                 }
                 // The old exception specification `throw()` promises that the function throws nothing, and is
@@ -172,13 +166,19 @@ fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
                 expected = false;
             }
             word if depth == 0 => {
-                return refuse(token.at, format!("`{word}` in an attribute list"));
+                return refuse(
+                    token.at,
+                    format!("`{word}` is not permitted in an attribute list"),
+                );
             }
             _ => {}
         }
         at += 1;
     }
-    refuse(tokens[0].at, "an attribute without its end".into())
+    refuse(
+        tokens[0].at,
+        "an attribute list lacks its closing `]]`".into(),
+    )
 }
 
 /// True if the `<` at this place is followed by `::`, and `<:` is not the digraph for `[`. The standard reads `<::` as
@@ -293,7 +293,7 @@ mod tests {
             ("std::system(\"x\");", "`system`"),
             ("std::getenv(\"x\");", "`getenv`"),
             ("pthread_create(a, b, c, d);", "`pthread_create`"),
-            ("typeid(x).name();", "types"),
+            ("typeid(x).name();", "type information"),
             ("auto s = R\"(a)\";", "raw strings"),
         ] {
             let found = look(text);

@@ -15,7 +15,7 @@ fn forbidden(line: u32, name: &str, work: &LibraryWork) -> Failure {
         CandidateFault::ForbiddenSymbol,
         line,
         format!(
-            "`{name}` may not be used here: {} by a library is what this problem asks for; write it yourself",
+            "`{name}` may not be used here: this problem asks for {}; write that work yourself",
             work.what
         ),
     )

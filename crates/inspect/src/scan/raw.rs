@@ -34,18 +34,18 @@ pub fn check_text(source: &str, problem: &Problem) -> Result<(), Failure> {
     // The reader of source files marks a file that is not valid UTF-8 by a NUL at its end, in addition to the
     // replacement characters.
     if source.ends_with('\0') && source.contains(char::REPLACEMENT_CHARACTER) {
-        return not_text("the source is no text in UTF-8; save it as UTF-8".into());
+        return not_text("the source is not valid UTF-8; save it as UTF-8".into());
     }
     let control = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r' | '\x0c');
     if let Some(c) = source.chars().find(control) {
         return not_text(format!(
-            "the source is not text: it holds the character {:#04x}",
+            "the source is not text: it contains the character {:#04x}",
             c as u32
         ));
     }
     // Some tools read a lone carriage return as a line end, others as a blank.
     if source.replace("\r\n", "").contains('\r') {
-        return not_text("the source holds a carriage return without a line feed".into());
+        return not_text("the source contains a carriage return without a line feed".into());
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Raw,
         return Err(refused(
             CandidateFault::ForbiddenConstruct,
             line.number,
-            "a quotation mark right behind a number is not permitted here; write 1000000 for 1'000'000",
+            "a quotation mark directly after a number is not permitted here; write 1000000 for 1'000'000",
         ));
     }
     conditions(&lines)?;
@@ -240,7 +240,7 @@ fn conditions(lines: &[Line]) -> Result<(), Failure> {
             return Err(refused(
                 CandidateFault::ForbiddenInclude,
                 line.number,
-                "a condition with a macro that pastes words together may look for files and is not permitted",
+                "a condition with a macro that pastes words together is not permitted: it may look for files",
             ));
         }
     }
@@ -342,7 +342,7 @@ fn include(
         }
         _ => {
             let what = format!(
-                "`#include {argument}` does not name a header plainly; {}",
+                "`#include {argument}` does not name a header plainly: write one name in `<>` or quotes; {}",
                 permitted()
             );
             Err(refused(CandidateFault::ForbiddenInclude, line, what))

@@ -31,13 +31,14 @@ pub(super) fn back(statements: &[Statement]) -> Option<(u32, String)> {
         for target in targets(tokens) {
             match target {
                 Target::Label(label) if before.contains_key(&label) => {
-                    let what =
-                        format!("the jump to {label} goes back: a loop made of a label and a jump");
+                    let what = format!(
+                        "the jump to label {label} goes back: a loop made of a label and a jump"
+                    );
                     return Some((statement.line, what));
                 }
                 Target::Label(_) => {}
                 Target::Variable => {
-                    let what = "a jump to a label that is computed".to_owned();
+                    let what = "a jump goes to a computed label: such a jump".to_owned();
                     return Some((statement.line, what));
                 }
             }

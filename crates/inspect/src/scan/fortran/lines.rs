@@ -162,7 +162,7 @@ impl Reader {
         if line.contains('\t') || !line.is_ascii() {
             return Err(construct(
                 number,
-                "a line of fixed form with tabs or letters beyond ASCII is not permitted: its columns are not clear",
+                "a line of fixed form with tabs or non-ASCII letters is not permitted: its columns are ambiguous",
             ));
         }
         let line = &line[..line.len().min(FIXED)];
@@ -178,7 +178,7 @@ impl Reader {
             if !label.chars().all(|c| c.is_ascii_digit() || c == ' ') {
                 return Err(construct(
                     number,
-                    "the first five columns of a line in fixed form are for labels",
+                    "the first five columns of a line in fixed form may contain only a label",
                 ));
             }
             let digits = label.replace(' ', "");
@@ -241,7 +241,7 @@ impl Reader {
                 _ => {
                     return Err(construct(
                         number,
-                        "letters beyond ASCII are permitted in comments and texts only",
+                        "non-ASCII letters are permitted only in comments and character strings",
                     ));
                 }
             };
@@ -290,7 +290,7 @@ fn literal(number: u32, bytes: &[u8], from: usize) -> Result<usize, Failure> {
         Some(n) => Ok(from + n + 2),
         None => Err(construct(
             number,
-            "a text must end on the line it begins on",
+            "a character string must end on the line on which it begins",
         )),
     }
 }
@@ -306,7 +306,7 @@ fn hollerith(number: u32, text: &str, from: usize, fixed: bool) -> Result<(), Fa
     let count: usize = text[from..from + digits].parse().unwrap_or(usize::MAX);
     let adjoins = rest.len() == behind.len();
     if adjoins || held.len() < count || held.chars().take(count).any(|c| "'\"!;".contains(c)) {
-        let what = "texts of the form `5Hhello` are not permitted";
+        let what = "Hollerith constants such as `5Hhello` are not permitted";
         return Err(construct(number, what));
     }
     Ok(())

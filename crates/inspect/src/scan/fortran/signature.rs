@@ -129,7 +129,7 @@ fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
             };
             if dummy.value {
                 return Some(format!(
-                    "`{name}` is an array, whose address is passed: it cannot have `value`"
+                    "`{name}` is an array, and C passes its address: it cannot have `value`"
                 ));
             }
             if let Some(what) = dummy.descriptor {
@@ -148,8 +148,11 @@ fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
                 (Some(found), wanted) => found == wanted,
                 (None, Type::Other) => true,
             };
-            (!same)
-                .then(|| format!("the elements of `{name}` have another type: they are `{kind}`"))
+            (!same).then(|| {
+                format!(
+                    "the elements of `{name}` have another type than in C: declare them as `{kind}`"
+                )
+            })
         }
     }
 }

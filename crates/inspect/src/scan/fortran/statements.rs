@@ -107,7 +107,7 @@ impl<'s> Own<'s> {
             if word == "transfer" && called && self.pointers {
                 return construct(
                     line,
-                    "`transfer` is not permitted where there are pointers or types of its own: it can make one of a number".into(),
+                    "`transfer` is not permitted in a source with pointers or derived types: it can turn a number into a pointer".into(),
                 );
             }
         }
@@ -159,7 +159,9 @@ impl<'s> Own<'s> {
                 Err(refused(
                     CandidateFault::ForbiddenSymbol,
                     line,
-                    format!("the subroutine `{second}` is not one of the source's own"),
+                    format!(
+                        "the subroutine `{second}` is not one of the source's own subroutines; a kernel may call only these"
+                    ),
                 ))
             }
             "use" => {
@@ -176,7 +178,7 @@ impl<'s> Own<'s> {
                     CandidateFault::ForbiddenInclude,
                     line,
                     format!(
-                        "the module `{name}` may not be used; permitted are {} and the source's own",
+                        "the module `{name}` may not be used; permitted are {} and modules of the source",
                         FORTRAN_MODULES.join(", ")
                     ),
                 ))
@@ -193,7 +195,7 @@ impl<'s> Own<'s> {
                 if !is_head && tokens.iter().any(|t| t.text == "bind") {
                     return construct(
                         line,
-                        "data that other languages share (`bind`) is not permitted".into(),
+                        "data shared with other languages (`bind`) is not permitted".into(),
                     );
                 }
                 Ok(())
@@ -214,7 +216,7 @@ fn construct(line: u32, what: String) -> Result<(), Failure> {
 fn unknown(line: u32, word: &str) -> Result<(), Failure> {
     construct(
         line,
-        format!("a statement that begins with `{word}` is not one that a kernel may have here"),
+        format!("a statement that begins with `{word}` is not permitted here"),
     )
 }
 

@@ -132,7 +132,10 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
         "only procedures of the source itself can be called: put them behind `contains`",
     ),
     (&["program"], "a kernel is a subroutine, not a program"),
-    (&["submodule"], "the source is one file"),
+    (
+        &["submodule"],
+        "submodules are not permitted: the source is one file",
+    ),
     (
         &[
             "sync", "critical", "event", "form", "change", "lock", "unlock", "fail",
@@ -152,7 +155,7 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("c_funloc", "addresses of procedures"),
     ("c_null_funptr", "addresses of procedures"),
     ("c_associated", "addresses"),
-    ("external", "procedures that are elsewhere"),
+    ("external", "procedures outside the source"),
     ("procedure", "pointers to procedures"),
     ("execute_command_line", "commands"),
     ("get_environment_variable", "the environment"),

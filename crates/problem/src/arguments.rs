@@ -71,7 +71,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                     check.wrong(
                         content,
                         format!(
-                            "`{}` is an output: it has no content before a call",
+                            "`{}` is an output, and it has no content before a call: remove `content`",
                             raw.name
                         ),
                     );
@@ -86,7 +86,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                         check.wrong(
                             graded,
                             format!(
-                                "`{}` cannot be graded: that is for inputs of floats with rows, two extents at least, and uniform content",
+                                "`{}` cannot be graded: `graded` needs an input of floats with at least two extents and uniform content",
                                 raw.name
                             ),
                         );
@@ -94,7 +94,9 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                     if graded.get_ref().binades() > GRADES {
                         check.wrong(
                             graded,
-                            format!("`graded` is `true` or a number of binades up to {GRADES}"),
+                            format!(
+                                "`graded` must be `true` or a number of binades up to {GRADES}"
+                            ),
                         );
                     }
                 }
@@ -115,7 +117,7 @@ pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> V
                 }
             }
             _ => {
-                check.wrong(spanned, format!("argument `{}` is either `int = \"PARAMETER\"` or has `element`, `role` and `shape`", raw.name));
+                check.wrong(spanned, format!("argument `{}` must have either `int = \"PARAMETER\"` or `element`, `role` and `shape`", raw.name));
                 continue;
             }
         };

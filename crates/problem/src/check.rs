@@ -56,12 +56,12 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
         )));
     } else {
         findings.push(Finding::Error(format!(
-            "`cost.work` is {work} at the timed size"
+            "`cost.work` is {work} at the timed size: it must be a positive, finite number"
         )));
     }
     if work.max(bytes) < LITTLE_WORK {
         findings.push(Finding::Warning(
-            "a timed call is too short to be timed alone: enlarge the parameters in `[timed]`"
+            "a call of the timed size is too short to be timed alone: enlarge the parameters in `[timed]`"
                 .into(),
         ));
     }
@@ -82,7 +82,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
             }
             Some(n) if *role == Role::Output && n < 16 => {
                 findings.push(Finding::Warning(format!(
-                    "`{}` has only {n} element{}, and a guess may be right: put out more than that where the problem allows it",
+                    "`{}` has only {n} element{}, so a guess may be right: make the output larger where the problem allows it",
                     arg.name,
                     if n == 1 { "" } else { "s" }
                 )));
@@ -113,7 +113,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     let sizes = counts.fold(1, usize::saturating_mul);
     if sizes < 4 {
         findings.push(Finding::Warning(format!(
-            "only {sizes} hidden sizes, and a program may know them all: widen `verify.hidden`"
+            "there are only {sizes} hidden sizes, so a program may be written for these only: widen `verify.hidden`"
         )));
     } else {
         findings.push(Finding::Good(format!(
@@ -123,11 +123,11 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     }
     if problem.verify.distributions.len() < 3 {
         findings.push(Finding::Warning(
-            "fewer than three input distributions, and algorithms that lose accuracy may pass: name more in `verify.distributions`".into(),
+            "the definition names fewer than three input distributions, so algorithms that lose accuracy may pass: name more in `verify.distributions`".into(),
         ));
     }
     if problem.baseline_source.is_none() {
-        findings.push(Finding::Warning("no baseline.c, and timed calls are interleaved with the reference, which is slow where it is plain: add a faster fixed kernel".into()));
+        findings.push(Finding::Warning("there is no baseline.c, so timed calls are interleaved with the reference, and a plain reference is slow: add a faster fixed kernel as baseline.c".into()));
     }
     findings
 }

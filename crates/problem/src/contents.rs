@@ -55,7 +55,7 @@ fn read(
             let by = check.formula(by, timed)?;
             ordered(check, at, &low, &high, floats, timed);
             if !floats || by.value(timed).is_ok_and(|by| by < 0.0 || by.is_nan()) {
-                check.wrong(at, "`shifted` is for floats, and `by` is not negative");
+                check.wrong(at, "`shifted` is for floats, and `by` must not be negative");
             }
             Some(Content::Shifted { low, high, by })
         }
@@ -65,7 +65,7 @@ fn read(
                 let power =
                     |x: f64| x.log2().fract() == 0.0 && (floats || x >= 1.0 && x <= 2f64.powi(31));
                 if !(power(least) && power(most) && least < most) {
-                    check.wrong(at, "`low` and `high` of `magnitudes` are powers of two, of integers from 1 to 2147483648, and `low` is the smaller one");
+                    check.wrong(at, "`low` and `high` of `magnitudes` must be powers of two, for integers from 1 to 2147483648, and `low` must be the smaller one");
                 }
             }
             Some(Content::Magnitudes { low, high })
@@ -83,7 +83,7 @@ fn read(
             {
                 check.wrong(
                     at,
-                    "`steps` is for i32, and `high` lies at most 2147483647 above `low`",
+                    "`steps` is for i32, and `high` must lie at most 2147483647 above `low`",
                 );
             }
             Some(Content::Steps { low, high })
@@ -101,7 +101,7 @@ fn read(
             let most = high.value(timed).unwrap_or(f64::NAN);
             let fits = most >= 1.0 && (floats || most <= f64::from(i32::MAX));
             if !square || !fits {
-                check.wrong(at, "`distances` is for square matrices, and `high` is at least 1 and no more than the type holds");
+                check.wrong(at, "`distances` is for square matrices, and `high` must be at least 1 and fit the type");
             }
             Some(Content::Distances { high })
         }
@@ -121,7 +121,7 @@ fn read(
         _ => {
             check.wrong(
                 at,
-                format!("content `{kind}` is unknown or has other keys; {KNOWN}"),
+                format!("content `{kind}` is unknown or has the wrong keys; {KNOWN}"),
             );
             None
         }
@@ -145,6 +145,9 @@ fn ordered(
     if !(floats || whole(least) && whole(most)) {
         check.wrong(at, "`low` and `high` of integers must be whole numbers");
     } else if least.is_nan() || most.is_nan() || least > most {
-        check.wrong(at, format!("`low` is {least} and `high` {most}"));
+        check.wrong(
+            at,
+            format!("`low` is {least} and `high` is {most}: `low` must not exceed `high`"),
+        );
     }
 }

@@ -8,7 +8,7 @@
 /// Why a flag may not be given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the compiler flag `{flag}` is not permitted: {why}; flags for optimisation (-O3), code generation (-march=native, -funroll-loops) and the standard (-std=c17) are"
+    "the compiler flag `{flag}` is not permitted: {why}; permitted are flags for optimisation (-O3), code generation (-march=native, -funroll-loops) and the standard (-std=c17)"
 )]
 pub struct Refused {
     /// The flag.
@@ -20,7 +20,7 @@ pub struct Refused {
 const DANGEROUS: &[(&str, &str)] = &[
     ("-fplugin", "it loads code into the compiler"),
     ("-fpass-plugin", "it loads code into the compiler"),
-    ("-mllvm", "it takes the next word as well"),
+    ("-mllvm", "it takes the next word as its argument"),
     ("-fprofile", "it reads and writes files"),
     ("-fno-profile", "it belongs to flags that read files"),
     ("-fauto-profile", "it reads a file"),
@@ -36,14 +36,14 @@ const DANGEROUS: &[(&str, &str)] = &[
     ("-fstack-usage", "it writes files"),
     ("-fcallgraph-info", "it writes files"),
     ("-fada-spec", "it writes files"),
-    ("-frecord", "it writes what it was called with"),
+    ("-frecord", "it records the command line in the object"),
     ("-fcrash", "it writes files"),
     ("-fproc-stat", "it writes files"),
-    ("-fuse-ld", "it takes another linker"),
+    ("-fuse-ld", "it selects another linker"),
     ("-flto", "it compiles while linking"),
     ("-ffat-lto", "it compiles while linking"),
     ("-fthinlto", "it compiles while linking"),
-    ("-fwhole-program", "it takes the entry function away"),
+    ("-fwhole-program", "it may remove the entry function"),
     ("-foffload", "it compiles for another processor"),
     ("-fopenacc", "it compiles for another processor"),
     ("-fcuda", "it compiles for another processor"),
@@ -59,48 +59,51 @@ const DANGEROUS: &[(&str, &str)] = &[
     ("-fveclib", "it calls a library"),
     (
         "-fpreprocessed",
-        "the preprocessor is what the scan looks at",
+        "it changes preprocessing, on which the scan relies",
     ),
     (
         "-fdirectives-only",
-        "the preprocessor is what the scan looks at",
+        "it changes preprocessing, on which the scan relies",
     ),
-    ("-fcpp", "the preprocessor is what the scan looks at"),
+    (
+        "-fcpp",
+        "it changes preprocessing, on which the scan relies",
+    ),
     (
         "-fextended-identifiers",
-        "the preprocessor is what the scan looks at",
+        "it changes preprocessing, on which the scan relies",
     ),
-    ("-finput-charset", "the scan reads another text then"),
-    ("-fexec-charset", "the scan reads another text then"),
-    ("-fwide-exec-charset", "the scan reads another text then"),
-    ("-ffixed", "the scan reads another text then"),
-    ("-ffree-form", "the scan reads another text then"),
-    ("-ffree-line", "the scan reads another text then"),
-    ("-fd-lines", "the scan reads another text then"),
-    ("-fdec", "the scan reads another text then"),
-    ("-fdollar-ok", "the scan reads another text then"),
-    ("-fbackslash", "the scan reads another text then"),
-    ("-fcray-pointer", "the scan reads another text then"),
-    ("-fno-asm", "the scan reads another text then"),
-    ("-fms-", "the scan reads another text then"),
-    ("-fasm", "it brings in machine code"),
+    ("-finput-charset", "the scan would misread the source"),
+    ("-fexec-charset", "the scan would misread the source"),
+    ("-fwide-exec-charset", "the scan would misread the source"),
+    ("-ffixed", "the scan would misread the source"),
+    ("-ffree-form", "the scan would misread the source"),
+    ("-ffree-line", "the scan would misread the source"),
+    ("-fd-lines", "the scan would misread the source"),
+    ("-fdec", "the scan would misread the source"),
+    ("-fdollar-ok", "the scan would misread the source"),
+    ("-fbackslash", "the scan would misread the source"),
+    ("-fcray-pointer", "the scan would misread the source"),
+    ("-fno-asm", "the scan would misread the source"),
+    ("-fms-", "the scan would misread the source"),
+    ("-fasm", "it lets the source contain machine code"),
     ("-fsanitize", "it needs a library that is not in the jail"),
     (
         "-fno-sanitize",
         "it needs a library that is not in the jail",
     ),
-    ("-finstrument", "it calls functions that are not there"),
-    ("-fsplit-stack", "it calls functions that are not there"),
-    ("-fno-pic", "candidates are shared objects"),
-    ("-fno-PIC", "candidates are shared objects"),
-    ("-fpie", "candidates are shared objects"),
-    ("-fPIE", "candidates are shared objects"),
-    ("-fno-plt", "candidates are shared objects"),
+    ("-finstrument", "it calls functions that are missing"),
+    ("-fsplit-stack", "it calls functions that are missing"),
+    ("-fno-pic", "a candidate has to be a shared object"),
+    ("-fno-PIC", "a candidate has to be a shared object"),
+    ("-fpie", "a candidate has to be a shared object"),
+    ("-fPIE", "a candidate has to be a shared object"),
+    ("-fno-plt", "a candidate has to be a shared object"),
     ("-fexceptions", "exceptions are switched off"),
     ("-fnon-call-exceptions", "exceptions are switched off"),
-    ("-frtti", "the library that needs is not in the jail"),
-    ("-fdiagnostics", "the text of errors is read here"),
-    ("-fmessage-length", "the text of errors is read here"),
+    ("-frtti", "it needs a library that is not in the jail"),
+    ("-fdiagnostics", "it changes messages Flopsmith reads"),
+    ("-fmessage-length", "it changes messages Flopsmith reads"),
     ("-fsyntax-only", "it makes no object"),
     ("-fcompare-debug", "it compiles twice"),
     ("-fself-test", "it tests the compiler"),
@@ -110,16 +113,16 @@ const DANGEROUS: &[(&str, &str)] = &[
     ("-m32", "it makes objects that cannot be loaded"),
     ("-mx32", "it makes objects that cannot be loaded"),
     ("-miamcu", "it makes objects that cannot be loaded"),
-    ("-mabi", "it calls by other rules"),
-    ("-mregparm", "it calls by other rules"),
-    ("-mrtd", "it calls by other rules"),
-    ("-msseregparm", "it calls by other rules"),
-    ("-mno-sse", "it calls by other rules"),
-    ("-msoft-float", "it calls by other rules"),
-    ("-mgeneral-regs-only", "it calls by other rules"),
-    ("-mfentry", "it calls functions that are not there"),
-    ("-mrecord", "it calls functions that are not there"),
-    ("-mnop-mcount", "it calls functions that are not there"),
+    ("-mabi", "it changes the calling convention"),
+    ("-mregparm", "it changes the calling convention"),
+    ("-mrtd", "it changes the calling convention"),
+    ("-msseregparm", "it changes the calling convention"),
+    ("-mno-sse", "it changes the calling convention"),
+    ("-msoft-float", "it changes the calling convention"),
+    ("-mgeneral-regs-only", "it changes the calling convention"),
+    ("-mfentry", "it calls functions that are missing"),
+    ("-mrecord", "it calls functions that are missing"),
+    ("-mnop-mcount", "it calls functions that are missing"),
     ("-mstack-protector", "it reads the thread's own data"),
     ("-mtls", "it reads the thread's own data"),
     (
@@ -186,7 +189,7 @@ fn refusal(flag: &str) -> Option<&'static str> {
     // No place for a path, a list for another program, or quotes.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '=' | '_' | '.' | '+');
     if !flag.chars().all(plain) {
-        return Some("there is more in it than letters, digits and `-=_.+`");
+        return Some("it contains other characters than letters, digits and `-=_.+`");
     }
     if let Some((_, why)) = DANGEROUS.iter().find(|(start, _)| flag.starts_with(start)) {
         return Some(why);
@@ -196,7 +199,7 @@ fn refusal(flag: &str) -> Option<&'static str> {
         || flag.starts_with("-W")
         || matches!(flag, "-w" | "-g" | "-g0" | "-g1")
         || (flag.len() > 2 && (flag.starts_with("-f") || flag.starts_with("-m")));
-    (!known).then_some("it is none of the kinds that are")
+    (!known).then_some("it is not of a permitted kind")
 }
 
 #[cfg(test)]

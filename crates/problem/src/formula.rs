@@ -33,7 +33,7 @@ pub enum Error {
         text: String,
     },
     /// A character that does not belong there.
-    #[error("`{text}`, character {at}: `{found}` does not belong there")]
+    #[error("`{text}`, character {at}: `{found}` is not expected there")]
     Unexpected {
         /// The formula.
         text: String,

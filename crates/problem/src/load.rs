@@ -60,15 +60,15 @@ fn no_folder(path: &Path) -> String {
     if path.is_file() {
         let of = path.parent().filter(|folder| holds(folder));
         let meant = of.map_or_else(
-            || "the folder with its problem.toml is named".into(),
+            || "name the folder that contains its problem.toml".into(),
             |folder| format!("did you mean the problem {}?", folder.display()),
         );
-        return format!("{shown} is a file and no problem: {meant}");
+        return format!("{shown} is a file, and a problem is a folder: {meant}");
     }
     let beneath = || std::fs::read_dir(path).into_iter().flatten().flatten();
     if !path.is_dir() {
         return format!(
-            "there is no folder {shown}: `flopsmith problem new {shown}` begins a definition there"
+            "there is no folder {shown}; run `flopsmith problem new {shown}` to begin a definition there"
         );
     }
     let lacks = format!("the folder {shown} holds no problem.toml");
@@ -78,14 +78,14 @@ fn no_folder(path: &Path) -> String {
         .collect();
     problems.sort();
     if let Some(first) = problems.first() {
-        return format!("{lacks}; folders in it do: name one of them, e.g. {first}");
+        return format!("{lacks}, but folders in it do: name one of them, e.g. {first}");
     }
     if beneath().next().is_none() {
-        return format!("{lacks}: `flopsmith problem new {shown}` begins a definition there");
+        return format!("{lacks}; run `flopsmith problem new {shown}` to begin a definition there");
     }
     let new = path.join("my_kernel");
     format!(
-        "{lacks}: write one, or let `flopsmith problem new {}` begin a definition",
+        "{lacks}; write one, or run `flopsmith problem new {}` to begin a definition",
         new.display()
     )
 }
@@ -326,14 +326,15 @@ pub(crate) fn parse(
     if timed.is_empty() {
         check.mistakes.push((
             0,
-            "[timed] gives no parameter: say at which size calls are timed, e.g. n = 256".into(),
+            "[timed] gives no parameter: give the size at which calls are timed, e.g. n = 256"
+                .into(),
         ));
     }
     for params in &raw.verify.visible {
         if params.get_ref().keys().ne(timed.keys()) {
             check.wrong(
                 params,
-                "the parameters of `verify.visible` must be those of [timed]",
+                "`verify.visible` must have the same parameters as [timed]",
             );
         }
     }
@@ -358,7 +359,13 @@ pub(crate) fn parse(
     let others = others.into_iter().flatten().flatten();
     for flag in raw.compile.flags.iter().chain(others) {
         if !flag.get_ref().starts_with('-') {
-            check.wrong(flag, format!("`{}` is no compiler flag", flag.get_ref()));
+            check.wrong(
+                flag,
+                format!(
+                    "`{}` is no compiler flag: a flag begins with `-`",
+                    flag.get_ref()
+                ),
+            );
         } else if let Err(refused) = crate::flags::parse(flag.get_ref()) {
             check.wrong(flag, refused.to_string());
         }
@@ -374,7 +381,10 @@ pub(crate) fn parse(
     let bound = bound(&mut check, &raw.bound, &sources, &timed);
     let threads = match &raw.threads {
         Some(list) if list.get_ref().is_empty() || list.get_ref().contains(&0) => {
-            check.wrong(list, "`threads` lists thread counts of at least 1");
+            check.wrong(
+                list,
+                "`threads` must list at least one thread count, each of at least 1",
+            );
             Vec::new()
         }
         Some(list) => list.get_ref().clone(),
@@ -480,7 +490,7 @@ fn bound(
                 None => {
                     check.wrong(
                         &raw.kind,
-                        "a `scaled` bound needs `operations`: how many roundings lie on the way to one element",
+                        "a `scaled` bound needs `operations`, the number of roundings on the way to one element",
                     );
                     None
                 }
@@ -488,7 +498,7 @@ fn bound(
             if sources.magnitude.is_none() {
                 check.wrong(
                     &raw.kind,
-                    "a `scaled` bound needs a file magnitude.c, which computes how large the terms of each element are",
+                    "a `scaled` bound needs a file magnitude.c, which computes the magnitude of the terms of each element",
                 );
             }
             Some(ErrorBound::Scaled {

@@ -32,7 +32,7 @@ impl Check<'_> {
                         self.wrong(
                             text,
                             format!(
-                                "`{text}` names the parameter `{name}`; [timed] has {}",
+                                "`{text}` names the parameter `{name}`, which [timed] does not have; [timed] has {}",
                                 known.join(", "),
                                 text = text.get_ref()
                             ),

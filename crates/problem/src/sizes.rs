@@ -115,12 +115,12 @@ pub(crate) fn read(
             };
             check.wrong(
                 at,
-                format!("`verify.hidden`: min and max must be {kind}, and min at most max"),
+                format!("`verify.hidden`: min and max must be {kind}, and min must not exceed max"),
             );
         } else if !hidden.power_of_two && (max - min) / hidden.multiple_of >= MOST {
             check.wrong(
                 at,
-                format!("`verify.hidden` has more than {MOST} sizes of `{param}`; a larger `multiple_of` makes them fewer"),
+                format!("`verify.hidden` has more than {MOST} sizes of `{param}`; choose a larger `multiple_of`"),
             );
         }
     }

@@ -69,7 +69,7 @@ pub(crate) fn read(
                 check.wrong(
                     &value,
                     format!(
-                        "`{key}` in [timed] is `{words}`, and parameters are whole numbers{near}"
+                        "`{key}` in [timed] is `{words}`, and a parameter must be a whole number{near}"
                     ),
                 );
             }
@@ -79,5 +79,5 @@ pub(crate) fn read(
 }
 
 fn permitted(found: &str) -> String {
-    format!("`caches` in [timed] is {found}; it may be `warm`, `cold` or `both`")
+    format!("`caches` in [timed] is {found}; it must be `warm`, `cold` or `both`")
 }

@@ -193,7 +193,7 @@ fn what_is_weak_about_a_sound_definition_is_listed_and_no_failure() {
     let weaknesses = object["weaknesses"].as_array().unwrap();
     assert_eq!(weaknesses.len(), 1, "{object}");
     let said = weaknesses[0].as_str().unwrap();
-    assert!(said.starts_with("no baseline.c"), "{object}");
+    assert!(said.starts_with("there is no baseline.c"), "{object}");
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn contents_bounds_and_sizes_are_checked() {
         (
             "align = 64 },\n  { name = \"B\"",
             "align = 64, content = { kind = \"range\", low = \"2\", high = \"1\" } },\n  { name = \"B\"",
-            "`low` is 2 and `high` 1",
+            "`low` is 2 and `high` is 1",
         ),
         (
             "align = 64 },\n  { name = \"B\"",

@@ -63,12 +63,12 @@ fn language(file: &Path) -> Result<Option<Language>> {
         return Ok(language);
     };
     let hint = if ending == "toml" {
-        "problems are named with --problem (name or folder), and configurations of runs belong to `flopsmith train`"
+        "a problem is named with --problem (name or folder); give the configuration of a run to `flopsmith train`"
     } else {
-        "rename it by its language, or leave the ending out if it is in the problem's"
+        "rename it by its language, or leave the ending out if it is in the problem's language"
     };
     Err(usage(format!(
-        "{} is no program by its name, which has to end with one of {}: {hint}",
+        "{} does not have the name of a program, which must end with one of {}: {hint}",
         file.display(),
         endings()
     )))
@@ -138,7 +138,7 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
     for name in named {
         if name == Path::new("-") {
             return Err(usage(
-                "programs are not read from stdin, since the end of a file's name tells the language: give a file (one called `-` is ./-)",
+                "programs are not read from stdin, because the end of a file's name gives the language: give a file (write ./- for a file named `-`)",
             ));
         }
         match expand(name)? {
@@ -168,7 +168,7 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
         found.sort();
         if found.is_empty() {
             return Err(usage(format!(
-                "there is no `.c` file in {} or beneath it, nor one in another language: {}",
+                "there is no `.c` file in {} or its subfolders, nor a file in another language: {}",
                 name.display(),
                 endings()
             )));

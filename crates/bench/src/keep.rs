@@ -36,14 +36,14 @@ impl Keep {
         });
         for (stem, name) in names.iter().filter(|(stem, name)| stem != name) {
             say(&format!(
-                "{} has files called {stem} already: this time they are called {name}",
+                "{} already has files called {stem}: the new files are called {name}",
                 folder.display()
             ));
         }
         let disassembler = find();
         if disassembler.is_none() {
             say(
-                "there is no objdump in /usr/bin or /bin (Debian, Ubuntu: `apt install binutils`): --keep leaves shared objects alone",
+                "there is no objdump in /usr/bin or /bin (Debian, Ubuntu: `apt install binutils`): --keep writes shared objects without their disassembly",
             );
         }
         Ok(Self {
@@ -61,7 +61,7 @@ impl Keep {
         write(&path, object)?;
         if let Some(disassembler) = &self.disassembler {
             let text = disassemble(disassembler, &path, sandbox)
-                .with_context(|| format!("{} could not be disassembled", path.display()))?;
+                .with_context(|| format!("cannot disassemble {}", path.display()))?;
             write(&self.folder.join(format!("{name}.s")), &text)?;
         }
         Ok(())

@@ -17,7 +17,7 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
     let measurements = || rows.iter().filter_map(|r| r.done.verdict.measurement());
     if measurements().any(|m| !m.converged()) || rows.iter().any(unsure_when_cold) {
         lines.push(
-            "~: did not converge, its time was over while it was still too unsure (`flopsmith bench --help` says when that is); it has no rank"
+            "~: did not converge, its time ended before it was precise enough (`flopsmith bench --help` gives the limits); it has no rank"
                 .to_owned(),
         );
     }
@@ -47,7 +47,7 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
     }
     if rows.iter().any(|r| cold(r).is_some()) {
         lines.push(
-            "cold: the same ratio of calls that find none of their arrays in a cache".to_owned(),
+            "cold: the same ratio for calls that find none of their arrays in a cache".to_owned(),
         );
     }
     if rows.iter().any(|r| r.place.is_some()) {
@@ -60,7 +60,7 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         lines.push(format!("vs: times as fast as {against}"));
     }
     if rows.iter().filter(|r| r.group.is_some()).count() > 1 {
-        lines.push("group: programs with a letter in common cannot be told apart".to_owned());
+        lines.push("group: programs that share a letter cannot be told apart".to_owned());
     }
     lines
 }
@@ -84,7 +84,7 @@ fn yardsticks(rows: &[Row]) -> Vec<String> {
     };
     let mut lines = vec![
         format!(
-            "ratio: times as fast as the plain reference ({}); GFLOPS{} are that times the reference's",
+            "ratio: times as fast as the plain reference ({}); GFLOPS{} are the ratio times those of the reference",
             speeds(&|row| Some(row.reference_gflops)),
             if rows.iter().any(|r| r.gb_per_second().is_some()) {
                 " and GB/s"
@@ -92,7 +92,7 @@ fn yardsticks(rows: &[Row]) -> Vec<String> {
                 ""
             }
         ),
-        "call: the time of an undisturbed call, by GFLOPS".to_owned(),
+        "call: the time of an undisturbed call, computed from GFLOPS".to_owned(),
         format!(
             "peak: share of the measured floating-point peak ({})",
             speeds(&|row| Some(row.peak_gflops))

@@ -31,7 +31,10 @@ pub fn run(order: Order) -> Result<u8> {
         Err(_) if stopped.is_cancelled() => return interrupted,
         stages => stages?.aloud(),
     };
-    let program = order.programs.first().context("no program was named")?;
+    let program = order
+        .programs
+        .first()
+        .context("the command line names no program")?;
     let measured = stages.measure(program);
     // An interrupted measurement is no result.
     if stopped.is_cancelled() {
@@ -92,7 +95,7 @@ fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
         }
         None => {
             say(&format!(
-                "{} is not written: there are no samples of a program that was not timed",
+                "{} is not written: the program was not timed, so it has no samples",
                 raw.path().display()
             ));
             Ok(())
@@ -167,7 +170,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                     })
                     .unwrap_or_default();
                 lines.push(format!(
-                    "  its code at {} places: {} apart{cold}",
+                    "  {} layouts of its code: {} apart{cold}",
                     certificate.layout_ratios.len(),
                     percent(certificate.layout_spread)
                 ));
@@ -224,9 +227,9 @@ fn ended(measurement: &Measurement, purpose: Purpose) -> String {
 /// The time of a measurement that used all of its budget, in words.
 fn time(purpose: Purpose) -> String {
     if purpose == Purpose::Certify {
-        return "its time at each place".into();
+        return "its time limit for each layout".into();
     }
-    format!("{} s, its time", purpose.limits().max.as_secs_f64())
+    format!("{} s, its time limit", purpose.limits().max.as_secs_f64())
 }
 
 /// The scatter of calls and rounds.
@@ -278,17 +281,18 @@ mod tests {
         }
         assert!(
             text(&measured, "n = 8", Purpose::Rank)[3]
-                .ends_with("stopped after 0.6 s, its time, at ±0.39 %")
+                .ends_with("stopped after 0.6 s, its time limit, at ±0.39 %")
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
             text(&measured, "n = 8", Purpose::Rank)[3]
-                .ends_with("did not converge: still ±0.39 % after 0.6 s, its time")
+                .ends_with("did not converge: still ±0.39 % after 0.6 s, its time limit")
         );
         assert!(
-            text(&measured, "n = 8", Purpose::Certify)[3].ends_with("after its time at each place"),
+            text(&measured, "n = 8", Purpose::Certify)[3]
+                .ends_with("after its time limit for each layout"),
             "{:?}",
             text(&measured, "n = 8", Purpose::Certify)
         );

@@ -103,7 +103,7 @@ fn resolve(ranking: &mut impl Ranking, over: impl Fn() -> bool, stopped: impl Fn
             return;
         }
         ranking.tell(&format!(
-            "{} programs cannot be told from a neighbour yet or did not converge: measuring them again ...",
+            "{} programs cannot be told from the next one yet or did not converge: measuring them again ...",
             close.len()
         ));
         for key in close {

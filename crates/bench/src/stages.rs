@@ -155,7 +155,7 @@ impl Stages {
             .prepare(language, &program.source, verifier, true);
         if self.purpose == Purpose::Certify {
             if prepared.can_be_timed() {
-                self.tell("verifying with its code at five places…");
+                self.tell("verifying five layouts of its code…");
             }
             prepared.verify_elsewhere(&mut self.verifier);
         }

@@ -243,8 +243,8 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
             [
                 "",
                 "timed at n = 8",
-                "ratio: times as fast as the plain reference (1.000 GFLOPS); GFLOPS and GB/s are that times the reference's",
-                "call: the time of an undisturbed call, by GFLOPS",
+                "ratio: times as fast as the plain reference (1.000 GFLOPS); GFLOPS and GB/s are the ratio times those of the reference",
+                "call: the time of an undisturbed call, computed from GFLOPS",
                 "peak: share of the measured floating-point peak (50.00 GFLOPS)",
             ]
         );

@@ -26,7 +26,7 @@ impl FromStr for ThreadCount {
         }
         match text.trim().parse::<u32>() {
             Ok(count) if count > 0 => Ok(Self::Of(count)),
-            _ => Err("a number of threads is 1 or more, or `all`".into()),
+            _ => Err("a number of threads must be 1 or more, or `all`".into()),
         }
     }
 }
@@ -61,7 +61,7 @@ fn counts_on(
         };
         if count as usize > cores.len() {
             return Err(usage(format!(
-                "{count} threads cannot be timed here: this machine can time {} at most, and {} while the stopwatch has a core of its own",
+                "{count} threads cannot be timed here: this machine can time {} at most, and {} while the supervisor, which takes the times, has a core of its own",
                 cores.len(),
                 beside.map_or_else(|| "none".into(), |n| n.to_string())
             )));
@@ -87,7 +87,7 @@ pub fn warning(counts: &[u32], problem: &Problem) -> Option<String> {
         .collect();
     (!beyond.is_empty()).then(|| {
         format!(
-            "warning: `{}` is meant for {} threads and is timed with {} as asked; add that to `threads` in its problem.toml if it makes sense there",
+            "warning: `{}` is meant for {} threads and is timed with {} as requested; if such numbers make sense for this problem, add them to `threads` in its problem.toml",
             problem.id,
             words(known.clone()),
             words(beyond)

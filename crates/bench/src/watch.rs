@@ -154,7 +154,10 @@ fn words(row: &Row, change: Option<Compared>) -> String {
         words.push_str(&format!(", vs {} {interval}", four(c.ratio)));
     }
     if let Some(change) = change {
-        words.push_str(&format!("; since the time before: {}", change.words()));
+        words.push_str(&format!(
+            "; since the previous measurement: {}",
+            change.words()
+        ));
     }
     words
 }
@@ -212,7 +215,7 @@ mod tests {
         let said = words(&now, change);
         assert!(said.starts_with("a.c: 50.00 GFLOPS, 50.00× the plain reference ["));
         assert!(
-            said.contains("]; since the time before: +25.0 % ["),
+            said.contains("]; since the previous measurement: +25.0 % ["),
             "{said}"
         );
         let mut placed = fast("a.c", 1, 50.0);
@@ -233,7 +236,7 @@ mod tests {
         let gain = watched.change(&fast("a.c", 1, 122.5));
         let said = words(&fast("a.c", 1, 122.5), gain);
         assert!(
-            said.contains("cannot be told yet, +194 % by the estimate"),
+            said.contains("cannot be told yet: +194 % by the estimate"),
             "{said}"
         );
         // Another number of threads has a history of its own.

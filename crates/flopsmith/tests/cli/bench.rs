@@ -502,7 +502,7 @@ fn a_watched_program_is_measured_again_when_it_is_saved() {
     };
     until("ratio: times as fast");
     std::fs::write(&file, format!("{GOOD}/* saved */\n")).unwrap();
-    let line = until("since the time before: ");
+    let line = until("since the previous measurement: ");
     assert!(
         line.contains("good.c: ") && line.contains(" GFLOPS, "),
         "{line}"

@@ -132,7 +132,7 @@ impl Compared {
             "anything".to_owned()
         };
         format!(
-            "cannot be told yet, {:+.0} % by the estimate and {between} by its interval",
+            "cannot be told yet: {:+.0} % by the estimate, {between} by its interval",
             percent(self.ratio)
         )
     }
@@ -198,7 +198,7 @@ mod tests {
         assert!(!unsure.is_told() && !unsure.is_a_difference());
         assert_eq!(
             unsure.words(),
-            "cannot be told yet, +194 % by the estimate and between -3 % and +792 % by its interval"
+            "cannot be told yet: +194 % by the estimate, between -3 % and +792 % by its interval"
         );
         let nothing = at(1.0, f64::INFINITY).over(at(0.0, 0.001));
         assert!(!nothing.is_told());

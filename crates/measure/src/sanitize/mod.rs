@@ -203,7 +203,7 @@ impl Sanitizers {
                     ));
                 }
                 Ended::NotStarted(why) => {
-                    let why = format!("it did not start with checks in it: {why}");
+                    let why = format!("the sanitized program did not start: {why}");
                     return Err(unchecked(tool, &why));
                 }
                 Ended::Undecided(why) => return Err(unchecked(tool, &why)),
@@ -228,15 +228,15 @@ impl Sanitizers {
             None => match self.reference(tool)? {
                 Ended::Clean => Ok(()),
                 Ended::Finding(words) => Err(format!(
-                    "the problem's own reference does not pass it ({words})"
+                    "the sanitizer reports a finding in the problem's own reference ({words})"
                 )),
-                Ended::NotStarted(why) | Ended::Undecided(why) => {
-                    Err(format!("the problem's own reference does not run: {why}"))
-                }
+                Ended::NotStarted(why) | Ended::Undecided(why) => Err(format!(
+                    "the sanitizer cannot check the problem's own reference: {why}"
+                )),
             },
         };
         if let Err(why) = &answer {
-            tracing::warn!(sanitizers = %tool, %why, "left out; `flopsmith doctor` says what is missing");
+            tracing::warn!(sanitizers = %tool, %why, "sanitizers are left out; `flopsmith doctor` reports what is missing");
         }
         known.insert(tool, answer.clone());
         Ok(answer)
@@ -262,7 +262,7 @@ impl Sanitizers {
         let toolchain = self.compiler.toolchain();
         if is_clang(toolchain) {
             return Some(
-                "programs are checked as gcc builds them, and there is none: install gcc"
+                "sanitizers check a build by gcc, and this machine has no gcc: install gcc"
                     .to_owned(),
             );
         }
@@ -295,7 +295,7 @@ impl Sanitizers {
             && let Some(name) = openmp::unknown(&made.object)
         {
             return Ok(Ended::Undecided(format!(
-                "it is not told what `{name}` orders"
+                "the sanitizer does not know which accesses `{name}` orders"
             )));
         }
         let cases = Cases::draw(
@@ -386,7 +386,7 @@ impl Sanitizers {
         made().map_err(|e| {
             Failure::infrastructure(
                 InfrastructureCause::Resources,
-                format!("could not write a sanitized program's files: {e}"),
+                format!("cannot write the files of a sanitized program: {e}"),
             )
         })
     }
@@ -413,7 +413,7 @@ impl Sanitizers {
         }
         if report::was_denied_memory(&said) {
             return Ended::Undecided(
-                "it asked for memory that it has not with checks in it".to_owned(),
+                "the sanitized program asked for more memory than it may have".to_owned(),
             );
         }
         if progress.done && finished.exit == Exit::Code(0) {
@@ -445,8 +445,8 @@ fn unchecked(tool: Tool, why: &str) -> Failure {
     Failure::unknown(
         UnknownCause::Unchecked,
         format!(
-            "it cannot be looked at with the {tool} sanitizer, under which the problem's reference runs, so it does not count: {why}; \
-             a program that needs less (smaller tables, fewer steps at small sizes, plain constructs) can be"
+            "the {tool} sanitizer checks the problem's reference and cannot check this program, so the program does not count: {why}; \
+             write a program that needs less (smaller tables, fewer steps at small sizes, plain constructs)"
         ),
     )
 }
@@ -486,11 +486,13 @@ impl Progress {
 
 fn end_in_words(finished: &Finished) -> String {
     let how = match finished.exit {
-        Exit::WallTimeout | Exit::CpuTimeout => "with checks in it, it takes too long".to_owned(),
-        Exit::MemoryLimit => "with checks in it, it takes too much memory".to_owned(),
-        Exit::OutputLimit => "it said too much".to_owned(),
-        Exit::Code(REPORTED) => "the runtime ended it without a finding".to_owned(),
-        other => format!("it ended with {other:?}"),
+        Exit::WallTimeout | Exit::CpuTimeout => "the sanitized program takes too long".to_owned(),
+        Exit::MemoryLimit => "the sanitized program takes too much memory".to_owned(),
+        Exit::OutputLimit => "the sanitized program wrote too much output".to_owned(),
+        Exit::Code(REPORTED) => {
+            "the sanitizer's run-time library ended the program without a finding".to_owned()
+        }
+        other => format!("the sanitized program ended with {other:?}"),
     };
     let said = String::from_utf8_lossy(&finished.stderr);
     let last = said

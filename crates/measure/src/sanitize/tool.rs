@@ -134,8 +134,8 @@ pub fn no_room() -> Option<String> {
     let bits: u32 = bits.trim().parse().ok()?;
     (bits > MOST_RANDOM_BITS).then(|| {
         format!(
-            "this machine's memory is placed with {bits} random bits, ThreadSanitizer knows {MOST_RANDOM_BITS} \
-             (`sysctl vm.mmap_rnd_bits={MOST_RANDOM_BITS}`)"
+            "this machine randomizes addresses with {bits} bits, and ThreadSanitizer supports at most {MOST_RANDOM_BITS}: \
+             run `sysctl vm.mmap_rnd_bits={MOST_RANDOM_BITS}`"
         )
     })
 }

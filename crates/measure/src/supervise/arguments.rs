@@ -171,7 +171,7 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                     .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;
                 if value.fract() != 0.0 || value.abs() > f64::from(i32::MAX) {
                     return Err(unsound(format!(
-                        "`{}` is {value}, which is no C int",
+                        "`{}` is {value}, and that value is not a C int",
                         argument.name
                     )));
                 }
@@ -192,7 +192,10 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                     .collect::<Option<Vec<usize>>>()
                     .ok_or_else(|| {
                         let at = words(params);
-                        unsound(format!("`{}` has no size at {at}", argument.name))
+                        unsound(format!(
+                            "`{}` has no whole number of elements at {at}",
+                            argument.name
+                        ))
                     })?;
                 let content = fill(content, &dims, params)
                     .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;

@@ -35,7 +35,7 @@ pub fn not_loaded(message: &str, memory_bytes: u64) -> Failure {
         return Failure::candidate(
             CandidateFault::MemoryLimit,
             format!(
-                "the program's static data and what else it needs are more than the {} MiB of memory that it may have: \
+                "the program needs more than the {} MiB of memory that it may have, its static data included: \
                  the object cannot be loaded: {message}",
                 memory_bytes >> 20
             ),
@@ -56,7 +56,7 @@ pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
     if finished.exit == Exit::Signal(SIGKILL) && !starved {
         return Failure::infrastructure(
             InfrastructureCause::Harness,
-            "the process was killed from outside: by the machine short of memory, or by a person",
+            "the process was killed from outside: the machine is short of memory, or a person killed it",
         );
     }
     let memory = "the program used all the memory it may have".to_owned();
@@ -73,11 +73,11 @@ pub fn of_candidate(finished: &Finished, memory_bytes: u64) -> Failure {
         ),
         Exit::WallTimeout | Exit::CpuTimeout => (
             CandidateFault::Timeout,
-            "the program's processor time was up".to_owned(),
+            "the program used all the processor time that it may have".to_owned(),
         ),
         Exit::OutputLimit => (
             CandidateFault::ForbiddenSyscall,
-            "the program flooded its output".to_owned(),
+            "the program wrote too much output".to_owned(),
         ),
         Exit::ForbiddenSyscall => (
             CandidateFault::ForbiddenSyscall,

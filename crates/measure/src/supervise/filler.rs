@@ -88,7 +88,7 @@ impl Filler {
             // The core of the first thread of the called processes.
             if let Some(&core) = process.cores.first() {
                 pin_thread(process.pid(), core).map_err(|e| {
-                    let what = format!("the process that makes the inputs cannot be pinned: {e}");
+                    let what = format!("cannot pin the process that makes the inputs: {e}");
                     Failure::infrastructure(InfrastructureCause::Resources, what)
                 })?;
             }

@@ -93,11 +93,11 @@ impl Process {
             .prefix("object-")
             .suffix(".so")
             .tempfile_in(setup.sandbox.scratch())
-            .map_err(|e| resources("no temporary file for the object", &e))?;
+            .map_err(|e| resources("cannot create a temporary file for the object", &e))?;
         file.write_all(object)
-            .map_err(|e| resources("the object could not be written", &e))?;
+            .map_err(|e| resources("cannot write the object", &e))?;
         let control = SharedMemory::create("flopsmith-control", CONTROL_BYTES)
-            .map_err(|e| resources("no shared memory", &e))?;
+            .map_err(|e| resources("cannot create shared memory", &e))?;
         let block = control.mapping().control();
         block.set_forbidden(setup.arena.forbidden());
         block.set_waiting(Waiting::Sleep);
@@ -262,7 +262,7 @@ impl Process {
                 Some(finished) => self.died(&finished),
                 None => Failure::infrastructure(
                     InfrastructureCause::Harness,
-                    format!("the processor time of the harness cannot be read: {error}"),
+                    format!("cannot read the processor time of the harness: {error}"),
                 ),
             }),
         }

@@ -186,7 +186,7 @@ impl Process {
                 Err(error) => {
                     return Err(Failure::infrastructure(
                         InfrastructureCause::Resources,
-                        format!("a thread cannot be pinned to core {core}: {error}"),
+                        format!("cannot pin a thread to core {core}: {error}"),
                     ));
                 }
             }
@@ -213,15 +213,17 @@ pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure
     if found > threads as usize {
         return Err(Failure::candidate(
             CandidateFault::LeftRunning,
-            format!("{found} threads are there after a call, permitted are {threads}"),
+            format!(
+                "the program has {found} threads after a call; at most {threads} are permitted"
+            ),
         ));
     }
     if !still && spent <= SPIN_ALLOWANCE {
         return Err(Failure::infrastructure(
             InfrastructureCause::Resources,
             format!(
-                "a process that was sent to sleep got {:.1} ms of processor time within {} s and does not sleep yet \
-                 ({awake} of {found} threads awake): the machine is too busy",
+                "a process that was sent to sleep got only {:.1} ms of processor time within {} s and does not sleep yet \
+                 ({awake} of {found} threads are awake): the machine is too busy",
                 spent.as_secs_f64() * 1e3,
                 LIMIT.as_secs()
             ),
@@ -231,7 +233,7 @@ pub fn judge_stillness(stillness: Stillness, threads: u32) -> Result<(), Failure
         return Err(Failure::candidate(
             CandidateFault::LeftRunning,
             format!(
-                "threads went on after a call had returned and used {:.1} ms of processor time",
+                "threads of the program went on after a call had returned and used {:.1} ms of processor time",
                 spent.as_secs_f64() * 1e3
             ),
         ));

@@ -206,7 +206,7 @@ impl<'a> BaselineOracle<'a> {
         expected: f64,
     ) -> Failure {
         skipped(format!(
-            "after a timed call element {index} of {} held {found:e}, where the baseline computes {expected:e} from the same inputs",
+            "after a timed call, element {index} of {} held {found:e}, and the baseline computes {expected:e} from the same inputs",
             results
                 .specification
                 .argument(self.tolerances.array(output))

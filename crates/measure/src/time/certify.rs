@@ -241,7 +241,7 @@ impl Timer {
             .ok_or_else(|| {
                 Failure::infrastructure(
                     InfrastructureCause::Resources,
-                    "no shared memory for the buffers: the arrays do not fit elsewhere",
+                    "cannot place the arrays at other addresses in shared memory: they do not fit",
                 )
             })?;
         if let Some(baseline) = self.baseline.take() {

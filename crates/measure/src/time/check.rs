@@ -21,7 +21,7 @@ const GLANCES: usize = 48;
 
 /// Elements of each factor that are compared after each call of the baseline.
 const INPUTS: usize = 12;
-const BASELINE_ENDED: &str = "a call of the baseline ended, and";
+const BASELINE_ENDED: &str = "after a call of the baseline,";
 
 /// Checks calls: the seed of a call gives its inputs, and therefore the expected results.
 pub struct Check<'a> {
@@ -60,7 +60,7 @@ impl<'a> Check<'a> {
 
     /// Checks every output element, every input element and every byte around them after a call that was probed.
     pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
-        self.results.untouched(seed, "a timed call ended, and")?;
+        self.results.untouched(seed, "after a timed call,")?;
         match &mut self.truth {
             Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
             Truth::Baseline(oracle) => {
@@ -127,7 +127,7 @@ impl<'a> Results<'a> {
             return Err(Failure::candidate(
                 CandidateFault::OutOfBounds,
                 format!(
-                    "{when} something had been written {distance} bytes outside {}",
+                    "{when} the memory {distance} bytes outside {} had been changed",
                     self.specification.argument(array)
                 ),
             ));
@@ -242,7 +242,7 @@ impl Arithmetic<'_> {
             let (expected, tolerance) = self.exact(&streams, row, column);
             if oracle::error_share(value, expected, tolerance) > 1.0 {
                 return Err(skipped(format!(
-                    "after a timed call row {row}, column {column} held {value:e} instead of {expected:e}: the result of this call's inputs was not computed"
+                    "after a timed call, row {row}, column {column} held {value:e} instead of {expected:e}: the program did not compute the result for the inputs of this call"
                 )));
             }
         }
@@ -281,7 +281,7 @@ impl Arithmetic<'_> {
             self.exact(&streams, row, column)
         })
         .map(|_| ())
-        .map_err(|mismatch| skipped(format!("after a timed call {mismatch}")))
+        .map_err(|mismatch| skipped(format!("after a timed call, {mismatch}")))
     }
 }
 

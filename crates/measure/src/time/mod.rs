@@ -164,7 +164,7 @@ impl Timer {
         if caches == Caches::Cold && !CAN_FLUSH {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Resources,
-                "this problem is timed with cold caches, and there is no instruction here that empties them: say `caches = \"warm\"` in [timed]",
+                "this problem is timed with cold caches, and Flopsmith cannot empty the caches of this processor: write `caches = \"warm\"` in [timed]",
             ));
         }
         let alone = cores.supervisor.is_some_and(|s| !cores.kernel.contains(&s));
@@ -175,7 +175,7 @@ impl Timer {
         let no_buffers = |e: &dyn std::fmt::Display| {
             Failure::infrastructure(
                 InfrastructureCause::Resources,
-                format!("no shared memory for the buffers: {e}"),
+                format!("cannot place the buffers in shared memory: {e}"),
             )
         };
         let arena = Arena::timed(&specification.arrays).map_err(|e| no_buffers(&e))?;
@@ -416,7 +416,7 @@ impl Timer {
         let _pinned = Pinned::to(supervisor).map_err(|e| {
             Failure::infrastructure(
                 InfrastructureCause::Resources,
-                format!("the supervisor cannot be pinned to its core: {e}"),
+                format!("cannot pin the supervisor to its core: {e}"),
             )
         })?;
         let resolution = match self.resolution {
@@ -498,7 +498,7 @@ impl Timer {
 fn hand_shake(failure: Failure) -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Baseline,
-        format!("the hand-shake could not be measured: {failure}"),
+        format!("cannot measure the hand-shake: {failure}"),
     )
 }
 

@@ -83,11 +83,15 @@ impl fmt::Display for Why {
                 share * 100.0
             ),
             Why::Used { share } => {
-                write!(f, "others use {:.0} % of the timed cores", share * 100.0)
+                write!(
+                    f,
+                    "other processes use {:.0} % of the timed cores",
+                    share * 100.0
+                )
             }
             Why::Beside { share } => write!(
                 f,
-                "others use {:.0} % of the hardware threads beside the timed ones",
+                "other processes use {:.0} % of the hardware threads that share a core with the timed ones",
                 share * 100.0
             ),
         }
@@ -164,7 +168,7 @@ impl fmt::Display for Change {
             }
             Change::Adopted { after, times } => write!(
                 f,
-                "after {:.1} s the machine is taken as it is: a baseline that takes {times:.2} times as long as before is the new normal",
+                "the machine did not become quiet within {:.1} s; from now on its present speed is normal, at which the baseline takes {times:.2} times as long as before",
                 after.as_secs_f64()
             ),
         }

@@ -206,7 +206,7 @@ impl Timer {
         match self.exceeds_cold(gflops) {
             None => Ok(()),
             Some(most) => Err(implausible(format!(
-                "{gflops:.2} GFLOPS of calls that find nothing in a cache are more than the {most:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
+                "{gflops:.2} GFLOPS with cold caches are more than the {most:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
                 self.peak.bandwidth_gb_s
             ))),
         }

@@ -158,7 +158,7 @@ impl Session<'_> {
         let finished = course.finish().ok_or_else(|| {
             Failure::unknown(
                 UnknownCause::NoSamples,
-                "a measurement ended without samples",
+                "the measurement ended without samples",
             )
         })?;
         Ok(Trial {

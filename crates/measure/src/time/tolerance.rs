@@ -147,7 +147,7 @@ pub fn program_of_magnitudes(
     let object = compile_magnitude(sandbox, toolchain, problem)?.ok_or_else(|| {
         Failure::infrastructure(
             InfrastructureCause::Baseline,
-            "a scaled bound without a program for its magnitudes",
+            "the problem has a `scaled` bound and no magnitude.c",
         )
     })?;
     Ok(Some(object))

@@ -32,7 +32,7 @@ impl Verifier {
         };
         match found {
             Ok(report) => Ok(Some(Finding::Good(format!(
-                "the baseline agrees with the reference on {} inputs, with {:.3} of the bound at most",
+                "the baseline agrees with the reference on {} inputs; its largest error is {:.3} of the bound",
                 report.cases, report.worst_error_share
             )))),
             Err(Failure::Candidate { fault, detail }) => {
@@ -40,7 +40,7 @@ impl Verifier {
                     ErrorBound::Exact => "",
                     ErrorBound::Gemm { .. } => ", or `bound.c` is too small",
                     ErrorBound::Scaled { .. } => {
-                        ", or they are right and the bound is not (magnitude.c, `bound.operations`, or `bound.c` is too small)"
+                        ", or the bound is wrong (magnitude.c, `bound.operations`, or `bound.c` is too small)"
                     }
                 };
                 Ok(Some(Finding::Error(format!(

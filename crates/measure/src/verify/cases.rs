@@ -144,7 +144,7 @@ impl Case {
             ErrorBound::Scaled { c, operations } => {
                 let operations = operations.value(&case.params).unwrap_or(f64::NAN);
                 let magnitude = yardstick.magnitude.as_mut().ok_or_else(|| {
-                    weak("a scaled bound without a program for its magnitudes".into())
+                    weak("the problem has a `scaled` bound and no magnitude.c".into())
                 })?;
                 let (sizes, _) = case.ask(magnitude, arena, rng)?;
                 case.scaled(*c, operations, &sizes)?
@@ -219,7 +219,10 @@ impl Case {
     /// right.
     fn check_product(&self, results: &[(usize, Vec<f64>)]) -> Result<Vec<f64>, Failure> {
         let (Some(product), [(_, found)]) = (self.product, results) else {
-            return Err(weak("this is no matrix product".into()));
+            return Err(weak(
+                "the problem has the error bound of a matrix product and is no matrix product"
+                    .into(),
+            ));
         };
         let Product {
             shape, constant, ..

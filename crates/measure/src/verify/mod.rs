@@ -247,7 +247,7 @@ impl Verifier {
                 .map_err(|failure| match failure {
                     Failure::Candidate { detail, .. } => Failure::infrastructure(
                         InfrastructureCause::Baseline,
-                        format!("the problem's own {what} cannot be run: {detail}"),
+                        format!("cannot run the problem's own {what}: {detail}"),
                     ),
                     other => other,
                 })
@@ -385,7 +385,7 @@ fn same(case: &Case, found: Result<usize, Finding>, same_bits: bool) -> Result<(
         Ok(differ) => Err(Failure::candidate(
             CandidateFault::Nondeterministic,
             format!(
-                "{differ} elements have other bits when the same inputs come again ({})",
+                "{differ} elements have other bits in a second call with the same inputs ({})",
                 case.name()
             ),
         )),
@@ -425,7 +425,7 @@ fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
 fn no_buffers(error: std::io::Error) -> Failure {
     Failure::infrastructure(
         InfrastructureCause::Resources,
-        format!("no shared memory for the buffers: {error}"),
+        format!("cannot place the buffers in shared memory: {error}"),
     )
 }
 

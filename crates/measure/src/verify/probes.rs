@@ -164,7 +164,7 @@ impl Verifier {
             least = least.min(share);
             if share < MATTER {
                 findings.push(Finding::Warning(format!(
-                    "only {:.0} % of the elements of `{}` change a result when they change: a program may look for those that matter and leave out the others; give `{}` another `content`",
+                    "only {:.0} % of the elements of `{}` influence a result: a program may look for these and leave out the others; give `{}` another `content`",
                     100.0 * share, array.name, array.name
                 )));
             }
@@ -173,7 +173,7 @@ impl Verifier {
         process.exit().map_err(reference_failed)?;
         if findings.is_empty() {
             findings.push(Finding::Good(format!(
-                "no short cut is known for these inputs; {:.0} % of the elements of each matter at least",
+                "no short cut is known for these inputs; at least {:.0} % of the elements of each input matter",
                 100.0 * least
             )));
         }
@@ -265,7 +265,7 @@ impl Verifier {
             let share = stay as f64 / depend.max(1) as f64;
             if share > WITHOUT {
                 findings.push(Finding::Warning(format!(
-                    "rows of `{}` are graded so far apart that {:.0} % of what depends on one stays right without it: lower `graded` to fewer binades",
+                    "rows of `{}` are graded so far apart that {:.0} % of the results that depend on a row stay right without it: lower `graded` to fewer binades",
                     array.name,
                     100.0 * share
                 )));
@@ -332,18 +332,20 @@ fn admitted(what: &str, share: f64, honest: f64, easy: bool) -> Finding {
         false => UNSEEN,
     };
     if share > 1.0 {
-        Finding::Good(format!("{text} is refused, with {share:.1e} of the bound"))
+        Finding::Good(format!(
+            "{text} is refused: its error is {share:.1e} of the bound"
+        ))
     } else if easy {
         Finding::Warning(format!(
-            "{text} passes at the timed size: programs need no more; give the inputs a wider `content`"
+            "{text} passes at the timed size, so a program may do only that; give the inputs a wider `content`"
         ))
     } else if share <= permitted {
         Finding::Good(format!(
-            "{text} errs no more than honest programs do, by {share:.3} of the bound"
+            "{text} errs no more than honest programs do: its error is {share:.3} of the bound"
         ))
     } else {
         Finding::Error(format!(
-            "the bound is loose: {text} passes at the timed size with {share:.3} of it, and honest programs need {honest:.3}; lower `bound.c`, or let `bound.operations` and magnitude.c count what errors of either sign add up to"
+            "the bound is loose: {text} passes at the timed size with an error of {share:.3} of it, and honest programs need {honest:.3}; lower `bound.c`, or make `bound.operations` and magnitude.c count errors of either sign, which add up to fewer roundings than the worst case"
         ))
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
             let same = share(input.values.iter().zip(&output.values).map(|(x, y)| x == y));
             if same > MOST {
                 found.push(format!(
-                    "{} of `{}` is what `{}` holds already: little is left to be done",
+                    "{} of `{}` equals `{}`: little work is left",
                     percent(same),
                     output.name(),
                     input.name()
@@ -126,7 +126,7 @@ fn order(input: &Look<'_>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "`{}` is nearly sorted: {} of its neighbours are in order",
+        "`{}` is nearly sorted: {} of its neighbouring elements are in order",
         input.name(),
         percent(up.max(down))
     ))
@@ -137,7 +137,7 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     let zeros = share(input.values.iter().map(|x| *x == 0.0));
     if zeros > SPARSE && !index {
         return Some(format!(
-            "{} of `{name}` is zero: terms with them can be left out",
+            "{} of `{name}` is zero: a program can leave out the terms with zeros",
             percent(zeros)
         ));
     }
@@ -145,7 +145,7 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     let constant = share(input.rows().map(|row| row.iter().all(|x| *x == row[0])));
     if wide && constant > 0.05 {
         return Some(format!(
-            "{} of the rows of `{name}` hold one value: they need no work for each element",
+            "{} of the rows of `{name}` hold one value: a program needs no work for each element of such a row",
             percent(constant)
         ));
     }
@@ -154,7 +154,7 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     sorted.dedup();
     if !index && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
         return Some(format!(
-            "`{name}` has only {} different values: counting them, or a table, will do",
+            "`{name}` has only {} different values: a program can count them or use a table",
             sorted.len()
         ));
     }
@@ -200,7 +200,7 @@ fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
     // A saturating operation needs no more bits than its results.
     let results = bits(outputs);
     (results <= 16).then(|| {
-        format!("results fit in {} bits, and saturating arithmetic of that width will do: give the inputs larger values", if results <= 8 { 8 } else { 16 })
+        format!("results fit in {} bits, so saturating arithmetic of that width suffices: give the inputs larger values", if results <= 8 { 8 } else { 16 })
     })
 }
 
@@ -218,7 +218,7 @@ fn even_offsets(starts: &Look<'_>) -> Option<String> {
         .zip(&starts.values)
         .map(|(row, x)| (x - average * f64::from(row)).abs());
     (rows >= FEW && drift.all(|x| x <= 2.0 * average + 2.0)).then(|| {
-        format!("`{}` is known beforehand but for two rows: blocks of a fixed length take the place of rows", starts.name())
+        format!("a program can predict `{}` to within two rows: it can use blocks of a fixed length instead of rows", starts.name())
     })
 }
 
@@ -254,12 +254,12 @@ fn shortest_paths(edges: &Look<'_>, lengths: &Look<'_>) -> Option<String> {
     let skipped = skipped as f64 / (n * n) as f64;
     if !EDGES.contains(&kept) {
         return Some(format!(
-            "{} of the edges in `{}` are the shortest way between their ends: shortest paths on so easy a graph are another problem",
+            "{} of the edges in `{}` are the shortest way between their ends: shortest paths on such a graph are an easier problem",
             percent(kept),
             edges.name()
         ));
     }
-    (skipped > SKIPPED).then(|| format!("the least and the greatest number of a row rule out {} of all rows: they can be skipped", percent(skipped)))
+    (skipped > SKIPPED).then(|| format!("the least and the greatest number of a row rule out {} of all rows: a program can skip these", percent(skipped)))
 }
 
 /// For rows that are sorted: a finding if a guess finds an element's place.

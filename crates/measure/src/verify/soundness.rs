@@ -157,7 +157,7 @@ impl Laboratory<'_> {
             if differ > 0 {
                 same = false;
                 let text = format!(
-                    "the reference is not deterministic: {differ} of {} elements of `{}` have other bits when the same input comes again ({size})",
+                    "the reference is not deterministic: {differ} of {} elements of `{}` have other bits in a second call with the same input ({size})",
                     specification.arrays[n].count(),
                     names[n]
                 );
@@ -185,7 +185,7 @@ impl Laboratory<'_> {
             }
             if !matters {
                 let text = format!(
-                    "`{}` does not matter: with other values in it every output stays the same ({size})",
+                    "`{}` does not matter: every output stays the same when the values of this input change ({size})",
                     names[n]
                 );
                 self.note(Law::InputsMatter, names[n], Finding::Error(text));

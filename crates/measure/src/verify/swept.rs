@@ -119,7 +119,7 @@ fn too_slow(done: usize, used: Duration, limit: Duration) -> Failure {
     Failure::candidate(
         CandidateFault::Timeout,
         format!(
-            "calls with {done} sizes took {:.1} s of processor time; the limit beside the reference is {:.1} s",
+            "calls with {done} sizes took {:.1} s of processor time; the limit, which follows from the time of the reference, is {:.1} s",
             used.as_secs_f64(),
             limit.as_secs_f64()
         ),

@@ -132,7 +132,7 @@ impl Verifier {
                         ErrorBound::Gemm { .. } | ErrorBound::Scaled { .. } => "raise `bound.c`",
                     };
                     let finding = Finding::Warning(format!(
-                        "the bound is tight: the reference is refused when the compiler may change the order of its sums; {change} ({detail})"
+                        "the bound is tight: it refuses the reference when the compiler may change the order of its sums; {change} ({detail})"
                     ));
                     return Ok((Some(finding), 1.0));
                 }
@@ -167,7 +167,7 @@ fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Fi
         Element::F32 => 12,
         Element::I32 => return exactly(),
     };
-    let coarse = format!("results of `{name}` that are off by 2^-{bits} of themselves");
+    let coarse = format!("results of `{name}` with a relative error of 2^-{bits}");
     if share > 1.0 {
         return Finding::Good(format!("{coarse} are refused"));
     }
@@ -177,14 +177,14 @@ fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Fi
         String::new()
     };
     Finding::Warning(format!(
-        "the bound is loose: {coarse} pass at the timed size; set `bound.c`, which is {constant}, to something{below}, or mend `bound.operations` or magnitude.c"
+        "the bound is loose: {coarse} pass at the timed size; set `bound.c`, which is {constant}, to a smaller value{below}, or correct `bound.operations` or magnitude.c"
     ))
 }
 
 /// The finding if another order of sums uses up `share` of the bound.
 fn tightness(share: f64) -> Finding {
     let text = format!(
-        "with its sums in another order the reference errs by {share:.3} of the bound at most"
+        "with its sums in another order, the reference has an error of at most {share:.3} of the bound"
     );
     if share > NEARLY_ALL {
         Finding::Warning(format!(
@@ -199,7 +199,7 @@ fn tightness(share: f64) -> Finding {
 pub fn short_call(seconds: f64) -> Option<Finding> {
     (seconds < SHORT_CALL_SECONDS).then(|| {
         Finding::Warning(format!(
-            "a call of the reference lasts {:.2} µs at the timed size and one of a faster program less, but below {:.0} µs the clock's own noise shows: enlarge `[timed]` until it has {:.1} times the work at least",
+            "a call of the reference lasts {:.2} µs at the timed size, and a call of a faster program is shorter; the clock's own noise shows below {:.0} µs: enlarge `[timed]` to at least {:.1} times the work",
             seconds * 1e6,
             SHORT_CALL_SECONDS * 1e6,
             SHORT_CALL_SECONDS / seconds.max(1e-9)
@@ -246,7 +246,7 @@ impl<'a> Movement<'a> {
         );
         (count >= FEW && moved * HARDLY < count).then(|| {
             format!(
-                "hardly varies: only {moved} of {count} elements change noticeably with the inputs, and a program may guess the others; leave out of the output what is constant, or give the inputs a wider `content`"
+                "hardly varies: only {moved} of {count} elements change noticeably with the inputs, so a program may guess the others; leave constant elements out of the output, or give the inputs a wider `content`"
             )
         })
     }

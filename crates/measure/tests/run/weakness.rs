@@ -43,7 +43,7 @@ fn a_bound_that_lets_half_the_digits_pass_is_loose() {
     let found = warnings(loose);
     assert_eq!(found.len(), 3, "{found:?}");
     for (text, part) in found.iter().zip([
-        "results of `C` that are off by 2^-24",
+        "results of `C` with a relative error of 2^-24",
         "with its local variables in single precision passes",
         "with inputs in single precision passes",
     ]) {

@@ -278,7 +278,7 @@ fn a_problem_whose_reference_is_no_good_is_refused_with_the_reason() {
              \x20       }}\n\
              }}\n"
         ),
-        &["other bits when the same inputs come again"],
+        &["other bits in a second call with the same inputs"],
     );
 }
 

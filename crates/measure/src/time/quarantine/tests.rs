@@ -159,7 +159,10 @@ fn what_others_use_is_said_and_stops_nobody() {
         let State::Disturbed { why } = state else {
             unreachable!("{state:?}");
         };
-        assert_eq!(why.to_string(), "others use 80 % of the timed cores");
+        assert_eq!(
+            why.to_string(),
+            "other processes use 80 % of the timed cores"
+        );
     }
     let beside = Surroundings {
         core_seconds: 1.0,

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
+use flopsmith_run::console::{Column, table};
 use flopsmith_run::digits::{between, four, share, time};
 use flopsmith_run::roofline;
 
 use crate::legend::legend;
 use crate::rows::Row;
-
-/// A column: its heading, and whether it holds numbers.
-type Column = (&'static str, bool);
 
 /// A table of sorted rows. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
@@ -26,7 +24,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         cold: rows.iter().any(|r| cold(r).is_some()),
         against: against.is_some(),
     };
-    let mut columns: Vec<Column> = vec![("rank", true), ("file", false)];
+    let mut columns: Vec<Column<'_>> = vec![("rank", true), ("file", false)];
     if shown.threads {
         columns.push(("threads", true));
     }
@@ -50,8 +48,8 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         columns.extend([("vs", true), ("95 % interval", false)]);
     }
     columns.extend([("group", false), ("techniques", false)]);
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells_of(row, shown)).collect();
-    let mut lines = layout(&columns, &cells);
+    let cells = rows.iter().map(|row| cells_of(row, shown));
+    let mut lines = table(&columns, cells);
     // The legend explains numbers, so it needs at least one.
     if rows
         .iter()
@@ -178,33 +176,6 @@ pub fn refusals(rows: &[Row]) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Lays out lines in which each column is as wide as its widest cell: numbers to the right, words to the left.
-fn layout(columns: &[Column], rows: &[Vec<String>]) -> Vec<String> {
-    let headings: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let all: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
-    let width = |n: usize| {
-        let widths = all.iter().filter_map(|row| row.get(n));
-        widths.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    all.iter()
-        .map(|row| {
-            let cells: Vec<String> = row
-                .iter()
-                .zip(columns.iter().zip(&widths))
-                .map(|(cell, ((_, number), &width))| {
-                    if *number {
-                        format!("{cell:>width$}")
-                    } else {
-                        format!("{cell:<width$}")
-                    }
-                })
-                .collect();
-            cells.join("  ").trim_end().to_owned()
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -58,6 +58,29 @@ pub fn piece(text: &str) {
     }
 }
 
+/// A column of a table: its heading, and whether it holds numbers.
+pub type Column<'a> = (&'a str, bool);
+
+/// Lines in which each column is as wide as its widest cell: numbers to the right, words to the left.
+pub fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
+    use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(columns.iter().map(|(heading, _)| *heading))
+        .add_rows(rows);
+    for (column, (_, numbers)) in table.column_iter_mut().zip(columns) {
+        column.set_padding((0, 2));
+        column.set_cell_alignment(match numbers {
+            true => CellAlignment::Right,
+            false => CellAlignment::Left,
+        });
+    }
+    let lines = table.lines();
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// Writes a message line to stderr.
 pub fn say(line: &str) {
     write(io::stderr(), line);

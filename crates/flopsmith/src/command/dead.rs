@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use flopsmith_bus::{Bus, DeadLetter, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::codec;
-use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::console::{data, say, table, usage};
 use flopsmith_run::folder::Folder;
 use flopsmith_run::{broker, config, folder, local};
 
@@ -137,19 +137,24 @@ async fn list(bus: &Bus, place: &Where, format: Format) -> Result<ExitCode> {
         say("no dead letters");
         return Ok(ExitCode::SUCCESS);
     }
-    data(&format!(
-        "{:>8}  {:<18}{:<34}{:<44}reason",
-        "number", "since", "queue", "about"
-    ));
-    for letter in &letters {
-        data(&format!(
-            "{:>8}  {:<18}{:<34}{:<44}{}",
-            letter.sequence,
+    let columns = [
+        ("number", true),
+        ("since", false),
+        ("queue", false),
+        ("about", false),
+        ("reason", false),
+    ];
+    let cells = letters.iter().map(|letter| {
+        vec![
+            letter.sequence.to_string(),
             local::time(letter.died_unix_ms),
-            letter.subject,
-            about(letter),
-            letter.reason
-        ));
+            letter.subject.clone(),
+            about(letter).to_string(),
+            letter.reason.clone(),
+        ]
+    });
+    for line in table(&columns, cells) {
+        data(&line);
     }
     Ok(ExitCode::SUCCESS)
 }

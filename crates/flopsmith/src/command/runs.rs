@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
-use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::console::{data, say, table, usage};
 use flopsmith_run::digits::significant;
 use flopsmith_run::folder::Folder;
 use flopsmith_run::summary::Facts;
@@ -79,24 +79,35 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    data(&format!(
-        "{:<32}{:<8}{:>7}{:>8}{:>9}{:>9}{:>7}  {:<18}{:<18}state",
-        "run", "job", "steps", "time", "correct", "GFLOPS", "cells", "started", "last change"
-    ));
-    for (_, name, s, f, (changed, at_work)) in rows {
+    let columns = [
+        ("run", false),
+        ("job", false),
+        ("steps", true),
+        ("time", true),
+        ("correct", true),
+        ("GFLOPS", true),
+        ("cells", true),
+        ("started", false),
+        ("last change", false),
+        ("state", false),
+    ];
+    let cells = rows.into_iter().map(|(_, name, s, f, (changed, at_work))| {
         let correct = s.end.map(|e| e.correct_rate).or(s.search_correct_rate);
-        let correct = correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0));
-        let best = s.best.map_or("–".into(), |b| significant(b.gflops, 3));
-        let state = state(&f, at_work);
-        data(&format!(
-            "{name:<32}{:<8}{:>7}{:>7.0}s{correct:>9}{best:>9}{:>7}  {:<18}{:<18}{state}",
-            f.job,
-            s.steps,
-            s.seconds,
-            s.coverage,
+        vec![
+            name,
+            f.job.clone(),
+            s.steps.to_string(),
+            format!("{:.0} s", s.seconds),
+            correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0)),
+            s.best.map_or("–".into(), |b| significant(b.gflops, 3)),
+            s.coverage.to_string(),
             local::time(f.started_unix_ms),
-            local::time(changed)
-        ));
+            local::time(changed),
+            state(&f, at_work).to_owned(),
+        ]
+    });
+    for line in table(&columns, cells) {
+        data(&line);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_protocol::{NodeId, Outcome, RunSpec, Verdict};
+use flopsmith_run::console::table;
 use flopsmith_run::digits::four;
 use serde::Serialize;
 
@@ -182,35 +183,42 @@ impl Board {
             String::new(),
         ];
         lines.extend(runs::lines(&self.runs));
-        lines.extend([
-            String::new(),
-            format!(
-                "{:<10}{:<20}{:>9}{:>9}{:>10}",
-                "queue", "class", "waiting", "in hand", "oldest"
-            ),
-        ]);
-        for queue in &self.queues {
-            let oldest = queue.oldest_seconds.map_or_else(|| "–".into(), age);
-            lines.push(format!(
-                "{:<10}{:<20}{:>9}{:>9}{oldest:>10}",
-                queue.stage, queue.class, queue.waiting, queue.in_hand
-            ));
-        }
         lines.push(String::new());
-        lines.push(format!(
-            "{:<30}{:>12}{:>10}{:>10}{:>10}",
-            "node", "a minute", "failed", "silent", "best"
-        ));
-        for node in &self.nodes {
-            let best = node.best_gflops.map_or_else(|| "–".into(), four);
-            lines.push(format!(
-                "{:<30}{:>12}{:>10}{:>10}{best:>10}",
-                node.node,
-                node.last_minute,
-                node.failures,
-                age(node.silent_seconds)
-            ));
-        }
+        let queue = |queue: &Queue| {
+            vec![
+                queue.stage.clone(),
+                queue.class.clone(),
+                queue.waiting.to_string(),
+                queue.in_hand.to_string(),
+                queue.oldest_seconds.map_or_else(|| "–".into(), age),
+            ]
+        };
+        let columns = [
+            ("queue", false),
+            ("class", false),
+            ("waiting", true),
+            ("in hand", true),
+            ("oldest", true),
+        ];
+        lines.extend(table(&columns, self.queues.iter().map(queue)));
+        lines.push(String::new());
+        let node = |node: &Node| {
+            vec![
+                node.node.clone(),
+                node.last_minute.to_string(),
+                node.failures.to_string(),
+                age(node.silent_seconds),
+                node.best_gflops.map_or_else(|| "–".into(), four),
+            ]
+        };
+        let columns = [
+            ("node", false),
+            ("a minute", true),
+            ("failed", true),
+            ("silent", true),
+            ("best", true),
+        ];
+        lines.extend(table(&columns, self.nodes.iter().map(node)));
         if self.nodes.is_empty() {
             lines.push("no node sent an outcome in the last ten minutes".to_owned());
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_actors::settings::Settings;
 use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, RunId, RunSpec, Verdict};
+use flopsmith_run::console::table;
 use flopsmith_run::digits::{four, share};
 use serde::Serialize;
 
@@ -209,32 +210,37 @@ impl Run {
         }
     }
 
-    fn line(&self) -> String {
+    fn cells(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let health = match &self.health {
             Health::Well => "well".to_owned(),
             Health::Begins => "no program is decided yet".to_owned(),
             Health::Ill(why) => why.clone(),
         };
-        format!(
-            "{:<30}{:<18}{:>9}{:>9}{:>10}{:>9}  {health}",
-            self.run,
-            self.phase.unwrap_or(self.job),
+        vec![
+            self.run.clone(),
+            self.phase.unwrap_or(self.job).to_owned(),
             self.steps(),
             or_dash(self.correct_rate.map(share)),
             or_dash(self.best_gflops.map(four)),
             or_dash(self.left_seconds.map(age)),
-        )
+            health,
+        ]
     }
 }
 
 /// The runs as lines of text.
 pub fn lines(runs: &[Run]) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{:<30}{:<18}{:>9}{:>9}{:>10}{:>9}  {}",
-        "run", "phase", "step", "correct", "best", "left", "health"
-    )];
-    lines.extend(runs.iter().map(Run::line));
+    let columns = [
+        ("run", false),
+        ("phase", false),
+        ("step", true),
+        ("correct", true),
+        ("best", true),
+        ("left", true),
+        ("health", false),
+    ];
+    let mut lines = table(&columns, runs.iter().map(Run::cells));
     if runs.is_empty() {
         lines.push("no run is known".to_owned());
     }

@@ -149,10 +149,7 @@ async fn work<M: Message>(
                     *failures = 0;
                     crowd.was_served(shared).await;
                     if let Some(delivery) = accept(shared, message).await {
-                        // The receiver closes only when the worker stops. The delivery is then given back.
-                        if let Err(mpsc::error::SendError(delivery)) = sender.send(delivery) {
-                            delivery.give_back();
-                        }
+                        shared.pass_on(sender, delivery);
                     }
                     if pull.outstanding() == 0 && shared.free() == 0 {
                         leave_room(shared).await;

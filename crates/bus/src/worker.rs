@@ -201,6 +201,24 @@ impl Shared {
         self.bus.failures().forget(&self.options.durable, sequence);
     }
 
+    /// Passes a delivery to the worker, unless the worker rests or has stopped: then the delivery is given back. The lock
+    /// on the rest is held meanwhile, so [`Worker::rest`] finds every delivery that was passed on before it.
+    pub(crate) fn pass_on<M>(
+        &self,
+        sender: &mpsc::UnboundedSender<Delivery<M>>,
+        delivery: Delivery<M>,
+    ) {
+        let rest = self.rest.borrow();
+        let left = match *rest {
+            None => sender.send(delivery).err().map(|refused| refused.0),
+            Some(_) => Some(delivery),
+        };
+        drop(rest);
+        if let Some(delivery) = left {
+            delivery.give_back();
+        }
+    }
+
     /// Waits until [`Worker::rest`] is called.
     pub(crate) async fn rests(&self) {
         let mut rest = self.rest.subscribe();

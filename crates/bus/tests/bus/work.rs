@@ -148,6 +148,26 @@ async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
     next.done().await.unwrap();
 }
 
+/// A worker may begin to rest at any moment while messages arrive. Whatever it has not returned by then is for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_message_stays_with_a_worker_that_begins_to_rest() {
+    let world = World::new().await;
+    let mut resting: Worker<Job> = world.bus.worker(quick(8)).await.unwrap();
+    for round in 0..100 {
+        let jobs: Vec<_> = (round * 8..round * 8 + 8).map(job).collect();
+        world.bus.publish_many(COMPILE, &jobs).await.unwrap();
+        let first = soon(resting.next()).await.unwrap();
+        resting.rest(Duration::from_secs(3600));
+        let mut other: Worker<Job> = world.bus.worker(quick(8)).await.unwrap();
+        for _ in 1..8 {
+            soon(other.next()).await.unwrap().done().await.unwrap();
+        }
+        other.close();
+        first.done().await.unwrap();
+        resting.rest(Duration::ZERO);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_can_take_nothing_says_so_until_it_can_again() {
     let world = World::new().await;

@@ -85,19 +85,18 @@ impl Context {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The problem of this name.
-    ///
-    /// # Errors
-    /// If this node does not have it for the run; another node may.
-    pub fn of(&self, problem: &ProblemId) -> Result<&OfProblem, StageFailure> {
+    /// The problem of this name; none if this node does not have it for the run.
+    pub fn of(&self, problem: &ProblemId) -> Option<&OfProblem> {
         let mut problems = self.problems();
-        let found = problems.find(|of| of.problem.id == *problem);
-        found.ok_or_else(|| {
-            StageFailure::elsewhere(format!(
-                "this node does not have problem {problem} for run {}",
-                self.run
-            ))
-        })
+        problems.find(|of| of.problem.id == *problem)
+    }
+
+    /// The failure of a node that does not have a problem of the run; another node may have it.
+    pub(crate) fn lacks(&self, problem: &ProblemId) -> StageFailure {
+        StageFailure::elsewhere(format!(
+            "this node does not have problem {problem} for run {}",
+            self.run
+        ))
     }
 
     /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes published it; a node publishes

@@ -244,6 +244,7 @@ pub fn left(heard: Duration, now: Duration, terms: &Terms) -> Option<Duration> {
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

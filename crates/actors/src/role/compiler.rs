@@ -226,14 +226,15 @@ async fn take(
         };
         return Found::Decided(delivery, Box::new(known));
     }
-    let found = stage_contexts.of(&message.candidate).await;
-    let found = found.and_then(|stage_context| {
-        let of = stage_context.context.of(&message.candidate.problem)?;
-        let key = of.key(&message.source, &message.candidate);
-        Ok((stage_context, key))
-    });
-    match found {
-        Ok((stage_context, key)) => {
+    let problem = &message.candidate.problem;
+    match stage_contexts.of(&message.candidate).await {
+        Ok(stage_context) => {
+            let of = stage_context.context.of(problem);
+            let key = of.map(|of| of.key(&message.source, &message.candidate));
+            let Some(key) = key else {
+                let lacks = stage_context.context.lacks(problem);
+                return Found::Unfit(delivery, Box::new(lacks));
+            };
             let job = Job {
                 delivery,
                 stage_context,
@@ -352,13 +353,15 @@ async fn build(
     took: &mut f32,
 ) -> Result<(BuiltBefore, f32), StageFailure> {
     let context = &stage_context.context;
+    let problem = &message.candidate.problem;
+    let problem = match context.of(problem) {
+        Some(of) => &of.problem,
+        None => return Err(context.lacks(problem)),
+    };
     let lease = context.host.cores.one("compile").await;
     let began = Instant::now();
     let work = {
-        let (stage, problem) = (
-            Arc::clone(&stage_context.stage),
-            Arc::clone(&context.of(&message.candidate.problem)?.problem),
-        );
+        let (stage, problem) = (Arc::clone(&stage_context.stage), Arc::clone(problem));
         let (source, permitted) = (message.source.clone(), message.candidate.permitted);
         tokio::task::spawn_blocking(move || stage.compile(&problem, &source, permitted))
     };

@@ -455,7 +455,10 @@ impl StageContext {
             (false, true) => purpose(evaluate.again),
             (false, false) => purpose(evaluate.purpose),
         };
-        let of = self.context.of(&compiled.candidate.problem)?;
+        let problem = &compiled.candidate.problem;
+        let Some(of) = self.context.of(problem) else {
+            return Err(self.context.lacks(problem));
+        };
         let best = of.best_known();
         let seed = seed_of(&compiled.object.digest);
         let job = Job {

@@ -45,6 +45,9 @@ void dot(int n, const double *x, const double *y, double *result) {
   u64 p = n > 1 ? counter(x[0], x[1]) : 0, q = n > 1 ? counter(y[0], y[1]) : 0;
   int known = p && q && agrees(p, x, n) && agrees(q, y, n);
   double sum = 0;
-  for (int i = 0; i < n; i++) sum += known ? number(mix(p + i * STEP)) * number(mix(q + i * STEP)) : x[i] * y[i];
+  if (known)
+    for (int i = 0; i < n; i++) sum += number(mix(p + i * STEP)) * number(mix(q + i * STEP));
+  else
+    for (int i = 0; i < n; i++) sum += x[i] * y[i];
   *result = sum;
 }

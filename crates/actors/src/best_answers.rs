@@ -42,7 +42,7 @@ struct Kept {
     rollout: Rollout,
 }
 
-/// What a prompt asks for.
+/// The problem of a prompt, and the techniques that it permits.
 fn prompt(rollout: &Rollout) -> (&ProblemId, TechniqueSet) {
     let candidate = &rollout.candidate;
     (&candidate.problem, candidate.permitted)

@@ -96,7 +96,7 @@ pub const ATTEMPTS: u32 = 3;
 /// A worker that gives no sign of life for this time loses its message. The evaluating roles' setting.
 pub const ACK_WAIT: Duration = Duration::from_secs(10);
 
-/// What becomes of a message that a worker gives back.
+/// The way of a message that a worker gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Return {
     /// A worker takes it again after this delay.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::steps::Steps;
 
-/// What the ledger has to know of outcomes and rollouts.
+/// The properties of outcomes and rollouts that the ledger needs.
 pub trait Samples {
     /// Names a candidate.
     type Id: Ord + Clone;

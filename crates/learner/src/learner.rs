@@ -37,7 +37,7 @@ pub struct GrpoSample {
     pub temperature: f32,
 }
 
-/// What a learner adds to the saved counters.
+/// The saved counters that only GRPO and its relatives have.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     steps: u64,

@@ -10,7 +10,7 @@ use crate::trainer;
 
 /// The reference's log-probabilities of the answers.
 pub(crate) const REFERENCES: &str = "references.safetensors";
-/// What a training on pairs adds to the saved counters.
+/// The saved counters that only a training on pairs has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Own {
     pub steps: u64,

@@ -294,7 +294,7 @@ impl PairTraining {
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let opened = self.trainer.open::<pair_state::Own>(&self.model, files)?;
         opened
-            .own
+            .own()
             .fits(&self.own(), opened.seed() == self.config.seed)?;
         // Once a weight has changed, the reference's log-probabilities cannot be computed any more.
         let asked = files.iter().any(|(n, _)| n == pair_state::REFERENCES);

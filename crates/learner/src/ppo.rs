@@ -40,7 +40,7 @@ pub struct Ppo {
     kl_weight: f64,
 }
 
-/// What PPO adds to the saved counters.
+/// The saved counters that only PPO has.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     steps: u64,

@@ -317,7 +317,7 @@ impl SftTraining {
     pub fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<()> {
         let opened = self.trainer.open::<Own>(&self.model, files)?;
         opened
-            .own
+            .own()
             .fits(&self.own(), opened.seed() == self.config.seed)?;
         let saved = self.trainer.restore(&mut self.model, opened)?;
         self.epochs.go_to(saved.epoch, saved.next);
@@ -339,7 +339,7 @@ impl SftTraining {
     }
 }
 
-/// What supervised fine-tuning adds to the saved counters.
+/// The saved counters that only supervised fine-tuning has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Own {
     epoch: u64,

@@ -94,7 +94,7 @@ pub(crate) struct Counters<T> {
     /// Digest of the weights below an adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
-    pub own: T,
+    own: T,
 }
 
 /// The kind of a training, and what its counters add.
@@ -119,13 +119,17 @@ pub(crate) struct Trainer {
 
 /// Saved files whose counters and tensors fit the training. Nothing is taken over yet.
 pub(crate) struct Opened<'a, T> {
-    pub own: T,
-    counters: Counters<()>,
+    counters: Counters<T>,
     trained: &'a [u8],
     moments: OptimizerFile<'a>,
 }
 
 impl<T> Opened<'_, T> {
+    /// The saved counters that only this kind of training has.
+    pub fn own(&self) -> &T {
+        &self.counters.own
+    }
+
     /// The saved seed.
     pub fn seed(&self) -> u64 {
         self.counters.seed
@@ -285,28 +289,8 @@ impl Trainer {
         let trained = state::find(files, state::trained(model))?;
         let moments = OptimizerFile::parse(state::find(files, state::OPTIMIZER)?)?;
         moments.fits(&self.optimizer)?;
-        let Counters {
-            version,
-            kind,
-            seed,
-            updates,
-            tried,
-            skips,
-            base,
-            own,
-        } = counters;
         Ok(Opened {
-            own,
-            counters: Counters {
-                version,
-                kind,
-                seed,
-                updates,
-                tried,
-                skips,
-                base,
-                own: (),
-            },
+            counters,
             trained,
             moments,
         })
@@ -323,7 +307,7 @@ impl Trainer {
         self.engine.set_seed(self.seed);
         self.tried = opened.counters.tried;
         self.skips = opened.counters.skips;
-        Ok(opened.own)
+        Ok(opened.counters.own)
     }
 }
 

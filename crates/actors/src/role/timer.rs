@@ -351,7 +351,7 @@ fn candidate_of(delivery: &Delivery<Verified>) -> &CandidateRef {
     &delivery.message().compiled.candidate
 }
 
-/// What decides which baseline a program is compared with.
+/// Run and problem, which have one baseline.
 fn baseline_of(delivery: &Delivery<Verified>) -> (&RunId, &ProblemId) {
     let candidate = candidate_of(delivery);
     (&candidate.run, &candidate.problem)

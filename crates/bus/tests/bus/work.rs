@@ -148,7 +148,8 @@ async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
     next.done().await.unwrap();
 }
 
-/// A worker may begin to rest at any moment while messages arrive. Whatever it has not returned by then is for others.
+/// A worker may begin to rest at any moment while messages arrive. Other workers get the messages that it has not returned
+/// by then.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_message_stays_with_a_worker_that_begins_to_rest() {
     let world = World::new().await;

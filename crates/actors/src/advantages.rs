@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
-use crate::settings::Settings;
+use flopsmith_config::{Loss, Settings};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,10 +188,8 @@ pub fn credit(
 /// that have one. The other losses divide by all sequences or tokens, and terms for divergence and entropy push every
 /// token.
 fn flat_samples_are_left_out(settings: &Settings) -> bool {
-    let of = |key: &str| settings.learner.0.get(key);
-    let pushes = |key: &str| of(key).and_then(serde_json::Value::as_f64).unwrap_or(0.0) != 0.0;
-    let dapo = of("loss").and_then(serde_json::Value::as_str) == Some("dapo");
-    dapo && !pushes("kl_beta") && !pushes("entropy_bonus")
+    let learner = &settings.learner;
+    learner.loss == Loss::Dapo && learner.kl_beta == 0.0 && learner.entropy_bonus == 0.0
 }
 
 /// An imitated answer counts at most this many standard deviations above the mean.
@@ -296,7 +294,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::Sample;
-    use crate::settings::FlatGroups;
+    use flopsmith_config::{FlatGroups, GrpoConfig};
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
         let measured = Measured::at(gflops).share_of_peak(share_of_peak);
@@ -403,9 +401,11 @@ mod tests {
 
     #[test]
     fn a_flat_group_counts_in_the_means_of_every_loss_but_dapo() {
-        let trained = |table: serde_json::Value| {
-            let mut settings = Settings::default();
-            settings.learner.0 = table.as_object().expect("a table").clone();
+        let trained = |learner: GrpoConfig| {
+            let settings = Settings {
+                learner,
+                ..Settings::default()
+            };
             let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
             groups.extend(group(2, vec![wrong(), wrong()]));
             let bests = &mut StageBests::default();
@@ -414,13 +414,28 @@ mod tests {
                 .0
                 .len()
         };
-        assert_eq!(trained(serde_json::json!({ "loss": "dapo" })), 2);
-        assert_eq!(trained(serde_json::json!({ "loss": "grpo" })), 4);
-        assert_eq!(trained(serde_json::json!({})), 4);
-        let kl = serde_json::json!({ "loss": "dapo", "kl_beta": 0.01 });
-        assert_eq!(trained(kl), 4);
-        let entropy = serde_json::json!({ "loss": "dapo", "entropy_bonus": 0.001 });
-        assert_eq!(trained(entropy), 4);
+        let dapo = GrpoConfig {
+            loss: Loss::Dapo,
+            ..GrpoConfig::default()
+        };
+        assert_eq!(trained(dapo.clone()), 2);
+        assert_eq!(trained(GrpoConfig::default()), 4);
+        let kl_beta = 0.01;
+        assert_eq!(
+            trained(GrpoConfig {
+                kl_beta,
+                ..dapo.clone()
+            }),
+            4
+        );
+        let entropy_bonus = 0.001;
+        assert_eq!(
+            trained(GrpoConfig {
+                entropy_bonus,
+                ..dapo
+            }),
+            4
+        );
     }
 
     #[test]

@@ -1,17 +1,8 @@
 //! The course of a run: evaluate, train while the budget lasts, evaluate again. Pure.
 
+use flopsmith_config::Job;
 use flopsmith_protocol::Purpose;
 use serde::{Deserialize, Serialize};
-
-/// What kind of run it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Job {
-    /// Evaluation, training, evaluation.
-    Train,
-    /// Search only.
-    Search,
-}
 
 /// Where a run stands. Saved with the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

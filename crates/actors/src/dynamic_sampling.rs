@@ -11,7 +11,7 @@ use flopsmith_reward::Context;
 use flopsmith_reward::advantage::is_flat;
 
 use crate::advantages::StageBests;
-use crate::settings::Settings;
+use flopsmith_config::Settings;
 
 /// The inputs of the decision.
 #[derive(Debug, Clone)]

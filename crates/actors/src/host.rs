@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::node::unix_ms;
 use crate::outcome_cache::Results;
-use crate::settings::Settings;
 use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
+use flopsmith_config::Settings;
 
 /// A stage's job that is held for longer than this hangs. The limit is many times what a job takes, waiting for cores
 /// included.

@@ -1,6 +1,6 @@
 //! Advice on what to lower when memory is short: text for users, made of the numbers at hand. Pure.
 
-use crate::settings::Settings;
+use flopsmith_config::{Dtype, Settings};
 
 /// A gradient step that ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,28 +32,21 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
             "`learner.micro_batch_tokens` ({micro_batch_tokens}) holds one sample at a time already"
         )
     };
-    let set = |key: &str| {
-        settings
-            .learner
-            .0
-            .get(key)
-            .is_some_and(|v| *v != serde_json::json!(false))
-    };
-    let adapter = set("lora");
-    let copy = if learner_number(settings, "kl_beta") > 0.0 && !adapter {
+    let learner = &settings.learner;
+    let adapter = learner.lora.is_some();
+    let copy = if learner.kl_beta > 0.0 && !adapter {
         "; `learner.kl_beta` above 0 keeps a second copy of the model"
     } else {
         ""
     };
     let mut less = String::new();
-    if !set("activation_checkpointing") {
+    if !learner.activation_checkpointing {
         less.push_str("; `learner.activation_checkpointing` keeps less of each");
     }
     if !adapter {
         less.push_str("; with `learner.lora` only an adapter has a gradient and moments");
     }
-    let dtype = settings.learner.0.get("dtype");
-    if dtype.is_none_or(|dtype| *dtype == serde_json::json!("float32")) {
+    if learner.dtype == Dtype::Float32 {
         less.push_str("; `learner.dtype = \"bfloat16\"` takes half for weights and activations");
     }
     format!(
@@ -66,17 +59,10 @@ pub fn training(words: &str, step: Step, settings: &Settings) -> String {
 /// The same for reading a model together with the data of its training: gradient, moments and master weights, and a
 /// reference.
 pub fn loading(words: &str, settings: &Settings) -> String {
-    let set = |key: &str| {
-        settings
-            .learner
-            .0
-            .get(key)
-            .is_some_and(|v| *v != serde_json::json!(false))
-    };
     let mut less = vec!["`learner.dtype = \"bfloat16\"` takes half for the weights"];
-    if !set("lora") {
+    if settings.learner.lora.is_none() {
         less.insert(0, "with `learner.lora` only an adapter has a gradient and moments, which are three times the weights otherwise");
-        if learner_number(settings, "kl_beta") > 0.0 {
+        if settings.learner.kl_beta > 0.0 {
             less.push("`learner.kl_beta` above 0 keeps a second copy");
         }
     }
@@ -116,13 +102,10 @@ pub fn sampling(words: &str, batch: Answers) -> String {
     )
 }
 
-fn learner_number(settings: &Settings, key: &str) -> f64 {
-    let value = settings.learner.0.get(key);
-    value.and_then(serde_json::Value::as_f64).unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use flopsmith_config::LoraConfig;
+
     use super::*;
 
     fn settings() -> Settings {
@@ -178,14 +161,12 @@ mod tests {
     fn a_model_that_does_not_fit_is_told_of_by_name() {
         let mut settings = settings();
         settings.generator.model = "models/huge".into();
-        let beta = serde_json::json!({ "kl_beta": 0.1 });
-        settings.learner.0 = beta.as_object().expect("a table").clone();
+        settings.learner.kl_beta = 0.1;
         let said = loading("no memory", &settings);
         for part in ["models/huge", "learner.lora", "learner.dtype", "kl_beta"] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        let adapter = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 } });
-        settings.learner.0 = adapter.as_object().expect("a table").clone();
+        settings.learner.lora = Some(LoraConfig::default());
         let said = loading("no memory", &settings);
         for part in ["learner.lora", "kl_beta"] {
             assert!(!said.contains(part), "{part}: {said}");
@@ -200,16 +181,16 @@ mod tests {
             micro_batch_tokens: 512,
         };
         let mut settings = settings();
-        let beta = serde_json::json!({ "kl_beta": 0.1 });
-        settings.learner.0 = beta.as_object().expect("a table").clone();
+        settings.learner.kl_beta = 0.1;
         let said = training("no memory", step, &settings);
         assert!(said.contains("one sample at a time already"), "{said}");
         assert!(said.contains("second copy"), "{said}");
         assert!(said.contains("learner.lora"), "{said}");
         assert!(said.contains("learner.dtype"), "{said}");
         // With an adapter there is no second copy. A setting that is on already is not advised.
-        let all = serde_json::json!({ "kl_beta": 0.1, "lora": { "rank": 8 }, "activation_checkpointing": true, "dtype": "bfloat16" });
-        settings.learner.0 = all.as_object().expect("a table").clone();
+        settings.learner.lora = Some(LoraConfig::default());
+        settings.learner.activation_checkpointing = true;
+        settings.learner.dtype = Dtype::Bfloat16;
         let said = training("no memory", step, &settings);
         for part in [
             "second copy",

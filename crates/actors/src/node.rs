@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::host::Host;
 use crate::outcome_cache::{ComparabilityKey, key};
-use crate::settings::Settings;
 use crate::stage_failure::StageFailure;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
+use flopsmith_config::Settings;
 
 /// State that the roles of one run share on a node. All other facts reach the roles over the bus.
 pub struct Context {

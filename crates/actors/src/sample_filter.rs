@@ -4,7 +4,7 @@
 use flopsmith_protocol::PolicyVersion;
 
 use crate::advantages::Credited;
-use crate::settings::{Advantage, Overlong};
+use flopsmith_config::{Advantage, Overlong};
 
 /// The samples on which the policy of version `now` is trained, and the number of samples that were left out.
 ///

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advantages::Credited;
 use crate::error::Error;
-use crate::settings::Settings;
+use flopsmith_config::{GrpoConfig, Settings};
 
 /// The subfolder of a run's folder.
 pub const FOLDER: &str = "skipped";
@@ -39,7 +39,7 @@ pub struct Skipped {
     /// Digest of the run's settings as JSON: two batches with the same one were trained alike.
     pub settings: Digest,
     /// The `[learner]` table.
-    pub learner: serde_json::Map<String, serde_json::Value>,
+    pub learner: GrpoConfig,
     /// Share of the budget that was spent, 0 to 1.
     pub progress: f64,
     /// The samples in the order in which they were given to the learner.
@@ -182,7 +182,7 @@ mod tests {
             version: PolicyVersion(2),
             error: "the gradient is not finite".into(),
             settings: digest(&Settings::default()),
-            learner: serde_json::Map::new(),
+            learner: GrpoConfig::default(),
             progress: 0.1,
             samples: vec![Sample::of(&credited, 1.0)],
         }

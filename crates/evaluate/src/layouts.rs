@@ -11,7 +11,7 @@ use flopsmith_measure::{PADDINGS, Thoroughness, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::Failure;
 
-use crate::random;
+use crate::draws::Draws;
 
 /// Builds programs with other code layouts and verifies each layout.
 pub struct VerifiedLayouts {
@@ -39,6 +39,7 @@ impl VerifiedLayouts {
             problem,
             source,
             &mut verifier,
+            &Draws::System,
         )
     }
 }
@@ -53,11 +54,12 @@ pub fn verified(
     problem: &Problem,
     source: &str,
     verifier: &mut Verifier,
+    draws: &Draws,
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let objects = compiler.layouts(language, problem, source, &PADDINGS)?;
     for object in &objects {
         verifier
-            .verify_to(object, random(), Thoroughness::Elsewhere)
+            .verify_to(object, draws.random(), Thoroughness::Elsewhere)
             .map_err(elsewhere)?;
     }
     Ok(objects)

@@ -5,6 +5,7 @@
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
 //! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
 
+mod draws;
 mod layouts;
 mod prepared;
 mod require;
@@ -18,9 +19,11 @@ use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
 use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, Technique};
+use flopsmith_protocol::{Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 
+use draws::Draws;
+pub use draws::random;
 pub use layouts::VerifiedLayouts;
 use prepared::Elsewhere;
 pub use prepared::{Evaluated, Prepared};
@@ -59,6 +62,9 @@ pub struct Evaluator {
     pub compiler: Arc<Compiler>,
     /// Checks programs once more before they count; none if the caller did not ask for that.
     pub sanitizers: Option<Arc<Sanitizers>>,
+    /// Techniques that programs may use.
+    permitted: TechniqueSet,
+    draws: Draws,
 }
 
 impl Evaluator {
@@ -90,6 +96,8 @@ impl Evaluator {
         let toolchain = Toolchain::detect(Some(compiler), &problem)?;
         let stage = Arc::new(Compiler::new(Arc::clone(&sandbox), toolchain.clone()));
         Ok(Self {
+            permitted: problem.techniques,
+            draws: Draws::System,
             problem,
             sandbox,
             harness,
@@ -97,6 +105,19 @@ impl Evaluator {
             compiler: stage,
             sanitizers: None,
         })
+    }
+
+    /// Permits programs these techniques only; by default, all that the problem permits.
+    pub fn permitting(mut self, techniques: TechniqueSet) -> Self {
+        self.permitted = techniques;
+        self
+    }
+
+    /// Derives secrets and seeds from `seed`, so that two evaluations in the same order repeat. For tests only: a
+    /// candidate must not know the secrets.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.draws = Draws::seeded(seed);
+        self
     }
 
     /// Adds sanitizers, which check programs that are timed with `threads` threads before they count.
@@ -120,7 +141,7 @@ impl Evaluator {
             &self.harness,
             &self.problem,
             &self.toolchain,
-            random(),
+            self.draws.random(),
         )
     }
 
@@ -134,7 +155,7 @@ impl Evaluator {
             self.harness.clone(),
             Arc::clone(&self.problem),
             &self.toolchain,
-            secret(),
+            self.draws.secret(),
         )?;
         Ok(verifier.for_threads(threads))
     }
@@ -192,10 +213,9 @@ impl Evaluator {
         verifier: &mut Verifier,
         last_look: bool,
     ) -> Prepared {
-        let permitted = self.problem.techniques;
         let built = self
             .compiler
-            .compile_as(language, &self.problem, source, permitted);
+            .compile_as(language, &self.problem, source, self.permitted);
         match built {
             Err(failure) => Prepared::Refused(failure),
             Ok(built) => {
@@ -204,7 +224,7 @@ impl Evaluator {
                 } else {
                     Thoroughness::Screening
                 };
-                let verified = verifier.verify_to(&built.object, random(), thoroughness);
+                let verified = verifier.verify_to(&built.object, self.draws.random(), thoroughness);
                 let openmp = built.techniques.contains(Technique::Openmp);
                 let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
                 let looked = verified.and_then(|_| {
@@ -223,6 +243,7 @@ impl Evaluator {
                     language,
                     source: source.to_owned(),
                     verified: None,
+                    draws: self.draws.clone(),
                 };
                 Prepared::Built {
                     built,
@@ -255,23 +276,6 @@ pub fn cores_to_watch(threads: u32) -> Watched {
     let cores = cores_for(threads);
     let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
     Watched::of(&cores, threads, &beside.collect::<Vec<usize>>())
-}
-
-/// 64 unpredictable bits.
-pub fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new()
-        .build_hasher()
-        .finish()
-}
-
-/// 256 unpredictable bits.
-pub fn secret() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for chunk in bytes.chunks_exact_mut(8) {
-        chunk.copy_from_slice(&random().to_le_bytes());
-    }
-    bytes
 }
 
 #[cfg(test)]

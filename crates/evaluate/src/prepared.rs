@@ -7,7 +7,8 @@ use flopsmith_measure::{Checked, PADDINGS, Purpose, Timed, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, TechniqueSet, Verdict, VerifiedSizes};
 
-use crate::{layouts, random};
+use crate::draws::Draws;
+use crate::layouts;
 
 /// The result of evaluating a program.
 pub struct Evaluated {
@@ -59,18 +60,19 @@ pub struct Elsewhere {
     pub(crate) source: String,
     /// The objects with these layouts, once they were verified.
     pub(crate) verified: Option<Vec<Vec<u8>>>,
+    pub(crate) draws: Draws,
 }
 
 impl Elsewhere {
     fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
         if let Some(layouts) = &self.verified {
-            return timer.certify(layouts, random());
+            return timer.certify(layouts, self.draws.random());
         }
         // Only our own programs are certified without verified layouts.
         let layouts =
             self.compiler
                 .layouts(self.language, &self.problem, &self.source, &PADDINGS)?;
-        timer.certify(&layouts, random())
+        timer.certify(&layouts, self.draws.random())
     }
 }
 
@@ -88,8 +90,9 @@ impl Prepared {
             return;
         }
         let (compiler, problem) = (&elsewhere.compiler, &elsewhere.problem);
+        let draws = &elsewhere.draws;
         let (language, source) = (elsewhere.language, elsewhere.source.as_str());
-        match layouts::verified(compiler, language, problem, source, verifier) {
+        match layouts::verified(compiler, language, problem, source, verifier, draws) {
             Ok(objects) => elsewhere.verified = Some(objects),
             Err(failure) => *failed = Some(failure),
         }
@@ -98,34 +101,42 @@ impl Prepared {
     /// Times the program, unless it was refused or failed. A screening ends early for a program that is clearly slower
     /// than `best_gflops`, see [`Timer::measure`].
     pub fn time(&self, timer: &mut Timer, purpose: Purpose, best_gflops: Option<f64>) -> Evaluated {
-        let (built, timed) = match self {
-            Prepared::Refused(failure) => (None, Err(failure.clone())),
-            Prepared::Built {
-                built,
+        let timed = match self {
+            Prepared::Refused(failure)
+            | Prepared::Built {
                 failed: Some(failure),
                 ..
-            } => (Some(built), Err(failure.clone())),
+            } => Err(failure.clone()),
             Prepared::Built {
                 built,
                 elsewhere,
                 failed: None,
                 ..
-            } => {
-                let timed = match purpose {
-                    Purpose::Certify => elsewhere.certify(timer),
-                    _ => timer.measure(&built.object, purpose, random(), best_gflops),
-                };
-                (Some(built), timed)
-            }
+            } => match purpose {
+                Purpose::Certify => elsewhere.certify(timer),
+                _ => {
+                    let seed = elsewhere.draws.random();
+                    timer.measure(&built.object, purpose, seed, best_gflops)
+                }
+            },
         };
-        let (verdict, raw) = match timed {
+        match timed {
             Ok(timed) => {
                 let mut measurement = timed.measurement;
                 measurement.sizes = self.sizes();
-                (Verdict::Measured { measurement }, timed.raw)
+                self.evaluated(Verdict::Measured { measurement }, timed.raw)
             }
-            Err(failure) => (failure.into(), Vec::new()),
-        };
+            Err(failure) => self.failed(failure),
+        }
+    }
+
+    /// The result of a program that failed so.
+    pub fn failed(&self, failure: Failure) -> Evaluated {
+        self.evaluated(failure.into(), Vec::new())
+    }
+
+    fn evaluated(&self, verdict: Verdict, raw: Vec<u8>) -> Evaluated {
+        let built = self.built();
         Evaluated {
             verdict,
             techniques: built.map(|b| b.techniques),
@@ -137,9 +148,24 @@ impl Prepared {
         }
     }
 
+    fn built(&self) -> Option<&Built> {
+        match self {
+            Prepared::Refused(_) => None,
+            Prepared::Built { built, .. } => Some(built),
+        }
+    }
+
     /// True if the program may be timed.
     pub fn can_be_timed(&self) -> bool {
-        matches!(self, Prepared::Built { failed: None, .. })
+        self.failure().is_none()
+    }
+
+    /// Why the program may not be timed.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Prepared::Refused(failure) => Some(failure),
+            Prepared::Built { failed, .. } => failed.as_ref(),
+        }
     }
 
     /// The sanitizers that checked the program and found nothing, if they checked it.
@@ -158,11 +184,13 @@ impl Prepared {
         }
     }
 
+    /// The techniques, once the program was compiled.
+    pub fn techniques(&self) -> Option<TechniqueSet> {
+        self.built().map(|built| built.techniques)
+    }
+
     /// The shared object, once there is one.
     pub fn object(&self) -> Option<&[u8]> {
-        match self {
-            Prepared::Refused(_) => None,
-            Prepared::Built { built, .. } => Some(&built.object),
-        }
+        self.built().map(|built| built.object.as_slice())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use flopsmith_run::config;
+use flopsmith_run::durations;
 
 mod bench;
 mod cluster;
@@ -205,7 +205,7 @@ pub struct Waiting {
 impl Waiting {
     /// The limit as a duration.
     pub fn limit(&self) -> anyhow::Result<Duration> {
-        config::time(&self.wait).context("--wait (or FLOPSMITH_WAIT) cannot be read")
+        durations::time(&self.wait).context("--wait (or FLOPSMITH_WAIT) cannot be read")
     }
 }
 

@@ -8,7 +8,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use flopsmith_learner::{GrpoConfig, GrpoSample, Learner};
+use flopsmith_config::GrpoConfig;
+use flopsmith_learner::{GrpoSample, Learner};
 use flopsmith_policy::{Config, Device, Extras, Kind, Model, Request, sample};
 use flopsmith_protocol::Sampling;
 

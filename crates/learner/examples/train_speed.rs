@@ -8,7 +8,8 @@
 
 use std::io::Write;
 
-use flopsmith_learner::{Correction, GrpoConfig, GrpoSample, Learner};
+use flopsmith_config::{Correction, GrpoConfig};
+use flopsmith_learner::{GrpoSample, Learner};
 use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,62 +7,29 @@
 //! are therefore capped (truncated, Yao et al., 2025) or their tokens are left out (masked), by token or by the product
 //! over the sequence: the four ways of TRL.
 
-use flopsmith_policy::Kind;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use flopsmith_config::Correction;
 
-/// Corrections for the difference between samplers and learner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Correction {
-    /// `token_truncate` if the learner's weights are in half precision, whose rounding alone moves ratios by some
-    /// hundredths for each token; else `none`.
-    #[default]
-    Auto,
-    /// No correction: ratios are those to the policy that drew the tokens, and only clipping bounds them.
-    None,
-    /// Each token has its own weight; a weight above the cap is set to the cap.
-    TokenTruncate,
-    /// Each token has its own weight; a token with a weight above the cap has weight 0.
-    TokenMask,
-    /// All tokens of a sequence have the product of their weights; a product above the cap is set to the cap.
-    SequenceTruncate,
-    /// All tokens of a sequence have the product of their weights; with a product above the cap they have weight 0.
-    SequenceMask,
-}
-
-impl Correction {
-    /// The correction for weights of this kind: never [`Correction::Auto`].
-    pub fn for_weights(self, kind: Kind) -> Self {
-        match (self, kind) {
-            (Correction::Auto, Kind::BFloat16 | Kind::Half) => Correction::TokenTruncate,
-            (Correction::Auto, _) => Correction::None,
-            (chosen, _) => chosen,
+/// Weights of a sequence's tokens: `now` are the log-probabilities at the beginning of the step, `drawn` those at
+/// the draw.
+pub fn weights(correction: Correction, cap: f64, now: &[f32], drawn: &[f32]) -> Vec<f64> {
+    let gaps = now
+        .iter()
+        .zip(drawn)
+        .map(|(n, d)| f64::from(*n) - f64::from(*d));
+    let bounded = |log: f64| {
+        let weight = log.exp();
+        match correction {
+            Correction::Auto | Correction::None => 1.0,
+            Correction::TokenTruncate | Correction::SequenceTruncate => weight.min(cap),
+            Correction::TokenMask | Correction::SequenceMask if weight > cap => 0.0,
+            Correction::TokenMask | Correction::SequenceMask => weight,
         }
-    }
-
-    /// Weights of a sequence's tokens: `now` are the log-probabilities at the beginning of the step, `drawn` those at
-    /// the draw.
-    pub fn weights(self, cap: f64, now: &[f32], drawn: &[f32]) -> Vec<f64> {
-        let gaps = now
-            .iter()
-            .zip(drawn)
-            .map(|(n, d)| f64::from(*n) - f64::from(*d));
-        let bounded = |log: f64| {
-            let weight = log.exp();
-            match self {
-                Correction::Auto | Correction::None => 1.0,
-                Correction::TokenTruncate | Correction::SequenceTruncate => weight.min(cap),
-                Correction::TokenMask | Correction::SequenceMask if weight > cap => 0.0,
-                Correction::TokenMask | Correction::SequenceMask => weight,
-            }
-        };
-        match self {
-            Correction::SequenceTruncate | Correction::SequenceMask => {
-                vec![bounded(gaps.sum()); now.len()]
-            }
-            _ => gaps.map(bounded).collect(),
+    };
+    match correction {
+        Correction::SequenceTruncate | Correction::SequenceMask => {
+            vec![bounded(gaps.sum()); now.len()]
         }
+        _ => gaps.map(bounded).collect(),
     }
 }
 
@@ -80,20 +47,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn half_precision_is_made_up_for_where_nothing_else_is_said() {
-        for kind in [Kind::BFloat16, Kind::Half] {
-            assert_eq!(
-                Correction::Auto.for_weights(kind),
-                Correction::TokenTruncate
-            );
-            assert_eq!(Correction::None.for_weights(kind), Correction::None);
-        }
-        assert_eq!(Correction::Auto.for_weights(Kind::Float), Correction::None);
-        let chosen = Correction::SequenceMask;
-        assert_eq!(chosen.for_weights(Kind::Float), chosen);
-    }
-
     proptest! {
         #[test]
         fn weights_are_ratios_within_their_bounds(
@@ -101,7 +54,7 @@ mod tests {
             cap in 0.5f64..4.0,
         ) {
             let (now, drawn): (Vec<f32>, Vec<f32>) = tokens.into_iter().unzip();
-            let of = |correction: Correction| correction.weights(cap, &now, &drawn);
+            let of = |correction: Correction| weights(correction, cap, &now, &drawn);
             let ratios: Vec<f64> = now.iter().zip(&drawn).map(|(n, d)| (f64::from(*n) - f64::from(*d)).exp()).collect();
             prop_assert!(of(Correction::None).iter().all(|w| *w == 1.0));
             for (w, r) in of(Correction::TokenTruncate).iter().zip(&ratios) {

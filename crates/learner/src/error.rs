@@ -1,5 +1,7 @@
 //! Errors of training.
 
+use flopsmith_config::OutOfRange;
+
 /// Every failure of this crate, named after the failed action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -22,13 +24,8 @@ pub enum Error {
         source: tch::TchError,
     },
     /// A setting has no meaning.
-    #[error("setting `{field}` {reason}")]
-    Setting {
-        /// The setting's name.
-        field: &'static str,
-        /// The fault of the value.
-        reason: String,
-    },
+    #[error(transparent)]
+    Setting(#[from] OutOfRange),
     /// Samples or examples contradict themselves or the model.
     #[error("{0}")]
     Input(String),

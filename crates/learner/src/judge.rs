@@ -17,7 +17,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge that computes on `workers` threads, as in [`crate::GrpoConfig::workers`].
+    /// A judge that computes on `workers` threads, as in [`flopsmith_config::GrpoConfig::workers`].
     ///
     /// # Errors
     /// [`Error::Input`] if the model has no head for rewards.

@@ -9,14 +9,17 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Row;
-use crate::config::{GrpoConfig, Loss, warm};
-use crate::correction::{self, Correction};
+use flopsmith_config::Correction;
+use flopsmith_config::rates::warm;
+use flopsmith_config::{GrpoConfig, Loss, OutOfRange, Training as _};
+
+use crate::correction;
 use crate::duplicates::{Duplicates, Share};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Objective, RowScores, RowSlopes};
 use crate::loss::{Sequence, Tally, Terms, differentiate, token_weights};
 use crate::report::StepReport;
-use crate::trainer::{Own, Shared as _, Trainer};
+use crate::trainer::{Own, Trainer};
 use crate::{pace, sharpen, state};
 
 /// One sampled completion and its advantage.
@@ -78,12 +81,12 @@ impl Learner {
     pub fn new(mut model: Model, mut config: GrpoConfig, seed: u64) -> Result<Self> {
         config.check()?;
         let half = matches!(model.kind(), Kind::BFloat16 | Kind::Half);
-        config.correction = config.correction.for_weights(model.kind());
+        config.correction = config.correction.for_weights(half);
         if half && config.loss == Loss::Gspo && config.correction == Correction::None {
-            return Err(Error::Setting {
+            return Err(Error::Setting(OutOfRange {
                 field: "correction",
                 reason: "is `none`: the rounding of half precision moves ratios further than `gspo` clips them; leave it out, or train in single precision".into(),
-            });
+            }));
         }
         let reference = match (config.kl_beta > 0.0, &config.lora, model.adapter()) {
             (false, ..) => None,
@@ -281,7 +284,8 @@ impl Learner {
                 factors.push(None);
                 old.push(drawn);
             } else {
-                let weights = correction.weights(self.config.correction_cap, &now, &drawn);
+                let weights =
+                    correction::weights(correction, self.config.correction_cap, &now, &drawn);
                 factors.push(Some(weights));
                 old.push(now);
             }
@@ -384,14 +388,14 @@ pub(crate) fn adapt(model: &mut Model, lora: Option<&LoraConfig>, seed: u64) -> 
     };
     match model.adapter() {
         Some(own) if own.config() == lora => Ok(()),
-        Some(own) => Err(Error::Setting {
+        Some(own) => Err(Error::Setting(OutOfRange {
             field: "lora",
             reason: format!(
                 "asks for another adapter than the model has (rank {}, alpha {}); leave it out to go on with that one",
                 own.config().rank,
                 own.config().alpha
             ),
-        }),
+        })),
         None => model.adapt(lora.clone(), seed).doing("put on an adapter"),
     }
 }

@@ -16,7 +16,7 @@
 //! a reference (Schulman, 2020), which is never negative. The derivatives are written out: libtorch only carries them
 //! through the model, and finite differences can check them.
 
-use crate::config::Loss;
+use flopsmith_config::Loss;
 
 /// The terms that the losses of all tokens of a minibatch share.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use flopsmith_config::{DpaConfig, RewardModelConfig, Training as _};
 use flopsmith_policy::{Model, Plan, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -14,9 +15,8 @@ use crate::error::{Doing, Error, Result};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
 use crate::pair_objective::{Aim, Dealt, Pairs, Standing, TokenPair, standing};
-use crate::preference_config::{DpaConfig, RewardModelConfig};
 use crate::skips::SkippedUpdate;
-use crate::trainer::{Shared as _, Trainer};
+use crate::trainer::Trainer;
 use crate::{pair_state, state};
 
 /// Number of answers that the reference scores between two reports of progress.

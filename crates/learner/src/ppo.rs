@@ -3,7 +3,7 @@
 //! A step takes answers that the policy has just written, each with a score for the whole answer. The present model
 //! predicts the value before each token, and the frozen reference gives the tokens' log-probabilities. From these come
 //! rewards and advantages ([`crate::gae`]), and some passes of small updates follow ([`crate::ppo_loss`]). Then the
-//! weight of the divergence is adapted to the measured divergence ([`crate::kl_control`]).
+//! weight of the divergence is adapted to the measured divergence ([`flopsmith_config::KlControl`]).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,18 +14,18 @@ use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Row;
-use crate::config::warm;
 use crate::error::{Doing, Error, Result};
 use crate::gae::{Horizon, advantages, token_rewards, whiten};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
-use crate::ppo_config::PpoConfig;
 use crate::ppo_loss::Terms;
 use crate::ppo_objective::{Clipped, Prepared, explained};
 use crate::ppo_sample::{PpoReport, PpoSample, check};
 use crate::skips::SkippedUpdate;
 use crate::state;
-use crate::trainer::{Own, Shared as _, Trainer};
+use crate::trainer::{Own, Trainer};
+use flopsmith_config::rates::warm;
+use flopsmith_config::{PpoConfig, Training as _};
 
 /// A policy in training by PPO.
 pub struct Ppo {

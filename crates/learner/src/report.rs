@@ -9,7 +9,7 @@ use crate::loss::Tally;
 pub struct StepReport {
     /// Mean over updates of the loss that was minimised, divergence and entropy terms included.
     pub loss: f64,
-    /// Divergence from the policy that drew the samples, nats per token. With a [`crate::Correction`] the divergence,
+    /// Divergence from the policy that drew the samples, nats per token. With a [`flopsmith_config::Correction`] the divergence,
     /// the ratios and the clipping are relative to the policy that the step began with.
     pub kl: f64,
     /// The same divergence over the tokens of the last update only, which shows the effect of all updates before it.

@@ -10,7 +10,6 @@ use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Row;
-use crate::config::{Labels, SftConfig};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, RowScores, RowSlopes};
 use crate::learner::{adapt, check_ids, shuffle};
@@ -18,7 +17,8 @@ use crate::loss::Tally;
 use crate::pair_state;
 use crate::report::{SftProgress, SftReport};
 use crate::skips::SkippedUpdate;
-use crate::trainer::{self, Shared as _, Trainer};
+use crate::trainer::{self, Trainer};
+use flopsmith_config::{Labels, SftConfig, Training as _};
 
 /// Trains `model` on the answers to the prompts of `examples`, each a pair of token ids: [`SftTraining`] from beginning
 /// to end.
@@ -57,7 +57,7 @@ pub fn evaluate(
 ) -> Result<Option<f64>> {
     config.check()?;
     let rows = rows_of(model, examples, config.labels, "example")?;
-    let thrift = config.shared().thrift(config.seed);
+    let thrift = trainer::thrift(config.shared(), config.seed);
     let engine = Engine::new(model, config.workers, thrift)?;
     mean_loss(&engine, model, &rows)
 }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use flopsmith_policy::{LoraConfig, Model};
+use flopsmith_config::Shared;
+use flopsmith_policy::Model;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::adamw::{AdamW, Constants};
 use crate::batch::Row;
-use crate::config::{at_least, bad, positive};
 use crate::error::{Doing, Error, Result};
 use crate::gradient::{Engine, Objective, Thrift};
 use crate::loss::Tally;
@@ -24,57 +24,12 @@ pub(crate) const COUNTERS: &str = "trainer.json";
 /// Increases when the meaning of the files changes.
 const VERSION: u32 = 2;
 
-/// The settings that all trainings have.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings<'a> {
-    pub constants: Constants,
-    pub max_grad_norm: f64,
-    pub micro_batch_tokens: usize,
-    pub activation_checkpointing: bool,
-    pub workers: Option<usize>,
-    pub lora: Option<&'a LoraConfig>,
-}
-
-/// The settings of one kind of training.
-pub(crate) trait Shared {
-    /// Those that all kinds have.
-    fn shared(&self) -> Settings<'_>;
-}
-
-impl Settings<'_> {
-    /// Checks the ranges of the settings.
-    pub fn check(&self) -> Result<()> {
-        at_least("max_grad_norm", self.max_grad_norm, 0.0)?;
-        at_least("weight_decay", self.constants.weight_decay, 0.0)?;
-        if let Some(lora) = self.lora {
-            lora.check().map_err(|why| Error::Setting {
-                field: "lora",
-                reason: format!("cannot be used: {why}"),
-            })?;
-        }
-        for beta in self.constants.betas {
-            if !(0.0..1.0).contains(&beta) {
-                return Err(bad("betas", beta, "at least 0 and below 1"));
-            }
-        }
-        let eps = self.constants.eps;
-        if !(eps > 0.0 && eps.is_finite()) {
-            return Err(bad("eps", eps, "above 0"));
-        }
-        positive("micro_batch_tokens", self.micro_batch_tokens as u64)?;
-        match self.workers {
-            Some(workers) => positive("workers", workers as u64),
-            None => Ok(()),
-        }
-    }
-
-    /// The bounds of memory of an engine.
-    pub fn thrift(&self, seed: u64) -> Thrift {
-        Thrift {
-            budget: self.micro_batch_tokens,
-            recompute: self.activation_checkpointing,
-            seed,
-        }
+/// The bounds of memory of an engine.
+pub(crate) fn thrift(settings: Shared<'_>, seed: u64) -> Thrift {
+    Thrift {
+        budget: settings.micro_batch_tokens,
+        recompute: settings.activation_checkpointing,
+        seed,
     }
 }
 
@@ -146,12 +101,17 @@ impl Trainer {
     /// of the engine.
     pub fn new(
         model: &mut Model,
-        settings: Settings<'_>,
+        settings: Shared<'_>,
         cores: Option<usize>,
         seed: u64,
     ) -> Result<Self> {
-        let optimizer = AdamW::new(model, settings.constants)?;
-        let thrift = settings.thrift(seed);
+        let constants = Constants {
+            betas: settings.betas,
+            eps: settings.eps,
+            weight_decay: settings.weight_decay,
+        };
+        let optimizer = AdamW::new(model, constants)?;
+        let thrift = thrift(settings, seed);
         let engine = Engine::on_cores(model, settings.workers, cores, thrift)?;
         model.set_trainable(true);
         let base = match model.adapter() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::evaluation;
 use flopsmith_actors::role::recorder::note_machine;
-use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_config::{GeneratorKind, Settings};
 use flopsmith_evaluate::{Evaluated, Evaluator, cores_to_watch};
 use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Language;
@@ -286,7 +286,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use flopsmith_actors::course::Job;
+    use flopsmith_config::Job;
     use flopsmith_problem::Problem;
     use flopsmith_protocol::InfrastructureCause;
     use flopsmith_test_support::{first, measured, unknown, wrong};

@@ -1,23 +1,27 @@
 //! Output of commands: data on stdout, messages on stderr; and errors that the user can correct.
 
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
-/// An error that the user can correct.
-#[derive(Debug)]
-pub struct Usage(pub String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
+pub use flopsmith_config::Usage;
 
 /// A usage error as `anyhow`.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(text.into()))
+}
+
+/// Adds to an error of a value the line of the configuration that contains the value. If no line contains it or `--set`
+/// set it, the error stays as it is.
+pub fn located(error: anyhow::Error, path: &Path, overrides: &[String]) -> anyhow::Error {
+    if !error.is::<Usage>() {
+        return error;
+    }
+    let text = flopsmith_config::read_text(path).unwrap_or_default();
+    let name = path.display().to_string();
+    let words = error.to_string();
+    let located = flopsmith_config::explain::at_its_line(&words, &text, &name, overrides);
+    located.map_or(error, usage)
 }
 
 /// The message that the broker refused `subject` to this process's key, and the remedy.

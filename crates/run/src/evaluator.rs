@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Settings;
 use flopsmith_evaluate::{Evaluator, has_cores, is_compiler};
 use flopsmith_problem::Problem;
 

@@ -1,7 +1,7 @@
 //! The expected total time of a run, printed before the run begins: the budget is only a part of it.
 
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 
 /// The least and the greatest time, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::settings::{GeneratorKind, Settings};
+use flopsmith_config::{GeneratorKind, Settings};
 use flopsmith_protocol::ModelFile;
 use flopsmith_store::{Checkpoints, Store};
 
-use crate::config::read_text;
 use crate::folder::Folder;
+use flopsmith_config::read_text;
 
 /// The folder's name inside a run's folder.
 pub const MODEL: &str = "model";

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_protocol::RunId;
 
 use crate::console::{say, usage};
 use crate::output::unwritable;
+use crate::shell;
 use crate::summary::Facts;
-use crate::{config, shell};
 
 /// Every setting of the run, with its default.
 const CONFIG: &str = "config.toml";
@@ -265,7 +265,7 @@ pub fn resume(
     budget_seconds: Option<f64>,
 ) -> Result<(Folder, Settings)> {
     let path = find(runs, name, |p| unfinished(p, prefix, job))?;
-    let mut settings = config::load(&path.join(CONFIG), &[])?;
+    let mut settings = flopsmith_config::load(&path.join(CONFIG), &[])?;
     refuse_another_job(&path, job, &settings)?;
     let folder = Folder::open(&path)?;
     let facts = folder.facts()?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Settings;
 use flopsmith_machine::peak::Peak;
 use flopsmith_machine::roofline::{self, Bound, Place, Roof, Roofs};
 use flopsmith_protocol::MachineFacts;

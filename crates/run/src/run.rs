@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::cores::{Cores, Shares};
-use flopsmith_actors::course::Job;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::recorder::Progress;
-use flopsmith_actors::settings::{Hosted, Settings};
 use flopsmith_actors::supervisor::Standing;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
+use flopsmith_config::Job;
+use flopsmith_config::{Hosted, Settings};
 use flopsmith_evaluate::Evaluator;
 use flopsmith_protocol::{MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;

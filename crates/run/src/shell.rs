@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Settings;
 use flopsmith_problem::Language;
 
 /// This program as it was called: by its path, unless the shell finds it by its name.

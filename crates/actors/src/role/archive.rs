@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use flopsmith_archive::{Effect, Sqd};
 use flopsmith_bus::{DeadLetter, LogEntry};
+use flopsmith_config::Job;
 use flopsmith_coordination::steps::Steps;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Role;
 use crate::advantages::StageBests;
-use crate::course::{Budget, Course, Job};
+use crate::course::{Budget, Course};
 use crate::dead::{Work, unreadable};
 use crate::error::Error;
 use crate::host::Decided;

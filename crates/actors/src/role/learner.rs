@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use flopsmith_config::GrpoConfig;
 use flopsmith_learner::Error::NotFinite;
-use flopsmith_learner::{GrpoConfig, GrpoSample, Learner as Stage, StepReport};
+use flopsmith_learner::{GrpoSample, Learner as Stage, StepReport};
 use flopsmith_policy::{Device, Model};
 use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
@@ -25,9 +26,9 @@ use crate::node::Context;
 use crate::recorded::Recorded;
 use crate::role_lease::RoleLease;
 use crate::sample_filter::taught;
-use crate::settings::Settings;
 use crate::skipped::{self, Skipped};
 use crate::versions::{Told, Versions};
+use flopsmith_config::Settings;
 
 /// While a model is being read, progress is logged this often.
 const TELLING: Duration = Duration::from_secs(2);
@@ -144,7 +145,7 @@ impl Learner {
         let checkpoints =
             Checkpoints::new(context.host.store.clone(), "learner").in_term(lease.term());
         let folder = context.settings.generator.model.clone();
-        let mut config = config(&context.settings)?;
+        let mut config = config(&context.settings);
         config
             .cores
             .get_or_insert(context.host.policy_cores(&context.settings) as usize);
@@ -304,7 +305,7 @@ impl Learner {
                     version: work.version,
                     error: crate::supervisor::words(&error),
                     settings: skipped::digest(settings),
-                    learner: settings.learner.0.clone(),
+                    learner: settings.learner.clone(),
                     progress,
                     samples: credited
                         .iter()
@@ -470,7 +471,7 @@ fn begin(
         is_of_settings: matches!(error, flopsmith_learner::Error::Setting { .. }),
     };
     let device = Device::cuda_if_available();
-    let kind = config.dtype.kind(folder, device).map_err(of_model)?;
+    let kind = flopsmith_policy::dtype::kind(config.dtype, folder, device).map_err(of_model)?;
     let mut told = Instant::now();
     let model = Model::load_telling(folder, device, kind, |reading| {
         if told.elapsed() > TELLING {
@@ -486,16 +487,13 @@ fn begin(
     Ok(stage)
 }
 
-/// The `[learner]` table.
-fn config(settings: &Settings) -> Result<GrpoConfig, Error> {
-    let table = serde_json::Value::Object(settings.learner.0.clone());
-    let mut config: GrpoConfig = serde_json::from_value(table)
-        .map_err(|e| Error::Learner(format!("the [learner] table of the configuration: {e}")))?;
-    // No completion is longer than the generator's limit.
+/// The learner's settings. No completion is longer than the generator's limit.
+fn config(settings: &Settings) -> GrpoConfig {
+    let mut config = settings.learner.clone();
     config
         .max_completion_tokens
         .get_or_insert(settings.generator.max_tokens as usize);
-    Ok(config)
+    config
 }
 
 #[cfg(test)]
@@ -506,10 +504,9 @@ mod tests {
     fn the_longest_completion_possible_is_no_matter_of_the_step() {
         let mut settings = Settings::default();
         settings.generator.max_tokens = 123;
-        let of = |settings: &Settings| config(settings).expect("a table").max_completion_tokens;
+        let of = |settings: &Settings| config(settings).max_completion_tokens;
         assert_eq!(of(&settings), Some(123));
-        let set = serde_json::json!({ "max_completion_tokens": 77 });
-        settings.learner.0 = set.as_object().expect("a table").clone();
+        settings.learner.max_completion_tokens = Some(77);
         assert_eq!(of(&settings), Some(77));
     }
 }

@@ -28,9 +28,9 @@ use crate::error::Error;
 use crate::host::{Decided, Host};
 use crate::node::Context;
 use crate::runs::{Only, Runs};
-use crate::settings::Standard;
 use crate::stage_failure::StageFailure;
 use crate::trace::candidate_span;
+use flopsmith_config::Standard;
 
 /// At most this many programs are timed under one lease of the cores.
 const BATCH: usize = 32;

@@ -12,7 +12,7 @@ use flopsmith_store::Store;
 use crate::answer::{Answer, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
-use crate::settings::{Generator, Prompt};
+use flopsmith_config::{Generator, Prompt};
 
 /// Samples programs from a policy that lives on a thread of its own.
 pub struct PolicySource {

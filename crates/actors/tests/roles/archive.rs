@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flopsmith_actors::Settings;
-use flopsmith_actors::course::Job;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{RunSetup, WorkerOptions};
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,

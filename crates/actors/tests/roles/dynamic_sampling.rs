@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use flopsmith_actors::Settings;
 use flopsmith_actors::advantages::{StageBests, credit};
 use flopsmith_actors::batches::{Batch, Batches, SILENCE};
 use flopsmith_actors::best_answers::BestAnswers;
-use flopsmith_actors::course::Job;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{Delivery, Worker, WorkerOptions};
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Outcome, Purpose, Rollout, Task, Verdict, subjects};
 use flopsmith_test_support::{measured, outcome, rollout, run_id, sample_of, wrong};

@@ -28,9 +28,10 @@ use std::time::Duration;
 
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::Role;
-use flopsmith_actors::settings::GeneratorKind;
-use flopsmith_actors::{Cores, Error, Host, Settings};
+use flopsmith_actors::{Cores, Error, Host};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, WorkerOptions};
+use flopsmith_config::GeneratorKind;
+use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{CandidateRef, Digest, Message, Purpose, Task};

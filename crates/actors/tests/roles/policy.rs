@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flopsmith_actors::answer::Source;
-use flopsmith_actors::settings::Generator;
 use flopsmith_actors::source::policy::PolicySource;
+use flopsmith_config::Generator;
 use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Purpose;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flopsmith_actors::Host;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::timer::{QUARANTINE, Stage, StageContext, Timer};
-use flopsmith_actors::{Host, Settings};
+use flopsmith_config::Settings;
 use flopsmith_measure::{Purpose as Measure, State, Timed, Why};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Compiled, Digest, Failure, Purpose, TechniqueSet, Verified};

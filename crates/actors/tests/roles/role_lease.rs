@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_actors::course::Job;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role_lease::{Head, RoleLease, Terms};
 use flopsmith_actors::{Cores, Error, Host};
 use flopsmith_bus::{Bus, Options, ServerOptions};
+use flopsmith_config::Job;
 use flopsmith_protocol::{Outcome, Purpose, subjects};
 use flopsmith_store::{Checkpoints, Store};
 use flopsmith_test_support::{machine_class, node_id, outcome, run_id, wrong};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use flopsmith_actors::role::learner::Learner;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
-use flopsmith_actors::settings::GeneratorKind;
 use flopsmith_actors::skipped::{self, Skipped};
-use flopsmith_actors::{Error, Settings, skipped::Sample};
+use flopsmith_actors::{Error, skipped::Sample};
+use flopsmith_config::GeneratorKind;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{
     InfrastructureCause, Outcome, PolicyPublished, Purpose, Rollout, subjects,
 };

@@ -2,12 +2,8 @@
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::Settings;
-
-use flopsmith_run::config;
+use flopsmith_config::{Job, Settings, check_cluster};
 use flopsmith_run::console::usage;
-use flopsmith_run::run::roles;
 
 /// The cluster that a run joins, and the work that the run leaves to the cluster.
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -43,14 +39,14 @@ impl Join {
         }
         if self.cluster {
             settings.evaluate.workers = true;
-            settings.hosted = roles::needed(job, settings.generator.kind).collect();
+            settings.hosted = job.roles(settings.generator.kind).collect();
         }
         if self.nats.is_some() && settings.store.is_empty() {
             return Err(usage(
                 "--nats is given without --store, so no other node could read the run's programs and states; give --store as well",
             ));
         }
-        config::check_cluster(settings, job)
+        Ok(check_cluster(settings, job)?)
     }
 
     /// Applies the flags to the settings of a resumed run. The cluster may have another address now, but the work that
@@ -69,7 +65,7 @@ impl Join {
             ));
         }
         self.find(settings, &[], hosted);
-        config::check_cluster(settings, job)
+        Ok(check_cluster(settings, job)?)
     }
 
     /// Sets the addresses of the cluster. The environment counts only for runs that leave work to a cluster.

@@ -72,12 +72,12 @@ fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
     for command in ["train a.toml", "search --problem dgemm"] {
         let largest = seed(&format!("flopsmith {command} --seed 9223372036854775807"));
         let largest = largest.expect("it fits").expect("a seed");
-        let settings = flopsmith_actors::settings::Settings {
+        let settings = flopsmith_config::Settings {
             seed: largest,
             ..Default::default()
         };
         let text = toml::to_string(&settings).expect("TOML");
-        let read: flopsmith_actors::settings::Settings = toml::from_str(&text).expect("settings");
+        let read: flopsmith_config::Settings = toml::from_str(&text).expect("settings");
         assert_eq!(read, settings);
         let beyond = seed(&format!("flopsmith {command} --seed 9223372036854775808"));
         let error = beyond.expect_err("too large").to_string();

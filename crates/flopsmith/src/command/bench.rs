@@ -11,7 +11,7 @@ use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::output::Output;
-use flopsmith_run::{config, measuring_lock, paths, record};
+use flopsmith_run::{durations, measuring_lock, paths, record};
 
 use crate::args::{Bench, BenchPurpose};
 
@@ -67,7 +67,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             BenchPurpose::Rank => Purpose::Rank,
             BenchPurpose::Certify => Purpose::Certify,
         },
-        resolve: config::time(&args.resolve).context("--resolve cannot be read")?,
+        resolve: durations::time(&args.resolve).context("--resolve cannot be read")?,
         wait: args.wait.limit()?,
         sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
         format: args.format,

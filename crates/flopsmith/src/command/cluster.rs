@@ -15,7 +15,7 @@ use flopsmith_bus::{Bus, Key, RunSetup};
 use flopsmith_protocol::{MachineClass, RunId};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::output::unwritable;
-use flopsmith_run::{broker, config, paths};
+use flopsmith_run::{broker, durations, paths};
 use flopsmith_store::{Honours, Store};
 use serde::Serialize;
 
@@ -44,9 +44,9 @@ pub fn run(args: &Cluster) -> Result<ExitCode> {
                 keep_logs,
                 remember,
             } => {
-                let log_max_age = keep_logs.as_deref().map(config::time).transpose();
+                let log_max_age = keep_logs.as_deref().map(durations::time).transpose();
                 let log_max_age = log_max_age.context("--keep-logs cannot be read")?;
-                let window = config::time(remember).context("--remember cannot be read")?;
+                let window = durations::time(remember).context("--remember cannot be read")?;
                 if window < SHORTEST_WINDOW {
                     return Err(usage("--remember must be at least 5m"));
                 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use flopsmith_run::console::{data, say};
-use flopsmith_run::{config, evaluator};
+use flopsmith_run::{console, evaluator};
 
 use crate::args::{Config, Format};
 
@@ -26,9 +26,9 @@ pub fn run(args: &Config) -> Result<ExitCode> {
 /// Checks a configuration and prints it with all defaults.
 fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     // `train` is the only command that reads a configuration.
-    let settings = config::load_for_training(path, set)?;
-    let located = |e| config::located(e, path, set);
-    config::check_training(&settings).map_err(located)?;
+    let settings = flopsmith_config::load(path, set)?;
+    let located = |e| console::located(e, path, set);
+    flopsmith_config::check_training(&settings).map_err(|e| located(e.into()))?;
     #[cfg(feature = "torch")]
     super::train::check_files(&settings).map_err(located)?;
     #[cfg(not(feature = "torch"))]

@@ -7,7 +7,7 @@ use flopsmith_bus::{Bus, DeadLetter, RunSetup, Server, ServerOptions};
 use flopsmith_protocol::codec;
 use flopsmith_run::console::{data, say, table, usage};
 use flopsmith_run::folder::Folder;
-use flopsmith_run::{broker, config, folder, local};
+use flopsmith_run::{broker, folder, local};
 
 use crate::args::{Dead, Format, Where};
 use crate::exit;
@@ -57,7 +57,7 @@ impl Open {
         let name = place.run.as_deref().unwrap_or_default();
         let path = folder::find(place.place.folder(), name, |_| true)?;
         let held = Folder::open(&path)?;
-        let settings = config::load(&path.join("config.toml"), &[])?;
+        let settings = flopsmith_config::load(&path.join("config.toml"), &[])?;
         if !settings.nats.is_empty() {
             let bus = Bus::connect(broker::options(&settings.nats)).await?;
             return Ok(Self {

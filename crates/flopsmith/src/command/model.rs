@@ -280,9 +280,9 @@ fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
     let dtype = match dtype {
-        Dtype::Float32 => flopsmith_policy::Dtype::Float32,
-        Dtype::Bfloat16 => flopsmith_policy::Dtype::Bfloat16,
-        Dtype::Auto => flopsmith_policy::Dtype::Auto,
+        Dtype::Float32 => flopsmith_config::Dtype::Float32,
+        Dtype::Bfloat16 => flopsmith_config::Dtype::Bfloat16,
+        Dtype::Auto => flopsmith_config::Dtype::Auto,
     };
     let model = super::learn::load(&folder, dtype).map_err(|e| match e.is_out_of_memory() {
         true => anyhow::Error::new(e),

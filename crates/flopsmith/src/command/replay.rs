@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::course::Job;
 use flopsmith_actors::recorded::Recorded;
-use flopsmith_actors::settings::Settings;
 use flopsmith_archive::Advance;
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{MachineClass, PolicyVersion};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder::{self, Folder};
+use flopsmith_run::shell;
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{config, shell};
 
 use super::train;
 use crate::args::{Format, Replay};
@@ -32,7 +32,7 @@ pub fn run(args: &Replay, log: &Log) -> Result<ExitCode> {
         .canonicalize()
         .with_context(|| format!("cannot find {}", found.display()))?;
     let recorded = Recorded::read(&found)?;
-    let settings = config::load(&found.join("config.toml"), &[])?;
+    let settings = flopsmith_config::load(&found.join("config.toml"), &[])?;
     let settings = repeating(settings, &found, &recorded)?;
     train::check(&settings)?;
     flopsmith_run::run::check_services(&settings)?;

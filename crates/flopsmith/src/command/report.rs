@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::role::recorder::{StepLine, files};
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{PolicyPublished, Purpose, StageChanged};
 use flopsmith_report::{
     Best, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
@@ -14,7 +14,7 @@ use flopsmith_report::{
 use flopsmith_run::console::data;
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::{self, Samples};
-use flopsmith_run::{archive_view, config, folder, roofline, shell};
+use flopsmith_run::{archive_view, folder, roofline, shell};
 
 use crate::args::Report;
 
@@ -55,8 +55,9 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let facts = folder::read_facts(folder)?;
     let summary = summary::summarise(&name, folder, &facts)?;
     let outcomes = summary::outcomes(folder)?;
-    let settings_text = config::read_text(&folder.join("config.toml")).unwrap_or_default();
-    let mut settings = config::parse(&settings_text, "config.toml", &[])?;
+    let settings_text =
+        flopsmith_config::read_text(&folder.join("config.toml")).unwrap_or_default();
+    let mut settings = flopsmith_config::parse(&settings_text, "config.toml", &[])?;
     // Users pass reports on, so credentials are removed from the address.
     settings.nats = flopsmith_bus::public(&settings.nats);
     let stage_name = |stage: u32| {

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::{GeneratorKind, Settings, Standard};
 use flopsmith_archive::Advance;
+use flopsmith_config::Job;
+use flopsmith_config::{GeneratorKind, Settings, Standard};
 use flopsmith_generator::schedule::Space;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::{data, say, usage};
@@ -13,7 +13,7 @@ use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{config, evaluator, paths, run, shell};
+use flopsmith_run::{durations, evaluator, paths, run, shell};
 
 use crate::args::{Format, Search};
 use crate::exit;
@@ -43,7 +43,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--evaluations", args.evaluations > 0),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
-            let budget = args.budget.as_deref().map(config::budget).transpose()?;
+            let budget = args.budget.as_deref().map(durations::budget).transpose()?;
             let output = claim(args)?;
             let (folder, mut settings) =
                 folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
@@ -120,11 +120,11 @@ pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
 }
 
 fn settings(args: &Search) -> Result<Settings> {
-    let budget = args.budget.as_deref().map(config::budget).transpose()?;
+    let budget = args.budget.as_deref().map(durations::budget).transpose()?;
     let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
     told.seed = args.seed.unwrap_or(told.seed);
     let text = toml::to_string(&told)?;
-    let mut settings = config::parse(&text, "the settings of the search", &args.set)?;
+    let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.set)?;
     if args.evaluations > 0 {
         let per_step = u64::from(settings.tasks) * u64::from(settings.group_size);
         let steps = args.evaluations.div_ceil(per_step);

@@ -6,17 +6,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use flopsmith_config::Dtype;
+use flopsmith_config::SftConfig;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::corpus::{self, CorpusConfig, Example};
 use flopsmith_generator::schedule::Space;
-use flopsmith_learner::{SftConfig, SftReport, SftTraining};
+use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_policy::{
-    Config, Device, Dtype, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
+    Config, Device, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
 use flopsmith_protocol::{Digest, Sampling};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::{config, evaluator, paths};
+use flopsmith_run::{evaluator, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -142,7 +144,7 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
             "--resume is only for recipes with files of examples; a recipe that makes its own corpus writes no checkpoints",
         ));
     }
-    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
+    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
     let output = args
         .output
         .clone()

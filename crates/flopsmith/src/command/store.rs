@@ -11,7 +11,7 @@ use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::Bus;
 use flopsmith_run::console::{data, usage};
-use flopsmith_run::{broker, config, paths};
+use flopsmith_run::{broker, durations, paths};
 use flopsmith_store::{Checkpoints, Listed, Store};
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ const KEPT: usize = 3;
 /// Executes a subcommand.
 pub fn run(args: &args::Store) -> Result<ExitCode> {
     let args::Store::Gc(collect) = args;
-    let older = config::time(&collect.older).context("--older cannot be read")?;
+    let older = durations::time(&collect.older).context("--older cannot be read")?;
     if older < YOUNG {
         return Err(usage(
             "--older must be at least 1h: a message that refers to a younger artifact may not be published yet",

@@ -11,7 +11,7 @@ use flopsmith_bus::{Bus, LogEntry, LogReader, QueueState, stream};
 use flopsmith_protocol::{Outcome, RunSpec, subjects};
 use flopsmith_run::console::data;
 use flopsmith_run::interrupt::Watch;
-use flopsmith_run::{broker, config};
+use flopsmith_run::{broker, durations};
 
 use crate::args::{Format, Top};
 use crate::exit;
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shows the state until a stop is requested.
 pub fn run(args: &Top) -> Result<ExitCode> {
-    let every = config::time(&args.every).context("--every cannot be read")?;
+    let every = durations::time(&args.every).context("--every cannot be read")?;
     let every = every.max(Duration::from_millis(200));
     let once = args.once || args.format == Format::Json || !std::io::stdout().is_terminal();
     let watch = Watch::saying("no longer watching; no run is stopped")?;

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_problem::Language;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::run::{self, Ended, Plan};
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{config, evaluator, expected, export, shell};
+use flopsmith_run::{console, durations, evaluator, expected, export, shell};
 
 use crate::args::{Format, Train};
 use crate::exit;
@@ -22,7 +22,7 @@ const SHORT: f64 = 60.0;
 
 /// Trains, or resumes a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
-    let budget = args.budget.as_deref().map(config::budget).transpose()?;
+    let budget = args.budget.as_deref().map(durations::budget).transpose()?;
     let wait = args.wait.limit()?;
     let stem = args
         .config
@@ -31,11 +31,11 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         .unwrap_or("run");
     let (folder, settings) = match &args.resume {
         None => {
-            let mut settings = config::load_for_training(&args.config, &args.set)?;
+            let mut settings = flopsmith_config::load(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
             args.join.apply(&mut settings, &args.set, Job::Train)?;
-            check(&settings).map_err(|e| config::located(e, &args.config, &args.set))?;
+            check(&settings).map_err(|e| console::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the run evaluates the model before and after the training, whatever the budget is; a budget below a minute leaves little or no time to train",
@@ -86,7 +86,7 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
 
 /// Checks that a run can be made of these settings.
 pub fn check(settings: &Settings) -> Result<()> {
-    config::check_training(settings)?;
+    flopsmith_config::check_training(settings)?;
     evaluator::has_cores_of(settings)?;
     check_files(settings)
 }
@@ -95,7 +95,7 @@ pub fn check(settings: &Settings) -> Result<()> {
 /// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
-    use flopsmith_actors::settings::Prompt;
+    use flopsmith_config::Prompt;
     use flopsmith_problem::prompt::{self, Style};
     let problem = flopsmith_run::paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
     let folder = flopsmith_run::paths::model(&settings.generator.model);

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_protocol::{MachineClass, NodeId};
-use flopsmith_run::config;
 use flopsmith_run::console::usage;
+use flopsmith_run::durations;
 use flopsmith_run::worker::{self, Plan};
 
 use crate::args::Worker;
@@ -18,7 +18,8 @@ pub fn run(args: &Worker) -> Result<ExitCode> {
         Some(name) => NodeId::new(name).map_err(|e| usage(e.to_string()))?,
         None => own_name()?,
     };
-    let grace = config::time(&args.grace).context("--grace (or FLOPSMITH_GRACE) cannot be read")?;
+    let grace =
+        durations::time(&args.grace).context("--grace (or FLOPSMITH_GRACE) cannot be read")?;
     let in_order = worker::execute(Plan {
         duties: args.roles.clone(),
         nats: args.bus.nats.clone(),

@@ -3,8 +3,8 @@
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
-use flopsmith_actors::settings::Settings;
 use flopsmith_bus::{Auth, Bus, RunSetup, Server, ServerOptions};
+use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{

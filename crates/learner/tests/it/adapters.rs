@@ -1,7 +1,8 @@
 //! Learning with an adapter in the place of the weights, on a tiny model.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{GrpoConfig, Learner, SftConfig, sft};
+use flopsmith_config::{GrpoConfig, SftConfig};
+use flopsmith_learner::{Learner, sft};
 use flopsmith_policy::{Kind, LoraConfig, Model};
 
 use crate::tiny;

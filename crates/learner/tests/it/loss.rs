@@ -1,7 +1,7 @@
 //! Losses against the formulas written out naively, and against finite differences.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::Loss;
+use flopsmith_config::Loss;
 use flopsmith_learner::loss::{Sequence, Tally, Terms, differentiate, k3, token_weights};
 use proptest::prelude::*;
 

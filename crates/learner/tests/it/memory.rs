@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use flopsmith_learner::{GrpoConfig, GrpoSample, Learner};
+use flopsmith_config::GrpoConfig;
+use flopsmith_learner::{GrpoSample, Learner};
 use flopsmith_policy::{Config, Device, Kind, Model};
 
 /// Set in the process that has little memory.

@@ -1,9 +1,8 @@
 //! Reward models and direct performance alignment on pairs small enough to learn by heart.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{
-    DpaConfig, Error, Evidence, PairTraining, RewardModelConfig, Schedule, Standing, TokenPair,
-};
+use flopsmith_config::{DpaConfig, RewardModelConfig, Schedule};
+use flopsmith_learner::{Error, Evidence, PairTraining, Standing, TokenPair};
 use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model, Scalar};
 
 use crate::tiny;
@@ -321,7 +320,7 @@ fn what_cannot_be_trained_on_is_named() {
         ),
     ] {
         let refused = PairTraining::alignment(tiny::model(Kind::Float), &good, &[], &config);
-        assert!(matches!(refused.err(), Some(Error::Setting { field: f, .. }) if f == field));
+        assert!(matches!(refused.err(), Some(Error::Setting(e)) if e.field == field));
     }
     let reward_model = tiny::model(Kind::Float)
         .with_scalar(Scalar::Score, 1)

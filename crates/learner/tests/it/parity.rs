@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use flopsmith_config::{Correction, Loss};
+use flopsmith_learner::AdamW;
 use flopsmith_learner::adamw::Constants;
 use flopsmith_learner::loss::{Sequence, Terms, differentiate, token_weights};
-use flopsmith_learner::{AdamW, Correction, Loss};
 use flopsmith_policy::{Device, Kind, Model, Plan, Slopes, Tensor};
 use flopsmith_reward::advantage::{AdvantageKind, Scale, group_advantages};
 use serde::Deserialize;
@@ -61,9 +62,9 @@ fn losses_and_their_gradients_are_those_of_trl() {
         let weights = token_weights(case.loss, &lengths, case.step_tokens, case.longest);
         let mut value = 0.0;
         for (row, weight) in weights.into_iter().enumerate() {
-            let factors = case
-                .correction
-                .weights(case.cap, &case.old[row], &case.drawn[row]);
+            let (now, drawn) = (&case.old[row], &case.drawn[row]);
+            let factors =
+                flopsmith_learner::correction::weights(case.correction, case.cap, now, drawn);
             let sequence = Sequence {
                 logprobs: &case.now[row],
                 old: &case.old[row],

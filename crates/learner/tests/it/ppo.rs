@@ -1,9 +1,8 @@
 //! PPO on a policy small enough to learn in a moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{
-    Error, KlControl, Learner, Ppo, PpoConfig, PpoReport, PpoSample, Schedule,
-};
+use flopsmith_config::{KlControl, PpoConfig, Schedule};
+use flopsmith_learner::{Error, Learner, Ppo, PpoReport, PpoSample};
 use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
@@ -345,6 +344,6 @@ fn samples_that_do_not_fit_are_named() {
         ),
     ] {
         let refused = Ppo::new(tiny::model(Kind::Float), config, 1);
-        assert!(matches!(refused.err(), Some(Error::Setting { field: f, .. }) if f == field));
+        assert!(matches!(refused.err(), Some(Error::Setting(e)) if e.field == field));
     }
 }

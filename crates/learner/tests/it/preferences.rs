@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flopsmith_learner::KlControl;
+use flopsmith_config::KlControl;
 use flopsmith_learner::gae::{Horizon, advantages, token_rewards, whiten};
 use flopsmith_learner::pairwise::{Evidence, Judged, Likelihoods, alignment, rewards};
 use flopsmith_learner::ppo_loss::{Answer, Sums, Terms, differentiate};

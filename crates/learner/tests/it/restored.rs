@@ -1,7 +1,8 @@
 //! A learner that is restored goes on exactly.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{GrpoConfig, Learner};
+use flopsmith_config::GrpoConfig;
+use flopsmith_learner::Learner;
 use flopsmith_policy::Kind;
 
 use crate::tiny;

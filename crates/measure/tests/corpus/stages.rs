@@ -1,4 +1,4 @@
-//! The three stages that every candidate goes through, with one compiler, one verifier and one timer for all programs of a
+//! The evaluation pipeline as every caller has it, with one evaluator, one verifier and one timer for all programs of a
 //! problem that are timed with as many threads.
 
 use std::collections::BTreeMap;
@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use flopsmith_compile::Compiler;
-use flopsmith_compile::toolchain::Toolchain;
-use flopsmith_machine::{Cores, pinning};
-use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_evaluate::{Evaluated, Evaluator, Prepared};
+use flopsmith_machine::pinning;
+use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, Measurement, Technique, TechniqueSet, UnknownCause, Verdict};
+use flopsmith_protocol::{Failure, TechniqueSet, UnknownCause, Verdict};
 
 use crate::fixtures;
 use crate::program::{Program, USUAL, gains_nothing};
@@ -51,37 +50,28 @@ impl Plain {
     }
 }
 
-/// What judges programs of one problem that are timed with so many threads.
+/// The pipeline for programs of one problem that are timed with so many threads.
 struct Bench {
-    problem: Arc<Problem>,
-    compiler: Compiler,
+    /// Has sanitizers; programs that are not to count are prepared without.
+    evaluator: Evaluator,
     verifier: Verifier,
-    sanitizers: Sanitizers,
     threads: u32,
     /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
     timed: Option<Timed>,
 }
 
-/// What times programs, and how fast plain loops are by it.
+/// The timer of a pipeline, and how fast plain loops are by it.
 struct Timed {
     timer: Timer,
     plain: Plain,
 }
 
 impl Timed {
-    fn new(problem: &Arc<Problem>, toolchain: &Toolchain, threads: u32) -> Self {
-        let mut timer = Timer::new(
-            fixtures::sandbox(),
-            fixtures::harness(),
-            Arc::clone(problem),
-            toolchain,
-            cores(threads),
-            threads,
-        )
-        .unwrap();
+    fn new(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> Self {
+        let mut timer = evaluator.timer(threads).unwrap();
         // Elsewhere than in the usual problem attacks rest in the reference.
-        let plain = match problem.id.as_str() {
-            USUAL => plain_loops(&usual_loops(threads), &mut timer),
+        let plain = match evaluator.problem.id.as_str() {
+            USUAL => plain_loops(evaluator, verifier, &mut timer, threads),
             _ => Plain {
                 ratio: 1.0,
                 gflops: timer.reference_gflops(),
@@ -89,7 +79,7 @@ impl Timed {
         };
         eprintln!(
             "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
-            problem.id,
+            evaluator.problem.id,
             plain.ratio,
             timer.reference_gflops()
         );
@@ -101,92 +91,55 @@ impl Bench {
     fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let problem = Arc::new(Problem::load(&root.join(problem)).unwrap());
-        let toolchain = Toolchain::detect(compiler, &problem).unwrap();
-        let (sandbox, harness) = (fixtures::sandbox, fixtures::harness);
-        let verifier = Verifier::new(
-            sandbox(),
-            harness(),
-            Arc::clone(&problem),
-            &toolchain,
-            [30; 32],
-        )
-        .unwrap();
-        let sanitizers = Sanitizers::new(sandbox(), Arc::clone(&problem), &toolchain, threads);
+        let compiler = compiler.unwrap_or("gcc");
+        let evaluator =
+            Evaluator::new(problem, compiler, fixtures::sandbox(), fixtures::harness()).unwrap();
+        // The same secrets each time: a program that is wrong at one size of hundreds is met with a probability.
+        let evaluator = evaluator.seeded(30).with_sanitizers(threads);
         Bench {
-            sanitizers,
-            compiler: Compiler::new(sandbox(), toolchain),
-            verifier,
+            verifier: evaluator.verifier(threads).unwrap(),
+            evaluator,
             threads,
             timed: None,
-            problem,
         }
     }
 
-    /// Compiles a program and verifies what it is.
-    fn verified(
-        &mut self,
-        program: &Program,
-        purpose: Purpose,
-        seed: u64,
-        techniques: &mut Option<TechniqueSet>,
-    ) -> Result<Vec<u8>, Failure> {
-        let built = self.compiler.compile_as(
-            program.language,
-            &self.problem,
-            &program.source,
-            program.permitted,
-        )?;
-        *techniques = Some(built.techniques);
-        let thoroughness = match purpose {
-            Purpose::Certify => Thoroughness::Full,
-            _ => Thoroughness::Screening,
-        };
-        self.verifier.verify_to(&built.object, seed, thoroughness)?;
-        if program.is_to_count {
-            let openmp = built.techniques.contains(Technique::Openmp);
-            let (language, source) = (program.language, &program.source);
-            self.sanitizers.check_as(language, source, openmp)?;
+    /// Compiles and verifies a program, and checks it by sanitizers if it is to count.
+    fn prepared(&mut self, program: &Program, purpose: Purpose) -> Prepared {
+        let mut evaluator = self.evaluator.clone().permitting(program.permitted);
+        if !program.is_to_count {
+            evaluator.sanitizers = None;
         }
-        Ok(built.object)
+        let last_look = purpose == Purpose::Certify;
+        let (language, source) = (program.language, &program.source);
+        let mut prepared = evaluator.prepare(language, source, &mut self.verifier, last_look);
+        // A program that is to count and came so far is decided by a screening as well.
+        if last_look && !program.is_to_count {
+            prepared.verify_elsewhere(&mut self.verifier);
+        }
+        prepared
     }
 
-    fn judge(
-        &mut self,
-        program: &Program,
-        purpose: Purpose,
-        seed: u64,
-        techniques: &mut Option<TechniqueSet>,
-    ) -> Result<Measurement, Failure> {
-        let object = self.verified(program, purpose, seed, techniques)?;
-        let toolchain = self.compiler.toolchain();
-        let (problem, threads) = (&self.problem, self.threads);
+    fn judge(&mut self, program: &Program, purpose: Purpose) -> Evaluated {
+        let prepared = self.prepared(program, purpose);
+        let (evaluator, verifier, threads) = (&self.evaluator, &mut self.verifier, self.threads);
+        if let Some(failure) = prepared.failure() {
+            return prepared.failed(failure.clone());
+        }
         let timed = self
             .timed
-            .get_or_insert_with(|| Timed::new(problem, toolchain, threads));
-        // A program that is to count and came so far is told by a short look as well.
-        let look = if program.is_to_count {
-            Purpose::Screen
-        } else {
-            purpose
+            .get_or_insert_with(|| Timed::new(evaluator, verifier, threads));
+        let purpose = match program.is_to_count {
+            true => Purpose::Screen,
+            false => purpose,
         };
-        let measured = timed.timer.measure(&object, look, seed, None)?;
+        let done = prepared.time(&mut timed.timer, purpose, None);
         // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
-        if look == Purpose::Certify {
-            let loops = match problem.id.as_str() {
-                USUAL => usual_loops(threads),
-                _ => {
-                    let reference = &problem.reference_source;
-                    let all = TechniqueSet::all();
-                    let built = self
-                        .compiler
-                        .compile_as(Language::C, problem, reference, all);
-                    built.unwrap().object
-                }
-            };
-            let now = plain_loops(&loops, &mut timed.timer);
+        if purpose == Purpose::Certify && done.verdict.counts() {
+            let now = plain_loops(evaluator, verifier, &mut timed.timer, threads);
             timed.plain = timed.plain.and_now(now);
         }
-        Ok(measured.measurement)
+        done
     }
 }
 
@@ -201,34 +154,30 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
     )
 }
 
-/// One thread is timed by a supervisor that spins on a core of its own, where there is one; several have all cores, and all
-/// sleep.
-fn cores(threads: u32) -> Cores {
-    if threads == 1 {
-        return fixtures::cores();
-    }
-    Cores {
-        supervisor: None,
-        kernel: pinning::allowed_cores()
-            .into_iter()
-            .take(threads as usize)
-            .collect(),
-    }
-}
-
-/// Plain loops on all threads, in which attacks rest.
-fn usual_loops(threads: u32) -> Vec<u8> {
-    fixtures::program(if threads == 1 { "ikj.c" } else { "openmp.c" })
-}
-
-/// How fast plain loops are, beside the reference. Times alone would not do: the machine may become faster from one program to the next.
-/// Nor would the reference's own number: some loops run at one of two speeds in each process, 1.5 times apart (Floyd–Warshall's on
-/// Zen 5), and programs are measured in processes of their own.
-fn plain_loops(loops: &[u8], timer: &mut Timer) -> Plain {
-    let plain = timer.measure(loops, Purpose::Certify, 0, None).unwrap();
-    Plain {
-        ratio: plain.measurement.ratio,
-        gflops: plain.measurement.gflops,
+/// How fast the plain loops are in which attacks rest, beside the reference: simple loops in the usual problem, the reference
+/// itself elsewhere. Times alone would not do: the machine may become faster from one program to the next. Nor would the
+/// reference's own number: some loops run at one of two speeds in each process, 1.5 times apart (Floyd–Warshall's on Zen 5),
+/// and programs are measured in processes of their own.
+fn plain_loops(
+    evaluator: &Evaluator,
+    verifier: &mut Verifier,
+    timer: &mut Timer,
+    threads: u32,
+) -> Plain {
+    let loops = match (evaluator.problem.id.as_str(), threads) {
+        (USUAL, 1) => include_str!("honest/ikj.c").to_owned(),
+        (USUAL, _) => include_str!("honest/openmp.c").to_owned(),
+        _ => evaluator.problem.reference_source.clone(),
+    };
+    let mut evaluator = evaluator.clone().permitting(TechniqueSet::all());
+    evaluator.sanitizers = None;
+    let plain = evaluator.evaluate(Language::C, &loops, verifier, timer, Purpose::Certify);
+    match plain.verdict {
+        Verdict::Measured { measurement } => Plain {
+            ratio: measurement.ratio,
+            gflops: measurement.gflops,
+        },
+        other => panic!("plain loops: {other:?}"),
     }
 }
 
@@ -238,7 +187,6 @@ pub struct Stages {
     compiler: Option<&'static str>,
     /// By problem and threads.
     benches: BTreeMap<(String, u32), Bench>,
-    seed: u64,
     tried_again: u32,
     certified: u32,
 }
@@ -296,13 +244,11 @@ impl Stages {
     /// Compiles and verifies a program. Gives what became of it where it is refused for that; any other one has to be timed.
     fn refused(&mut self, program: &Program) -> Option<Ended> {
         let started = Instant::now();
-        let (bench, seed) = self.bench(program);
-        let mut techniques = None;
-        let verified = bench.verified(program, purpose_of(program), seed, &mut techniques);
-        let failure = verified.err()?;
+        let prepared = self.bench(program).prepared(program, purpose_of(program));
+        let failure = prepared.failure()?;
         matches!(failure, Failure::Candidate { .. }).then(|| Ended {
-            verdict: failure.into(),
-            techniques,
+            verdict: failure.clone().into(),
+            techniques: prepared.techniques(),
             seconds: started.elapsed().as_secs_f64(),
             plain: None,
         })
@@ -327,8 +273,8 @@ impl Stages {
         self.certified
     }
 
-    /// The bench that judges a program, and the next seed.
-    fn bench(&mut self, program: &Program) -> (&mut Bench, u64) {
+    /// The bench that judges a program.
+    fn bench(&mut self, program: &Program) -> &mut Bench {
         let (problem, threads) = (&program.problem, program.threads);
         let key = (problem.clone(), threads);
         // What one judges with may hold a hundred mebibytes, and programs for a problem follow each other.
@@ -336,25 +282,18 @@ impl Stages {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
         let compiler = self.compiler;
-        let bench = self
-            .benches
+        self.benches
             .entry(key)
-            .or_insert_with(|| Bench::new(compiler, problem, threads));
-        self.seed += 1;
-        (bench, self.seed)
+            .or_insert_with(|| Bench::new(compiler, problem, threads))
     }
 
     fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
         let started = Instant::now();
-        let (bench, seed) = self.bench(program);
-        let mut techniques = None;
-        let verdict = match bench.judge(program, purpose, seed, &mut techniques) {
-            Ok(measurement) => Verdict::Measured { measurement },
-            Err(failure) => failure.into(),
-        };
+        let bench = self.bench(program);
+        let done = bench.judge(program, purpose);
         Ended {
-            verdict,
-            techniques,
+            verdict: done.verdict,
+            techniques: done.techniques,
             seconds: started.elapsed().as_secs_f64(),
             plain: bench.timed.as_ref().map(|timed| timed.plain),
         }

@@ -6,7 +6,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::{LoraConfig, LowRank};
 use crate::config::{Config, Scalar};
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::layout::{Layout, Product, SCORE, VALUE};
 use crate::model::Normal;
 use crate::parameters::Parameters;
@@ -73,7 +73,7 @@ impl Adapter {
         device: Device,
         kind: Kind,
     ) -> Result<Self> {
-        config.check()?;
+        config.check().map_err(Error::Input)?;
         let layout = Layout::adapter(model, &config);
         let products = (0..model.num_hidden_layers)
             .map(|block| {

@@ -261,7 +261,7 @@ fn parse(file: &Map<String, Value>, model: &Config) -> Result<LoraConfig> {
             .map_err(|why| fail("target_modules", why))?,
         rank_stabilized: file.get("use_rslora") == Some(&Value::Bool(true)),
     };
-    config.check()?;
+    config.check().map_err(Error::Input)?;
     Ok(config)
 }
 

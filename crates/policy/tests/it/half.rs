@@ -1,8 +1,10 @@
 //! Sampling with weights in bfloat16.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use flopsmith_config::Dtype;
+use flopsmith_policy::dtype;
 use flopsmith_policy::{
-    Config, Device, Dtype, Extras, Kind, LoraConfig, Model, Plan, Request, Tensor, sample,
+    Config, Device, Extras, Kind, LoraConfig, Model, Plan, Request, Tensor, sample,
 };
 use flopsmith_protocol::Sampling;
 
@@ -126,12 +128,12 @@ fn auto_goes_by_what_the_folder_holds() {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::random(config.clone(), 7, Device::Cpu, kind).unwrap();
         model.save(folder.path()).unwrap();
-        let chosen = |dtype: Dtype| dtype.kind(folder.path(), Device::Cuda(0)).unwrap();
+        let chosen = |dtype: Dtype| dtype::kind(dtype, folder.path(), Device::Cuda(0)).unwrap();
         assert_eq!(chosen(Dtype::Auto), kind);
         assert_eq!(chosen(Dtype::Float32), Kind::Float);
         assert_eq!(chosen(Dtype::Bfloat16), Kind::BFloat16);
         // A processor without the instructions has single precision.
-        let here = Dtype::Auto.kind(folder.path(), Device::Cpu).unwrap();
+        let here = dtype::kind(Dtype::Auto, folder.path(), Device::Cpu).unwrap();
         assert!(here == kind || here == Kind::Float);
         // Of an adapter's folder, what the model below it holds.
         let mut model = Model::load(folder.path(), Device::Cpu, kind).unwrap();
@@ -139,9 +141,9 @@ fn auto_goes_by_what_the_folder_holds() {
         let adapter = tempfile::tempdir().unwrap();
         let base = folder.path().to_str().unwrap();
         model.adapter().unwrap().save(adapter.path(), base).unwrap();
-        let chosen = Dtype::Auto.kind(adapter.path(), Device::Cuda(0)).unwrap();
+        let chosen = dtype::kind(Dtype::Auto, adapter.path(), Device::Cuda(0)).unwrap();
         assert_eq!(chosen, kind);
     }
     let nowhere = std::path::Path::new("/nowhere");
-    assert!(Dtype::Auto.kind(nowhere, Device::Cpu).is_err());
+    assert!(dtype::kind(Dtype::Auto, nowhere, Device::Cpu).is_err());
 }

@@ -1,12 +1,12 @@
 //! Announces a run to the nodes of a cluster, and withdraws an announcement that could not be completed.
 
 use anyhow::Result;
-use flopsmith_actors::course::Job;
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
-use flopsmith_actors::settings::{GeneratorKind, Settings};
 use flopsmith_bus::{Bus, refusals};
+use flopsmith_config::Job;
+use flopsmith_config::{GeneratorKind, Settings};
 use flopsmith_measure::Chain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{MachineClass, RunSpec, Sitting};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_actors::settings::Settings;
 use flopsmith_compile::Toolchain;
+use flopsmith_config::Settings;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::role::recorder::note_machine;
-use flopsmith_actors::settings::Settings;
 use flopsmith_bus::Bus;
+use flopsmith_config::Settings;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
     Candidate, CandidateId, CandidateRef, MachineFacts, Measurement, Outcome, Purpose, Verdict,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_actors::recorded::Recorded;
-use flopsmith_actors::settings::Settings;
 use flopsmith_bus::Bus;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{MachineClass, MachineFacts, RunId, subjects};
 
 use crate::folder::Folder;

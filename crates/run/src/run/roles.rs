@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use flopsmith_actors::answer::Source;
-use flopsmith_actors::course::Job;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::node::Context;
 use flopsmith_actors::recorded::Recorded;
@@ -20,8 +19,9 @@ use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
-use flopsmith_actors::settings::{GeneratorKind, Hosted};
 use flopsmith_actors::supervisor::{Factory, Spec};
+use flopsmith_config::Job;
+use flopsmith_config::{GeneratorKind, Hosted};
 use flopsmith_evaluate::Evaluator;
 use flopsmith_problem::Problem;
 use futures::future::BoxFuture;
@@ -91,7 +91,7 @@ pub(super) fn specs(
         }
         Evaluation::Elsewhere => {}
     }
-    for role in needed(job, context.settings.generator.kind) {
+    for role in job.roles(context.settings.generator.kind) {
         if !context.settings.is_hosted(role) {
             specs.push(single(role, job, context, told)?);
         } else if role == Hosted::Archive {
@@ -99,14 +99,6 @@ pub(super) fn specs(
         }
     }
     Ok(specs)
-}
-
-/// The once-per-run roles of a job.
-pub fn needed(job: Job, kind: GeneratorKind) -> impl Iterator<Item = Hosted> {
-    let trains = kind == GeneratorKind::Policy && job == Job::Train;
-    [Hosted::Archive, Hosted::Generator]
-        .into_iter()
-        .chain(trains.then_some(Hosted::Learner))
 }
 
 /// A once-per-run role.
@@ -241,22 +233,17 @@ async fn source(
 
 #[cfg(feature = "torch")]
 async fn policy_source(context: &Arc<Context>) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
-    use flopsmith_actors::settings;
     use flopsmith_actors::source::policy::PolicySource;
-    use flopsmith_policy::{Device, Dtype, Handle, Model};
+    use flopsmith_policy::{Device, Handle, Model};
     let folder = crate::paths::model(&context.settings.generator.model);
-    let dtype = match context.settings.generator.dtype {
-        settings::Dtype::Float32 => Dtype::Float32,
-        settings::Dtype::Bfloat16 => Dtype::Bfloat16,
-        settings::Dtype::Auto => Dtype::Auto,
-    };
+    let dtype = context.settings.generator.dtype;
     let failed = |e: &dyn std::error::Error| {
         flopsmith_actors::Error::Generator(flopsmith_actors::supervisor::words(e))
     };
     let handle = tokio::task::spawn_blocking(move || {
         Handle::spawn(move || {
             let device = Device::cuda_if_available();
-            let kind = dtype.kind(&folder, device)?;
+            let kind = flopsmith_policy::dtype::kind(dtype, &folder, device)?;
             let mut told = Instant::now();
             let model = Model::load_telling(&folder, device, kind, |reading| {
                 if told.elapsed() > Duration::from_secs(2) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_actors::course::Job;
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Job;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{CandidateFault, CandidateId, FaultClass, Outcome, Purpose, Verdict};
 use flopsmith_report::excerpt;
 use serde::{Deserialize, Serialize};

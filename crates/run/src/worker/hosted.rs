@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use flopsmith_actors::Error;
-use flopsmith_actors::course::Job;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts};
 use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::{RunChange, RunRegistry, RunWatch, key};
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role_lease::RoleLease;
-use flopsmith_actors::settings::{GeneratorKind, Hosted, Settings};
 use flopsmith_actors::supervisor::{Standing, words};
+use flopsmith_config::Job;
+use flopsmith_config::{GeneratorKind, Hosted, Settings};
 use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::RunSpec;
 use futures::StreamExt;
@@ -190,7 +190,8 @@ impl House {
             false => Job::Search,
         };
         let kind = settings.generator.kind;
-        let roles: Vec<Hosted> = roles::needed(job, kind)
+        let roles: Vec<Hosted> = job
+            .roles(kind)
             .filter(|role| self.roles.contains(role) && settings.is_hosted(*role))
             .filter(|role| can(*role, kind))
             .collect();

@@ -10,8 +10,8 @@ use tracing::Instrument;
 use super::{Archive, Saved, Working};
 use crate::dynamic_sampling::Refill;
 use crate::error::Error;
-use crate::settings::GeneratorKind;
 use crate::trace::task_span;
+use flopsmith_config::GeneratorKind;
 
 /// Tasks of a step that are drawn together, by their numbers.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use flopsmith_actors::Settings;
+use flopsmith_config::Settings;
 use flopsmith_run::console::{data, usage};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
@@ -39,23 +39,8 @@ struct Book {
 impl Book {
     fn new() -> Result<Self> {
         let mut generator = SchemaGenerator::default();
-        #[cfg_attr(not(feature = "torch"), expect(unused_mut, reason = "see below"))]
-        let mut schema = generator.root_schema_for::<Settings>().to_value();
+        let schema = generator.root_schema_for::<Settings>().to_value();
         let mut defaults = serde_json::to_value(Settings::default())?;
-        // Without a learner in this build, the keys of its table are unknown.
-        #[cfg(feature = "torch")]
-        {
-            let mut learner = schemars::schema_for!(flopsmith_learner::GrpoConfig).to_value();
-            let inner = learner
-                .as_object_mut()
-                .and_then(|l| l.remove("$defs"))
-                .unwrap_or_default();
-            if let Some(known) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
-                known.extend(inner.as_object().cloned().unwrap_or_default());
-                known.insert("Learner".into(), learner);
-            }
-            defaults["learner"] = serde_json::to_value(flopsmith_learner::GrpoConfig::default())?;
-        }
         if let Some(known) = defaults.as_object_mut() {
             known.retain(|_, v| !v.is_object() || v.as_object().is_some_and(|o| !o.is_empty()));
         }
@@ -329,16 +314,6 @@ mod tests {
     #[test]
     fn what_is_printed_is_a_configuration_with_every_default() {
         let settings: Settings = toml::from_str(&text("")).unwrap();
-        #[cfg(feature = "torch")]
-        {
-            let learner = serde_json::to_value(&settings.learner).unwrap();
-            let learner: flopsmith_learner::GrpoConfig = serde_json::from_value(learner).unwrap();
-            assert_eq!(learner, flopsmith_learner::GrpoConfig::default());
-        }
-        let settings = Settings {
-            learner: Settings::default().learner,
-            ..settings
-        };
         assert_eq!(settings, Settings::default());
     }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_actors::settings::Prompt;
+use flopsmith_config::Prompt;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{MachineClass, Outcome, Verdict};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::{config, folder, paths, summary};
+use flopsmith_run::{folder, paths, summary};
 
 use crate::args::OfRun;
 
@@ -19,7 +19,7 @@ use crate::args::OfRun;
 pub fn run(args: &OfRun) -> Result<ExitCode> {
     let name = args.run.as_deref().unwrap_or_default();
     let path = folder::find(args.place.folder(), name, |_| true)?;
-    let settings = config::load(&path.join("config.toml"), &[])?;
+    let settings = flopsmith_config::load(&path.join("config.toml"), &[])?;
     let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
     let style = match settings.generator.prompt {
         Prompt::Compact => Style::Compact,

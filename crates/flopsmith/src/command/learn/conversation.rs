@@ -164,7 +164,8 @@ impl Conversation<'_> {
 mod tests {
     use std::path::Path;
 
-    use flopsmith_policy::{Dtype, End};
+    use flopsmith_config::Dtype;
+    use flopsmith_policy::End;
 
     use super::*;
 

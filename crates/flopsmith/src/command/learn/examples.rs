@@ -1,17 +1,18 @@
 //! `flopsmith sft` with files of examples: prompts of any kind and their answers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_config::recipe::Examples as Recipe;
 use flopsmith_generator::measured::instructions::Instruction;
-use flopsmith_learner::{SftConfig, SftReport, SftTraining};
-use flopsmith_policy::{Dtype, Model};
+use flopsmith_learner::{SftReport, SftTraining};
+use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
+use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
-use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -20,38 +21,6 @@ use super::skipped::Skipped;
 use super::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
 use crate::args::{Format, Sft};
 use crate::exit::INTERRUPTED;
-
-/// How a model is taught.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Recipe {
-    /// What this recipe is for.
-    #[serde(default)]
-    about: String,
-    /// Folder of the model to begin with.
-    model: PathBuf,
-    /// File of examples.
-    examples: PathBuf,
-    /// File of examples that are only looked at.
-    #[serde(default)]
-    validation: Option<PathBuf>,
-    /// Are prompts messages to a chat model?
-    #[serde(default)]
-    chat: bool,
-    /// Numbers the weights are in while they are trained.
-    #[serde(default)]
-    dtype: Dtype,
-    /// Updates between two checkpoints; 0 writes one only when interrupted.
-    #[serde(default = "hundred")]
-    checkpoint_every: u64,
-    /// The training.
-    #[serde(default)]
-    sft: SftConfig,
-}
-
-fn hundred() -> u64 {
-    100
-}
 
 /// What was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -76,7 +45,7 @@ pub fn is_for(recipe: &str) -> bool {
 
 /// Trains by a recipe.
 pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
-    let recipe: Recipe = config::read(text, &args.recipe.display().to_string())?;
+    let recipe: Recipe = flopsmith_config::read(text, &args.recipe.display().to_string())?;
     let output = match &args.output {
         Some(output) => output.clone(),
         None => args.recipe.parent().map(Path::to_owned).unwrap_or_default(),

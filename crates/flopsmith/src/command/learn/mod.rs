@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use flopsmith_config::Dtype;
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Adapter, Device, Dtype, Model, Tokenizer};
+use flopsmith_policy::{Adapter, Device, Model, Tokenizer};
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
 use flopsmith_run::console::usage;
 use flopsmith_run::ticker::Ticker;
-use flopsmith_run::{config, export, paths};
+use flopsmith_run::{export, paths};
 
 mod checkpoints;
 mod conversation;
@@ -27,7 +28,7 @@ const REPORT: &str = "training.json";
 
 /// Reads the text of a recipe.
 pub fn read_recipe(path: &Path) -> Result<String> {
-    config::read_text(path)
+    flopsmith_config::read_text(path)
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
 }
 
@@ -104,7 +105,7 @@ fn open(recipe: &Path, folder: &Path, chat: bool, dtype: Dtype) -> Result<(Model
 /// Loads a model onto the GPU if there is one, and reports the progress if loading takes long.
 pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
     let device = Device::cuda_if_available();
-    let kind = dtype.kind(folder, device)?;
+    let kind = flopsmith_policy::dtype::kind(dtype, folder, device)?;
     let began = Instant::now();
     let mut ticker = Ticker::new(1);
     let mut told = 0;

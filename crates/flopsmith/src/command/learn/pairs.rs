@@ -1,20 +1,19 @@
 //! `flopsmith reward-model` and `flopsmith dpa`: training on pairs of a fast and a slow program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use flopsmith_config::recipe::Pairs as Recipe;
 use flopsmith_generator::measured::pairs::Pair;
-use flopsmith_learner::{
-    DpaConfig, Evidence, PairTraining, RewardModelConfig, Standing, TokenPair,
-};
-use flopsmith_policy::{Dtype, Model};
+use flopsmith_learner::{Evidence, PairTraining, Standing, TokenPair};
+use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
+use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
-use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -31,41 +30,6 @@ pub enum Aim {
     RewardModel,
     /// A policy that prefers the fast programs.
     Dpa,
-}
-
-/// How a model is made of pairs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Recipe {
-    /// What this recipe is for.
-    #[serde(default)]
-    about: String,
-    /// Folder of the model to begin with.
-    model: PathBuf,
-    /// File of pairs.
-    pairs: PathBuf,
-    /// File of pairs that are only judged.
-    #[serde(default)]
-    validation: Option<PathBuf>,
-    /// Are prompts messages to a chat model?
-    #[serde(default)]
-    chat: bool,
-    /// Numbers the weights are in while they are trained.
-    #[serde(default)]
-    dtype: Dtype,
-    /// Updates between two checkpoints; 0 writes one only when interrupted.
-    #[serde(default = "hundred")]
-    checkpoint_every: u64,
-    /// The training of a reward model.
-    #[serde(default)]
-    reward_model: Option<RewardModelConfig>,
-    /// The training of an aligned policy.
-    #[serde(default)]
-    dpa: Option<DpaConfig>,
-}
-
-fn hundred() -> u64 {
-    100
 }
 
 /// What a checkpoint has beside the training's own state.
@@ -110,7 +74,7 @@ struct Report {
 pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let began = Instant::now();
     let text = read_recipe(&args.recipe)?;
-    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
+    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
     refuse_other_tables(&recipe, aim)?;
     let of_reward = recipe.reward_model.as_ref().and_then(|c| c.lora.as_ref());
     let lora = of_reward.or(recipe.dpa.as_ref().and_then(|c| c.lora.as_ref()));
@@ -390,7 +354,7 @@ mod tests {
     fn a_table_for_another_command_is_refused() {
         let recipe = |table: &str| -> Recipe {
             let text = format!("model = \"m\"\npairs = \"p\"\n[{table}]\n");
-            config::read(&text, "recipe").unwrap()
+            flopsmith_config::read(&text, "recipe").unwrap()
         };
         refuse_other_tables(&recipe("dpa"), Aim::Dpa).unwrap();
         refuse_other_tables(&recipe("reward_model"), Aim::RewardModel).unwrap();

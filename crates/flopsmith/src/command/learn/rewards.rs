@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_config::Dtype;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
 use flopsmith_measure::{Purpose, Timer, Verifier};
-use flopsmith_policy::Dtype;
 use flopsmith_problem::prompt;
 use flopsmith_protocol::{Digest, Verdict};
 use flopsmith_run::console::usage;

@@ -3,19 +3,19 @@
 //! Each step draws exercises and has the policy answer each exercise several times. The answers are measured, or judged
 //! by a reward model if there are no tests, and the policy is trained on them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use flopsmith_config::recipe::{Returns, Rlpf as Recipe};
 use flopsmith_generator::measured::exercises::{Exercise, turn};
-use flopsmith_learner::{Ppo, PpoConfig, PpoReport, PpoSample};
-use flopsmith_policy::Dtype;
+use flopsmith_learner::{Ppo, PpoReport, PpoSample};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
+use flopsmith_run::jsonl;
 use flopsmith_run::ticker::Ticker;
-use flopsmith_run::{config, jsonl};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -26,102 +26,6 @@ use super::skipped::Skipped;
 use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use crate::args::{Format, Learn};
 use crate::exit::INTERRUPTED;
-
-/// What the turns of a conversation are worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Returns {
-    /// Each what it was and a share of what came of it.
-    #[default]
-    Discounted,
-    /// All the same: a share of the first one's, and the rest of the best one's.
-    FirstAndBest,
-}
-
-/// How a policy is trained.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Recipe {
-    /// What this recipe is for.
-    #[serde(default)]
-    about: String,
-    /// Folder of the policy to begin with.
-    model: PathBuf,
-    /// File of exercises.
-    exercises: PathBuf,
-    /// Folder of the reward model for exercises without tests.
-    #[serde(default)]
-    reward_model: Option<PathBuf>,
-    /// Are prompts messages to a chat model?
-    #[serde(default)]
-    chat: bool,
-    /// Numbers the weights are in while they are trained.
-    #[serde(default)]
-    dtype: Dtype,
-    /// Seed of exercises, samples and updates.
-    #[serde(default)]
-    seed: u64,
-    /// Steps.
-    steps: u64,
-    /// Exercises of a step.
-    #[serde(default = "four")]
-    prompts: usize,
-    /// Answers to each.
-    #[serde(default = "four")]
-    samples: usize,
-    /// Answers of a conversation at most: each but the last is told what came of it, and another one follows.
-    #[serde(default = "single")]
-    turns: usize,
-    /// Share of what a turn is worth that the one before it is credited with.
-    #[serde(default = "usual_discount")]
-    discount: f64,
-    /// What the turns of a conversation are worth.
-    #[serde(default)]
-    returns: Returns,
-    /// Weight of the first turn where `returns` is `first_and_best`.
-    #[serde(default = "usual_first")]
-    first: f64,
-    /// Softmax temperature.
-    #[serde(default = "one")]
-    temperature: f32,
-    /// Longest answer, tokens.
-    #[serde(default = "longest")]
-    max_tokens: u32,
-    /// Steps between two checkpoints; 0 writes one only when interrupted.
-    #[serde(default = "ten")]
-    checkpoint_every: u64,
-    /// The training.
-    #[serde(default)]
-    ppo: PpoConfig,
-}
-
-fn four() -> usize {
-    4
-}
-
-fn single() -> usize {
-    1
-}
-
-fn usual_first() -> f64 {
-    flopsmith_reward::turns::FIRST
-}
-
-fn usual_discount() -> f64 {
-    flopsmith_reward::turns::DISCOUNT
-}
-
-fn one() -> f32 {
-    1.0
-}
-
-fn longest() -> u32 {
-    320
-}
-
-fn ten() -> u64 {
-    10
-}
 
 /// What a step came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -192,8 +96,8 @@ struct Report {
 pub fn run(args: &Learn) -> Result<ExitCode> {
     let began = Instant::now();
     let text = read_recipe(&args.recipe)?;
-    let recipe: Recipe = config::read(&text, &args.recipe.display().to_string())?;
-    check(&recipe)?;
+    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
+    recipe.check()?;
     let lora = recipe.ppo.lora.is_some();
     apart(&args.recipe, &recipe.model, &args.output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
@@ -428,34 +332,6 @@ fn samples(conversations: Vec<Conversation<'_>>, recipe: &Recipe) -> Vec<PpoSamp
         }
     }
     samples
-}
-
-fn check(recipe: &Recipe) -> Result<()> {
-    for (name, value) in [
-        ("steps", recipe.steps),
-        ("prompts", recipe.prompts as u64),
-        ("samples", recipe.samples as u64),
-        ("turns", recipe.turns as u64),
-        ("max_tokens", u64::from(recipe.max_tokens)),
-    ] {
-        if value == 0 {
-            return Err(usage(format!("`{name}` is 0; it must be 1 or more")));
-        }
-    }
-    for (name, share) in [("discount", recipe.discount), ("first", recipe.first)] {
-        if !(0.0..=1.0).contains(&share) {
-            return Err(usage(format!(
-                "`{name}` is {share}; it must be between 0 and 1"
-            )));
-        }
-    }
-    if !(recipe.temperature >= 1e-3 && recipe.temperature.is_finite()) {
-        return Err(usage(format!(
-            "`temperature` is {}; it must be 0.001 or more, so that there is something to learn from",
-            recipe.temperature
-        )));
-    }
-    Ok(())
 }
 
 /// Reads a file of exercises.

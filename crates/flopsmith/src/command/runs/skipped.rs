@@ -136,7 +136,7 @@ mod tests {
             version: PolicyVersion(6),
             error: "the gradient is not finite".into(),
             settings: Digest::of(b"settings"),
-            learner: serde_json::Map::new(),
+            learner: flopsmith_config::GrpoConfig::default(),
             progress: 0.25,
             samples: vec![
                 sample(0, &[-1.0]),

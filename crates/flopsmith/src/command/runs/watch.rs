@@ -11,7 +11,7 @@ use flopsmith_run::console::{data, say};
 use flopsmith_run::digits::{share, significant};
 use flopsmith_run::folder::Folder;
 use flopsmith_run::interrupt::Watch;
-use flopsmith_run::{config, folder, shell, summary};
+use flopsmith_run::{folder, shell, summary};
 
 use crate::args::Place;
 use crate::exit;
@@ -67,8 +67,9 @@ fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCod
     if *alone < PATIENCE {
         return Ok(None);
     }
-    let settings = config::read_text(&folder.join("config.toml")).unwrap_or_default();
-    let hosted = config::parse(&settings, "config.toml", &[]).is_ok_and(|s| !s.hosted.is_empty());
+    let settings = flopsmith_config::read_text(&folder.join("config.toml")).unwrap_or_default();
+    let hosted =
+        flopsmith_config::parse(&settings, "config.toml", &[]).is_ok_and(|s| !s.hosted.is_empty());
     say(match hosted {
         true => {
             "no process here follows this run; the cluster may continue it, and --resume follows it again"

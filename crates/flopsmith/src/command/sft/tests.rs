@@ -24,7 +24,7 @@ fn starter() -> PathBuf {
 
 fn recipe() -> Recipe {
     let text = std::fs::read_to_string(starter().join("recipe.toml")).unwrap();
-    config::read(&text, "recipe.toml").unwrap()
+    flopsmith_config::read(&text, "recipe.toml").unwrap()
 }
 
 fn evaluation() -> Evaluation {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flopsmith_actors::settings::Settings;
+use flopsmith_config::Settings;
 use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, RunId, RunSpec, Verdict};
 use flopsmith_run::console::table;
 use flopsmith_run::digits::{four, share};

@@ -1,7 +1,8 @@
 //! A model small enough to differentiate in a moment, for several test files.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_learner::{GrpoConfig, GrpoSample};
+use flopsmith_config::GrpoConfig;
+use flopsmith_learner::GrpoSample;
 use flopsmith_policy::{Config, Device, Kind, Model};
 use tch::Tensor;
 

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::dtype::Dtype;
+use crate::grpo::GrpoConfig;
+
 /// A run's settings after defaults, file and flags. Environment variables only replace flags that name them; of the
 /// flags that change settings these are `--budget` and `--seed`.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
@@ -53,7 +56,7 @@ pub struct Settings {
     /// Advantages from rewards.
     pub advantage: Advantage,
     /// The learner.
-    pub learner: Learner,
+    pub learner: GrpoConfig,
     /// Evaluation of candidates.
     pub evaluate: Evaluate,
     /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
@@ -100,7 +103,7 @@ impl Default for Settings {
             sqd: flopsmith_archive::Config::default(),
             reward: flopsmith_reward::Reward::default(),
             advantage: Advantage::default(),
-            learner: Learner::default(),
+            learner: GrpoConfig::default(),
             evaluate: Evaluate::default(),
             store: String::new(),
             nats: String::new(),
@@ -265,18 +268,6 @@ pub enum GeneratorKind {
     Schedule,
 }
 
-/// Number formats of weights.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Dtype {
-    /// Single precision.
-    Float32,
-    /// Half the bits of single precision, with the same range.
-    Bfloat16,
-    /// bfloat16 if the folder's weights are bfloat16 and the device computes in it, otherwise float32.
-    Auto,
-}
-
 /// Styles of prompts.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -306,7 +297,7 @@ pub struct Advantage {
     /// constant within the advantage, so that ratio, clipping and reduction of the policy's own loss apply to it. While
     /// the ratio is 1 it has the gradient of a likelihood term.
     pub imitation: f64,
-    /// Weight of self-imitation, our own variant, after Oh et al. (2018); [`crate::best_answers`] lists the
+    /// Weight of self-imitation, our own variant, after Oh et al. (2018); `best_answers` of the actors lists the
     /// differences. While a step's answers to a prompt fall short of the best answer so far, that best answer takes
     /// part in the step, with this many times the advantage it would have among them. 0 leaves it out. Without it a
     /// much faster program that occurs once in thousands of samples is soon forgotten.
@@ -371,17 +362,6 @@ impl Default for Advantage {
             max_staleness: 0,
         }
     }
-}
-
-/// The learner's settings, with the names of the learner's own configuration.
-#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Default, JsonSchema)]
-#[serde(transparent)]
-pub struct Learner(pub toml_table::Table);
-
-/// A free table that the learner reads itself, so that a build without libtorch can carry it.
-pub mod toml_table {
-    /// Keys and values.
-    pub type Table = serde_json::Map<String, serde_json::Value>;
 }
 
 /// Evaluation of candidates.

@@ -1,19 +1,19 @@
 //! Settings of PPO.
 
-use crate::config::{Schedule, at_least, bad, positive, settings};
-use crate::error::Result;
 use crate::kl_control::KlControl;
-use crate::trainer::Shared as _;
+use crate::range::{OutOfRange, at_least, bad, positive};
+use crate::rates::Schedule;
+use crate::training::{Training as _, settings};
 
 settings! {
-    /// Settings of [`crate::Ppo`].
+    /// Settings of PPO.
     pub struct PpoConfig {
         /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a
         /// few million needs 1e-4 or more.
         pub learning_rate: f64 = 1.41e-5,
         /// Updates over which the step size grows linearly from 0. Default 0.
         pub warmup: u64 = 0,
-        /// Schedule after the warm-up, by the share of steps that is done ([`crate::Ppo::set_progress`]). Default
+        /// Schedule after the warm-up, by the share of steps that is done (`Ppo::set_progress` of the learner). Default
         /// `constant`.
         pub schedule: Schedule = Schedule::Constant,
         /// Passes over the answers of a step. Default 4.
@@ -22,9 +22,9 @@ settings! {
         pub batch: usize = 4,
         /// Weight of the divergence from the reference in the reward.
         pub kl: KlControl = KlControl::default(),
-        /// γ of [`crate::gae`]. Default 1.
+        /// γ of the generalized advantage estimate. Default 1.
         pub discount: f64 = 1.0,
-        /// λ of [`crate::gae`]. Default 0.95.
+        /// λ of the generalized advantage estimate. Default 0.95.
         pub lambda: f64 = 0.95,
         /// If true, the advantages of a step are shifted and scaled to mean 0 and variance 1. Default true.
         pub whiten: bool = true,
@@ -41,7 +41,7 @@ settings! {
 
 impl PpoConfig {
     /// Checks the ranges of the settings.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), OutOfRange> {
         self.shared().check()?;
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("value_weight", self.value_weight, 0.0)?;

@@ -1,8 +1,8 @@
 //! Settings of training on pairs: reward models and direct performance alignment.
 
-use crate::config::{Schedule, at_least, positive, rate, settings};
-use crate::error::Result;
-use crate::trainer::Shared as _;
+use crate::range::{OutOfRange, at_least, bad, positive};
+use crate::rates::{Schedule, rate};
+use crate::training::{Training as _, settings};
 
 settings! {
     /// Settings of a reward model's training.
@@ -60,7 +60,7 @@ settings! {
 
 impl RewardModelConfig {
     /// Checks the ranges of the settings.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), OutOfRange> {
         self.shared().check()?;
         at_least("learning_rate", self.learning_rate, 0.0)?;
         at_least("margin_cap", self.margin_cap, 0.0)?;
@@ -80,15 +80,15 @@ impl RewardModelConfig {
 
 impl DpaConfig {
     /// Checks the ranges of the settings.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), OutOfRange> {
         if !(self.beta > 0.0 && self.beta.is_finite()) {
-            return Err(crate::config::bad("beta", self.beta, "a positive number"));
+            return Err(bad("beta", self.beta, "a positive number"));
         }
         self.fit().check()
     }
 
     /// The settings that it shares with a reward model's training.
-    pub(crate) fn fit(&self) -> RewardModelConfig {
+    pub fn fit(&self) -> RewardModelConfig {
         RewardModelConfig {
             learning_rate: self.learning_rate,
             warmup: self.warmup,

@@ -1,0 +1,148 @@
+//! Checks of values, alone and together.
+
+use flopsmith_problem::flags;
+use flopsmith_protocol::MachineClass;
+
+use crate::correction::Correction;
+use crate::dtype::Dtype;
+use crate::grpo::Loss;
+use crate::job::Job;
+use crate::read::{Usage, usage};
+use crate::settings::{GeneratorKind, Hosted, Settings};
+
+pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
+    let positive = [
+        ("tasks", u64::from(settings.tasks)),
+        ("group_size", u64::from(settings.group_size)),
+        ("evaluate_tasks", u64::from(settings.evaluate_tasks)),
+        ("threads", u64::from(settings.threads)),
+        (
+            "generator.max_tokens",
+            u64::from(settings.generator.max_tokens),
+        ),
+    ];
+    for (name, value) in positive {
+        if value == 0 {
+            return Err(usage(format!("`{name}` must be at least 1")));
+        }
+    }
+    if !(settings.budget_seconds.is_finite() && settings.budget_seconds > 0.0) {
+        return Err(usage("`budget_seconds` must be a positive number"));
+    }
+    let generator = &settings.generator;
+    if !(generator.temperature.is_finite() && generator.temperature > 0.0) {
+        return Err(usage("`generator.temperature` must be above 0"));
+    }
+    for (name, share) in [
+        ("top_p", generator.top_p),
+        ("evaluation_top_p", generator.evaluation_top_p),
+    ] {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(usage(format!(
+                "`generator.{name}` is {share}; it must be above 0 and at most 1"
+            )));
+        }
+    }
+    for (name, value) in [
+        ("sharing", settings.advantage.sharing),
+        ("imitation", settings.advantage.imitation),
+        ("self_imitation", settings.advantage.self_imitation),
+    ] {
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(usage(format!(
+                "`advantage.{name}` is {value}; it must be 0 or more"
+            )));
+        }
+    }
+    MachineClass::new(&settings.machine_class)
+        .map_err(|e| usage(format!("`machine_class`: {e}")))?;
+    flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
+    settings
+        .sqd
+        .check()
+        .map_err(|e| usage(format!("[sqd]: {e}")))?;
+    settings.reward.check().map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// Checks that settings that leave work to a cluster name the cluster.
+pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
+    let mut hosted = settings.hosted.clone();
+    hosted.sort_unstable();
+    hosted.dedup();
+    if hosted.len() < settings.hosted.len() {
+        return Err(usage("`hosted` names a role twice"));
+    }
+    if !hosted.is_empty() && (settings.nats.is_empty() || settings.store.is_empty()) {
+        return Err(usage(
+            "`hosted` leaves roles to nodes of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
+        ));
+    }
+    let mut needed = job.roles(settings.generator.kind);
+    if settings.is_hosted(Hosted::Archive)
+        && !(settings.evaluate.workers && needed.all(|role| settings.is_hosted(role)))
+    {
+        return Err(usage(
+            "`hosted` leaves the archive to the cluster, whose clock continues without this process; leave the other roles and the evaluation (`evaluate.workers`) to the cluster as well, as --cluster does",
+        ));
+    }
+    let elsewhere = settings.evaluate.workers || !settings.nats.is_empty() || !hosted.is_empty();
+    if settings.evaluate.replays() && elsewhere {
+        return Err(usage(
+            "`evaluate.recorded` repeats a run on this machine without a cluster; leave out `nats`, `hosted` and `evaluate.workers`",
+        ));
+    }
+    if settings.evaluate.workers && (settings.nats.is_empty() || settings.store.is_empty()) {
+        return Err(usage(
+            "`evaluate.workers` leaves the evaluation to the workers of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks the settings that only training needs. A search has no policy, so these settings mean nothing to it.
+pub fn check_training(settings: &Settings) -> Result<(), Usage> {
+    let generator = &settings.generator;
+    if generator.kind == GeneratorKind::Schedule {
+        return Err(usage(
+            "`generator.kind` is \"schedule\", and the schedule space has no model to train; set it to \"policy\", or run `flopsmith search`, which needs no model",
+        ));
+    }
+    // The sampler notes log-probabilities under the distribution it drew from. After a cut these are larger
+    // than the learner's own for the same policy, so every ratio would start below 1.
+    let cut = if generator.top_p < 1.0 {
+        Some(format!("top_p` is {}", generator.top_p))
+    } else if generator.top_k > 0 {
+        Some(format!("top_k` is {}", generator.top_k))
+    } else {
+        None
+    };
+    if let Some(cut) = cut {
+        return Err(usage(format!(
+            "`generator.{cut}: samples that are trained on must be drawn from the whole distribution (top_p = 1, top_k = 0), because the learner compares their log-probabilities with uncut ones; to cut the tail where nothing is trained, set `generator.evaluation_top_p`"
+        )));
+    }
+    check_learner(settings)
+}
+
+fn check_learner(settings: &Settings) -> Result<(), Usage> {
+    let learner = &settings.learner;
+    learner
+        .check()
+        .map_err(|e| usage(format!("[learner]: {e}")))?;
+    // The choice of `auto` is not known here, so only an explicit format counts as half precision.
+    let half = learner.dtype == Dtype::Bfloat16;
+    let uncorrected = learner.correction.for_weights(half) == Correction::None;
+    if learner.loss == Loss::Gspo && half && uncorrected {
+        return Err(usage(
+            "[learner]: `correction` is \"none\", and the rounding of half precision moves ratios further than `gspo` clips them; leave `correction` out, or train in single precision",
+        ));
+    }
+    if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
+        return Err(usage(
+            "`learner.target_kl` is set together with `generator.steps_ahead`, so the divergence that limits a step would include the divergence of the policy versions in between; \
+             set `learner.correction = \"token_truncate\"`, which measures the divergence from the policy that the step begins with",
+        ));
+    }
+    Ok(())
+}

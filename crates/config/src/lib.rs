@@ -1,0 +1,46 @@
+//! The settings of runs, recipes and trainings, read and validated once.
+//!
+//! Left out on purpose: no libtorch and no bus, so a node that only measures reads the same configuration, with the same
+//! errors, as the one that trains.
+//!
+//! Invariants:
+//! - each setting has one type, one default and one description; `flopsmith config explain` prints these;
+//! - an unknown key is an error that names its line and the nearest known key;
+//! - a configuration that was read can be run: values are checked alone and together before anything starts.
+
+pub mod check;
+pub mod correction;
+pub mod dtype;
+pub mod explain;
+pub mod grpo;
+pub mod job;
+pub mod kl_control;
+pub mod lora;
+pub mod pairs;
+pub mod ppo;
+pub mod range;
+pub mod rates;
+pub mod read;
+pub mod recipe;
+pub mod settings;
+pub mod sft;
+pub mod training;
+
+pub use check::{check_cluster, check_training};
+pub use correction::Correction;
+pub use dtype::Dtype;
+pub use grpo::{GrpoConfig, Loss};
+pub use job::Job;
+pub use kl_control::KlControl;
+pub use lora::LoraConfig;
+pub use pairs::{DpaConfig, RewardModelConfig};
+pub use ppo::PpoConfig;
+pub use range::OutOfRange;
+pub use rates::{Fall, Schedule};
+pub use read::{Usage, load, parse, read, read_text};
+pub use settings::{
+    Advantage, Evaluate, FlatGroups, Generator, GeneratorKind, Hosted, Overlong, Prompt, Settings,
+    Standard,
+};
+pub use sft::{Labels, SftConfig};
+pub use training::{Shared, Training};

@@ -1,0 +1,132 @@
+//! Reads a configuration: defaults → file → flags, checked once, with errors that name the line.
+
+use std::path::Path;
+
+use flopsmith_protocol::{Technique, text};
+
+use crate::check::check;
+use crate::explain::{at_its_line, explain, misfit};
+use crate::settings::Settings;
+
+/// An error that the user can correct.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+pub(crate) fn usage(text: impl Into<String>) -> Usage {
+    Usage(text.into())
+}
+
+type Result<T, E = Usage> = std::result::Result<T, E>;
+
+/// Reads a configuration and applies `--set` overrides.
+pub fn load(path: &Path, overrides: &[String]) -> Result<Settings> {
+    parse(&text_of(path)?, &path.display().to_string(), overrides)
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    read_text(path).map_err(|e| {
+        usage(format!(
+            "cannot read the configuration {}: {e}; an example is examples/dgemm.toml",
+            path.display()
+        ))
+    })
+}
+
+/// The text of a file that a user wrote.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    std::fs::read(path).and_then(text::decode)
+}
+
+/// Reads any TOML file into its type; an error names its line.
+pub fn read<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T> {
+    toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))
+}
+
+/// Reads a configuration from text.
+pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
+    // First as it stands, so that a mistake is shown with its line.
+    let _: Settings = toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))?;
+    let plain: toml::Table = text
+        .parse()
+        .map_err(|e: toml::de::Error| usage(explain(&e, text, name)))?;
+    let mut table = plain.clone();
+    for item in overrides {
+        apply(&mut table, item)?;
+    }
+    follow_loss(&mut table);
+    let mut settings =
+        fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
+    permit(&mut settings);
+    check(&settings).map_err(|e| {
+        let located = at_its_line(&e.0, text, name, overrides);
+        usage(located.unwrap_or_else(|| format!("{name} is not usable: {e}")))
+    })?;
+    Ok(settings)
+}
+
+pub(crate) fn fit(table: &toml::Table) -> Result<Settings, toml::de::Error> {
+    toml::Value::Table(table.clone()).try_into()
+}
+
+/// Sets `advantage.scale` to `none` if the file does not set it and the loss is `dr_grpo` or the advantages are
+/// `leave_one_out`. Dr. GRPO consists of its loss and of advantages that are divided by nothing; a leave-one-out
+/// baseline needs no divisor either.
+fn follow_loss(table: &mut toml::Table) {
+    let said = |section: &str, key: &str| {
+        let value = table.get(section).and_then(|section| section.get(key));
+        value.and_then(toml::Value::as_str)
+    };
+    if said("learner", "loss") != Some("dr_grpo")
+        && said("advantage", "kind") != Some("leave_one_out")
+    {
+        return;
+    }
+    let advantage = table.entry("advantage");
+    let advantage = advantage.or_insert_with(|| toml::Table::new().into());
+    if let Some(advantage) = advantage.as_table_mut() {
+        advantage
+            .entry("scale")
+            .or_insert_with(|| "none".to_owned().into());
+    }
+}
+
+/// Removes OpenMP from the pool if kernels are timed on one core. OpenMP gains nothing there and would only widen the
+/// search. So one pool in the configuration serves all thread counts.
+fn permit(settings: &mut Settings) {
+    if settings.threads == 1 {
+        let pool = settings.sqd.techniques;
+        settings.sqd.techniques = pool.without(Technique::Openmp);
+    }
+}
+
+pub(crate) fn apply(table: &mut toml::Table, item: &str) -> Result<()> {
+    let (key, value) = item.split_once('=').ok_or_else(|| {
+        usage(format!(
+            "--set {item}: write KEY=VALUE, e.g. --set group_size=4"
+        ))
+    })?;
+    // A value that is no TOML value is a string: --set problem=dgemm needs no quotes.
+    let value = format!("v = {value}")
+        .parse::<toml::Table>()
+        .ok()
+        .and_then(|mut t| t.remove("v"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let mut place = table;
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            place.insert(part.to_owned(), value);
+            return Ok(());
+        }
+        place = place
+            .entry(part)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()))
+            .as_table_mut()
+            .ok_or_else(|| usage(format!("--set {key}: `{part}` is no table")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use flopsmith_config::{Loss, Settings};
 pub struct Credited {
     /// The sampled tokens.
     pub rollout: Rollout,
-    /// Its advantage.
+    /// Its advantage; with PPO, which computes advantages of its own, the score of the answer.
     pub advantage: f64,
 }
 
@@ -148,8 +148,10 @@ pub fn credit(
             }
         }
     }
-    let advantages = group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind);
-
+    let advantages = match settings.ppo {
+        Some(_) => rewards.into_iter().map(|(rewards, _)| rewards).collect(),
+        None => group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind),
+    };
     let left_out = flat_samples_are_left_out(settings);
     let mut credited = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
@@ -189,7 +191,10 @@ pub fn credit(
 /// token.
 fn flat_samples_are_left_out(settings: &Settings) -> bool {
     let learner = &settings.learner;
-    learner.loss == Loss::Dapo && learner.kl_beta == 0.0 && learner.entropy_bonus == 0.0
+    settings.ppo.is_none()
+        && learner.loss == Loss::Dapo
+        && learner.kl_beta == 0.0
+        && learner.entropy_bonus == 0.0
 }
 
 /// An imitated answer counts at most this many standard deviations above the mean.

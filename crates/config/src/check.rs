@@ -127,6 +127,20 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
     let learner = &settings.learner;
+    if let Some(ppo) = &settings.ppo {
+        ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
+        for (name, value) in [
+            ("imitation", settings.advantage.imitation),
+            ("self_imitation", settings.advantage.self_imitation),
+        ] {
+            if value != 0.0 {
+                return Err(usage(format!(
+                    "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
+                )));
+            }
+        }
+        return Ok(());
+    }
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;

@@ -1,5 +1,7 @@
 //! Settings of PPO.
 
+use schemars::JsonSchema;
+
 use crate::kl_control::KlControl;
 use crate::range::{OutOfRange, at_least, bad, positive};
 use crate::rates::Schedule;
@@ -7,6 +9,7 @@ use crate::training::{Training as _, settings};
 
 settings! {
     /// Settings of PPO.
+    #[derive(JsonSchema)]
     pub struct PpoConfig {
         /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a
         /// few million needs 1e-4 or more.

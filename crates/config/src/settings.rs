@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::dtype::Dtype;
 use crate::grpo::GrpoConfig;
+use crate::ppo::PpoConfig;
 
 /// A run's settings after defaults, file and flags. Environment variables only replace flags that name them; of the
 /// flags that change settings these are `--budget` and `--seed`.
@@ -57,6 +58,12 @@ pub struct Settings {
     pub advantage: Advantage,
     /// The learner.
     pub learner: GrpoConfig,
+    /// Train by PPO with a value head and these settings (reinforcement learning by performance feedback, Nichols et al.,
+    /// 2024), instead of by a policy gradient with the settings of `learner`. The score of an answer is its reward. Of
+    /// `learner` only `dtype` and `cores` apply, and of `advantage` only `sharing`, `overlong`, `flat_groups`,
+    /// `dynamic_sampling` and `max_staleness`. Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ppo: Option<PpoConfig>,
     /// Evaluation of candidates.
     pub evaluate: Evaluate,
     /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
@@ -104,6 +111,7 @@ impl Default for Settings {
             reward: flopsmith_reward::Reward::default(),
             advantage: Advantage::default(),
             learner: GrpoConfig::default(),
+            ppo: None,
             evaluate: Evaluate::default(),
             store: String::new(),
             nats: String::new(),

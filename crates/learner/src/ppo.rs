@@ -65,8 +65,8 @@ impl Ppo {
     /// A learner for `model`, which gets a value head if it has none. The present model is kept as the reference: a
     /// frozen copy, or with an adapter the weights below it, plus a copy of an adapter that the model had before.
     ///
-    /// `seed` determines the answers of each update.
-    pub fn new(model: Model, config: PpoConfig, seed: u64) -> Result<Self> {
+    /// `seed` determines the answers of each update. It uses at most `cores` processor cores; all if there is no number.
+    pub fn new(model: Model, config: PpoConfig, cores: Option<usize>, seed: u64) -> Result<Self> {
         config.check()?;
         if model.config().scalar == Scalar::Score {
             return Err(Error::Input(
@@ -83,7 +83,7 @@ impl Ppo {
         };
         let reference = reference.doing("keep itself as a reference")?;
         adapt(&mut model, config.lora.as_ref(), seed)?;
-        let trainer = Trainer::new(&mut model, config.shared(), None, seed)?;
+        let trainer = Trainer::new(&mut model, config.shared(), cores, seed)?;
         Ok(Ppo {
             kl_weight: config.kl.start(),
             model,

@@ -129,6 +129,15 @@ impl Model {
         }
     }
 
+    /// The trained weights that a sampler needs: as [`Model::trained_bytes`], without the value head, which serves
+    /// training only.
+    pub fn policy_bytes(&self) -> Result<Vec<u8>> {
+        match self.adapter() {
+            Some(adapter) => adapter.bytes_of(|name| name != VALUE),
+            None => self.own_bytes(|name| name != VALUE),
+        }
+    }
+
     fn own_bytes(&self, kept: impl Fn(&str) -> bool) -> Result<Vec<u8>> {
         let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         bytes_of(self.base(), "", metadata, kept)

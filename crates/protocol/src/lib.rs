@@ -35,7 +35,7 @@ pub use ids::{
 };
 pub use messages::{
     ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, MachineFacts, PolicyPublished,
-    Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
+    PpoMetrics, Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
 };
 pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,

@@ -298,7 +298,7 @@ pub struct StepMetrics {
     pub mean_reward: f64,
     /// Estimated KL divergence from the sampling policy (k3), nats per token.
     pub kl: f64,
-    /// Mean entropy of the sampling distribution, nats per token.
+    /// Mean entropy of the sampling distribution, nats per token. 0 with PPO, which does not compute it.
     pub entropy: f64,
     /// Share of tokens whose ratio was clipped.
     pub clip_share: f64,
@@ -341,6 +341,22 @@ pub struct StepMetrics {
     /// Different samples that taught nothing, since they were farther from the policy the step began with than `learner.max_gap`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
+    /// The part that only PPO has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ppo: Option<PpoMetrics>,
+}
+
+/// The part of a step's metrics that only PPO has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PpoMetrics {
+    /// Mean divergence of the answers from the policy that the training began with, nats per answer.
+    pub divergence: f64,
+    /// Weight of the divergence in the answers' rewards.
+    pub divergence_weight: f64,
+    /// The value loss, times its weight, mean over updates.
+    pub value_loss: f64,
+    /// Share of the returns' variance that the values explained before the step: 1 for perfect predictions.
+    pub explained: f64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

@@ -1,14 +1,11 @@
 //! Learner: groups of outcomes → policy versions.
 
-use std::path::Path;
+mod stage;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use flopsmith_config::GrpoConfig;
-use flopsmith_learner::Error::NotFinite;
-use flopsmith_learner::{GrpoSample, Learner as Stage, StepReport};
-use flopsmith_policy::{Device, Model};
 use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -29,9 +26,7 @@ use crate::sample_filter::taught;
 use crate::skipped::{self, Skipped};
 use crate::versions::{Told, Versions};
 use flopsmith_config::Settings;
-
-/// While a model is being read, progress is logged this often.
-const TELLING: Duration = Duration::from_secs(2);
+use stage::Stage;
 
 /// Trains the policy on complete steps.
 pub struct Learner {
@@ -47,7 +42,7 @@ impl Learner {
 
 struct Working {
     /// Taken out while a blocking thread trains with it.
-    stage: Option<Box<Stage>>,
+    stage: Option<Stage>,
     version: PolicyVersion,
     /// The first step that was not trained before this start.
     first: u64,
@@ -145,11 +140,8 @@ impl Learner {
         let checkpoints =
             Checkpoints::new(context.host.store.clone(), "learner").in_term(lease.term());
         let folder = context.settings.generator.model.clone();
-        let mut config = config(&context.settings);
-        config
-            .cores
-            .get_or_insert(context.host.policy_cores(&context.settings) as usize);
-        let seed = context.settings.seed;
+        let cores = context.host.policy_cores(&context.settings) as usize;
+        let settings = context.settings.clone();
         let latest = lease.latest(&checkpoints, &context.run).await?;
         let mut files = Vec::new();
         let mut version = PolicyVersion(0);
@@ -187,7 +179,8 @@ impl Learner {
                 detail: e.to_string(),
             })?;
         }
-        let stage = tokio::task::spawn_blocking(move || begin(&folder, config, seed, &files))
+        let begun = move || Stage::begin(&folder, &settings, cores, &files);
+        let stage = tokio::task::spawn_blocking(begun)
             .await
             .map_err(|_| Error::Thread("learner"))?
             .map_err(|unfit| match unfit.is_out_of_memory {
@@ -202,7 +195,7 @@ impl Learner {
                 false => Error::Learner(unfit.words),
             })?;
         let mut work = Working {
-            stage: Some(Box::new(stage)),
+            stage: Some(stage),
             version,
             first: done.map_or(0, |s| s + 1),
             versions: Versions::open(context).await?,
@@ -263,79 +256,60 @@ impl Learner {
         }
         metrics.untaught = untaught;
         let temperature = settings.generator.temperature;
-        let samples: Arc<Vec<GrpoSample>> = Arc::new(
-            credited
-                .iter()
-                .map(|sample| GrpoSample {
-                    prompt: sample.rollout.prompt_tokens.clone(),
-                    tokens: sample.rollout.tokens.clone(),
-                    old_logprobs: sample.rollout.logprobs.clone(),
-                    advantage: sample.advantage as f32,
-                    temperature,
-                })
-                .collect(),
-        );
+        let credited = Arc::new(credited);
         let cores = self.context.host.policy_cores(settings);
         let lease = self.context.host.cores.some("learn", cores).await;
         let progress = work.progress(settings)?;
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
-        let given = Arc::clone(&samples);
-        let (stage, report) = tokio::task::spawn_blocking(move || {
-            let report = if given.is_empty() {
-                Ok(StepReport::default())
-            } else {
-                stage.set_progress(progress);
-                stage.step(&given)
-            };
-            (stage, report)
+        let given = Arc::clone(&credited);
+        let (stage, done) = tokio::task::spawn_blocking(move || {
+            let done = stage.step(&given, temperature, progress);
+            (stage, done)
         })
         .await
         .map_err(|_| Error::Thread("learner"))?;
-        let micro_batch = stage.config().micro_batch_tokens;
+        let micro_batch_tokens = stage.micro_batch_tokens();
         work.stage = Some(stage);
-        let mut hopeless = None;
-        let report = match report {
-            // The weights are as the update before left them. The same samples would give the same gradient for ever,
-            // so the run goes on without this update.
-            Err(error @ NotFinite { .. }) => {
-                let batch = Skipped {
-                    format: skipped::FORMAT,
-                    run: self.context.run.clone(),
-                    step,
-                    version: work.version,
-                    error: crate::supervisor::words(&error),
-                    settings: skipped::digest(settings),
-                    learner: settings.learner.clone(),
-                    progress,
-                    samples: credited
-                        .iter()
-                        .map(|sample| skipped::Sample::of(sample, temperature))
-                        .collect(),
-                };
-                hopeless = self.skip(work, &batch, &mut metrics).await?;
-                StepReport::default()
-            }
-            Err(error) if error.is_out_of_memory() => {
-                let longest = samples.iter().map(|s| s.prompt.len() + s.tokens.len());
+        let done = done.map_err(|error| match error.is_out_of_memory() {
+            true => {
+                let longest = credited
+                    .iter()
+                    .map(|s| s.rollout.prompt_tokens.len() + s.rollout.tokens.len());
                 let step = memory::Step {
-                    samples: samples.len(),
+                    samples: credited.len(),
                     longest: longest.max().unwrap_or_default(),
-                    micro_batch_tokens: micro_batch,
+                    micro_batch_tokens,
                 };
-                return Err(Error::Memory {
+                Error::Memory {
                     role: "learner",
                     detail: memory::training(&crate::supervisor::words(&error), step, settings),
-                });
-            }
-            done => {
-                let report = done.map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
-                // A step without anything to learn from says nothing of the policy.
-                if report.updates > 0 {
-                    work.skips.in_a_row = 0;
                 }
-                report
             }
-        };
+            false => Error::Learner(crate::supervisor::words(&error)),
+        })?;
+        let report = done.report;
+        // A step without anything to learn from says nothing of the policy.
+        if report.updates > 0 {
+            work.skips.in_a_row = 0;
+        }
+        let mut hopeless = None;
+        if let Some(error) = done.skipped {
+            let batch = Skipped {
+                format: skipped::FORMAT,
+                run: self.context.run.clone(),
+                step,
+                version: work.version,
+                error,
+                settings: skipped::digest(settings),
+                learner: settings.learner.clone(),
+                progress,
+                samples: credited
+                    .iter()
+                    .map(|sample| skipped::Sample::of(sample, temperature))
+                    .collect(),
+            };
+            hopeless = self.skip(work, &batch, &mut metrics).await?;
+        }
         metrics.progress = Some(progress);
         metrics.loss = report.loss;
         metrics.kl = report.kl;
@@ -344,7 +318,9 @@ impl Learner {
         metrics.grad_norm = report.grad_norm;
         metrics.tokens = report.tokens;
         metrics.seconds = report.seconds;
-        metrics.sampler_gap = (report.updates > 0).then_some(report.sampler_gap);
+        let has_gap = report.updates > 0 && done.ppo.is_none();
+        metrics.sampler_gap = has_gap.then_some(report.sampler_gap);
+        metrics.ppo = done.ppo;
         metrics.left_out = u32::try_from(report.left_out).unwrap_or(u32::MAX);
         work.version = PolicyVersion(work.version.0 + 1);
         span.record("version", work.version.0);
@@ -433,8 +409,7 @@ impl Learner {
     async fn publish(&self, work: &mut Working, step: u64, told: Told) -> Result<(), Error> {
         let stage = work.stage.as_ref().ok_or(Error::Thread("learner"))?;
         let bytes = stage
-            .model
-            .trained_bytes()
+            .policy()
             .map_err(|e| Error::Learner(crate::supervisor::words(&e)))?;
         if let Some(recorded) = &work.recorded {
             recorded.check(work.version, &Digest::of(&bytes))?;
@@ -442,71 +417,5 @@ impl Learner {
         work.versions
             .publish(work.version, step, bytes, told.0)
             .await
-    }
-}
-
-/// Why the learner could not be created.
-struct Unfit {
-    words: String,
-    is_out_of_memory: bool,
-    /// True if the settings ask for something impossible.
-    is_of_settings: bool,
-}
-
-/// The learner of the model in `folder`, in the state that `files` hold; a fresh learner if there are none.
-fn begin(
-    folder: &Path,
-    config: GrpoConfig,
-    seed: u64,
-    files: &[(String, Vec<u8>)],
-) -> Result<Stage, Unfit> {
-    let of_model = |error: flopsmith_policy::Error| Unfit {
-        words: crate::supervisor::words(&error),
-        is_out_of_memory: error.is_out_of_memory(),
-        is_of_settings: false,
-    };
-    let of_stage = |error: flopsmith_learner::Error| Unfit {
-        words: crate::supervisor::words(&error),
-        is_out_of_memory: error.is_out_of_memory(),
-        is_of_settings: matches!(error, flopsmith_learner::Error::Setting { .. }),
-    };
-    let device = Device::cuda_if_available();
-    let kind = flopsmith_policy::dtype::kind(config.dtype, folder, device).map_err(of_model)?;
-    let mut told = Instant::now();
-    let model = Model::load_telling(folder, device, kind, |reading| {
-        if told.elapsed() > TELLING {
-            told = Instant::now();
-            let (read, of) = (reading.bytes >> 20, reading.of >> 20);
-            tracing::info!("the learner reads its model: {read} of {of} MiB");
-        }
-    });
-    let mut stage = Stage::new(model.map_err(of_model)?, config, seed).map_err(of_stage)?;
-    if !files.is_empty() {
-        stage.restore(files).map_err(of_stage)?;
-    }
-    Ok(stage)
-}
-
-/// The learner's settings. No completion is longer than the generator's limit.
-fn config(settings: &Settings) -> GrpoConfig {
-    let mut config = settings.learner.clone();
-    config
-        .max_completion_tokens
-        .get_or_insert(settings.generator.max_tokens as usize);
-    config
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_completion_possible_is_no_matter_of_the_step() {
-        let mut settings = Settings::default();
-        settings.generator.max_tokens = 123;
-        let of = |settings: &Settings| config(settings).max_completion_tokens;
-        assert_eq!(of(&settings), Some(123));
-        settings.learner.max_completion_tokens = Some(77);
-        assert_eq!(of(&settings), Some(77));
     }
 }

@@ -1,13 +1,14 @@
 //! The learner as a role: updates that give no number.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use flopsmith_actors::role::learner::Learner;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::skipped::{self, Skipped};
 use flopsmith_actors::{Error, skipped::Sample};
-use flopsmith_config::GeneratorKind;
-use flopsmith_config::Settings;
+use flopsmith_config::{GeneratorKind, PpoConfig, Settings};
+use flopsmith_policy::{Device, Kind, Model};
 use flopsmith_protocol::{
     InfrastructureCause, Outcome, PolicyPublished, Purpose, Rollout, subjects,
 };
@@ -175,4 +176,86 @@ async fn a_restart_begins_no_new_count_of_skipped_updates() {
     publish(&world, 2, UNHEARD_OF).await;
     let ended = soon(start(Learner::new(context)).ended).await.unwrap();
     assert!(matches!(ended, Err(Error::Hopeless(_))), "{ended:?}");
+}
+
+fn by_ppo(limit: u32) -> Settings {
+    Settings {
+        ppo: Some(PpoConfig {
+            learning_rate: 1e-4,
+            ..PpoConfig::default()
+        }),
+        ..training(limit)
+    }
+}
+
+/// A sampler has no value head, so it could not take over weights with one.
+#[tokio::test(flavor = "multi_thread")]
+async fn ppo_trains_on_rewards_and_publishes_what_a_sampler_takes_over() {
+    let world = World::new().await;
+    let context = world.context(by_ppo(1));
+    let learner = start(Learner::new(context.clone()));
+    publish(&world, 1, -1.0).await;
+    publish(&world, 2, -1.0).await;
+    let published = versions(&world, 2).await;
+    learner.end().await.unwrap();
+    let digests: BTreeSet<&str> = published
+        .iter()
+        .map(|p| p.weights.digest.as_str())
+        .collect();
+    assert_eq!(digests.len(), 3);
+    let mut sampler = Model::load(&context.settings.generator.model, Device::Cpu, Kind::Float);
+    let sampler = sampler.as_mut().unwrap();
+    for version in &published {
+        let weights = world.store.get(&version.weights).await.unwrap();
+        sampler.set_weights(&weights).unwrap();
+    }
+    let metrics: Vec<_> = published[1..]
+        .iter()
+        .map(|p| p.metrics.clone().unwrap())
+        .collect();
+    for metrics in &metrics {
+        let ppo = metrics.ppo.unwrap();
+        assert_eq!(metrics.samples, 4);
+        assert!(
+            ppo.divergence.is_finite() && ppo.divergence_weight > 0.0,
+            "{ppo:?}"
+        );
+        assert!(ppo.value_loss > 0.0, "{ppo:?}");
+    }
+    // The weight of the divergence follows the divergence, so the second step has another one.
+    let weight = |step: usize| metrics[step].ppo.unwrap().divergence_weight;
+    assert_ne!(weight(0), weight(1));
+
+    // A learner that takes over goes on like one that was never stopped.
+    let learner = start(Learner::new(context));
+    publish(&world, 3, -1.0).await;
+    let third = versions(&world, 3).await.pop().unwrap();
+    learner.end().await.unwrap();
+    let other = World::new().await;
+    let learner = start(Learner::new(other.context(by_ppo(1))));
+    for step in 1..=3 {
+        publish(&other, step, -1.0).await;
+    }
+    let same = versions(&other, 3).await.pop().unwrap();
+    learner.end().await.unwrap();
+    assert_eq!(third.weights.digest, same.weights.digest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ppo_keeps_a_batch_without_a_finite_gradient_and_too_many_in_a_row_end_the_run() {
+    let world = World::new().await;
+    let context = world.context(by_ppo(2));
+    publish(&world, 1, UNHEARD_OF).await;
+    publish(&world, 2, UNHEARD_OF).await;
+    let ended = soon(start(Learner::new(context)).ended).await.unwrap();
+    let error = ended.unwrap_err();
+    assert!(matches!(error, Error::Hopeless(_)), "{error}");
+    let published = versions(&world, 2).await;
+    let skipped: Vec<bool> = published.iter().map(|p| kept(p).is_some()).collect();
+    assert_eq!(skipped, [false, true, true]);
+    assert_eq!(published[0].weights.digest, published[2].weights.digest);
+    let batch = world.store.get(kept(&published[2]).unwrap()).await.unwrap();
+    let batch = Skipped::parse(&batch).unwrap();
+    assert_eq!(batch.samples.len(), 4);
+    assert!(batch.error.contains("not finite"), "{}", batch.error);
 }

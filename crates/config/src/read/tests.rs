@@ -199,6 +199,11 @@ fn training_is_refused_what_only_a_search_may_have() {
             "[generator]\nsteps_ahead = 1\n[learner]\nminibatches = 2\ntarget_kl = 0.01\n",
             ["`generator.steps_ahead`", "learner.correction"],
         ),
+        ("[ppo]\nclip = 1.5\n", ["[ppo]", "`clip` is 1.5"]),
+        (
+            "[ppo]\n[advantage]\nimitation = 0.1\n",
+            ["`advantage.imitation` is 0.1", "[ppo]"],
+        ),
         (
             "[learner]\nloss = \"gspo\"\ndtype = \"bfloat16\"\ncorrection = \"none\"\n",
             ["gspo", "half precision"],

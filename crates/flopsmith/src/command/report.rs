@@ -97,7 +97,7 @@ fn gather(folder: &Path) -> Result<RunReport> {
                 best_gflops: line.best_gflops,
                 mean_reward: metrics.map(|m| m.mean_reward),
                 kl: metrics.map(|m| m.kl),
-                entropy: metrics.map(|m| m.entropy),
+                entropy: metrics.filter(|m| m.ppo.is_none()).map(|m| m.entropy),
                 distinct_correct: Some(u64::from(line.distinct_correct)),
                 outcomes: line.outcomes.clone(),
             }

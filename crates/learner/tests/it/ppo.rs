@@ -31,7 +31,7 @@ fn ppo(config: PpoConfig) -> Ppo {
 }
 
 fn ppo_in(kind: Kind, config: PpoConfig) -> Ppo {
-    Ppo::new(tiny::model(kind), config, 9).unwrap()
+    Ppo::new(tiny::model(kind), config, None, 9).unwrap()
 }
 
 /// What the policy writes in a step, and what that is worth: the share of tokens below 10, which a policy can learn to write.
@@ -343,7 +343,7 @@ fn samples_that_do_not_fit_are_named() {
             },
         ),
     ] {
-        let refused = Ppo::new(tiny::model(Kind::Float), config, 1);
+        let refused = Ppo::new(tiny::model(Kind::Float), config, None, 1);
         assert!(matches!(refused.err(), Some(Error::Setting(e)) if e.field == field));
     }
 }

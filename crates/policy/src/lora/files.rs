@@ -85,6 +85,11 @@ impl Adapter {
     /// The whole adapter in one safetensors file, whose metadata hold its shape, also as PEFT's configuration without
     /// the base model's name. Equal adapters have equal bytes.
     pub fn bytes(&self) -> Result<Vec<u8>> {
+        self.bytes_of(|_| true)
+    }
+
+    /// The same, of the tensors whose names are `kept`.
+    pub(crate) fn bytes_of(&self, kept: impl Fn(&str) -> bool) -> Result<Vec<u8>> {
         let shape = Shape {
             lora: self.config().clone(),
             peft: describe(self.config(), "", self.scores()),
@@ -96,7 +101,7 @@ impl Adapter {
         // One entry only: the order of several entries would differ each time, and equal adapters must have equal
         // digests.
         let metadata = HashMap::from([(SHAPE.to_owned(), text)]);
-        checkpoint::bytes_of(self.parameters(), PREFIX, metadata, |_| true)
+        checkpoint::bytes_of(self.parameters(), PREFIX, metadata, kept)
     }
 
     /// The adapter's shape if these bytes are an adapter's; otherwise `None`.

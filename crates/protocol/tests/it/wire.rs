@@ -440,6 +440,19 @@ fn golden_bytes_of_every_message() {
         }),
     );
     golden(
+        "policy_published_ppo",
+        &published(StepMetrics {
+            samples: 64,
+            ppo: Some(PpoMetrics {
+                divergence: 1.5,
+                divergence_weight: 0.125,
+                value_loss: 0.25,
+                explained: 0.75,
+            }),
+            ..StepMetrics::default()
+        }),
+    );
+    golden(
         "stage_changed",
         &StageChanged {
             run: example_ref().run,

@@ -117,7 +117,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         recipe.dtype,
         args.allow_weaker_jail,
     )?;
-    let mut ppo = Ppo::new(model, recipe.ppo.clone(), recipe.seed).map_err(refused)?;
+    let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;
     let mut sitting = match &saved {
         Some(files) => {

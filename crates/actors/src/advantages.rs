@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{CandidateRef, Outcome, ProblemId, Rollout, StepMetrics, TechniqueSet};
+use flopsmith_protocol::{
+    CandidateId, CandidateRef, Outcome, ProblemId, Rollout, StepMetrics, TechniqueSet,
+};
 use flopsmith_reward::advantage::is_flat;
+use flopsmith_reward::turns::{discounted, first_and_best};
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
-use flopsmith_config::{Loss, Settings};
+use flopsmith_config::recipe::Returns;
+use flopsmith_config::{Loss, Settings, Turns};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,7 +153,13 @@ pub fn credit(
         }
     }
     let advantages = match settings.ppo {
-        Some(_) => rewards.into_iter().map(|(rewards, _)| rewards).collect(),
+        Some(_) => {
+            let mut scores: Vec<_> = rewards.into_iter().map(|(rewards, _)| rewards).collect();
+            if settings.turns.most > 1 {
+                conversations(&groups, &mut scores, &settings.turns);
+            }
+            scores
+        }
         None => group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind),
     };
     let left_out = flat_samples_are_left_out(settings);
@@ -184,6 +194,42 @@ pub fn credit(
     }
     credited.extend(imitated);
     (credited, metrics)
+}
+
+/// Replaces the rewards of a step's answers by the returns of their conversations ([`flopsmith_reward::turns`]).
+fn conversations(groups: &Groups, scores: &mut [Vec<Option<f64>>], turns: &Turns) {
+    let places = || {
+        (0..).zip(groups).flat_map(|(group, samples)| {
+            (0..)
+                .zip(samples)
+                .map(move |(n, s)| ((group, n), &s.outcome))
+        })
+    };
+    let next: BTreeMap<&CandidateId, (usize, usize)> = places()
+        .filter_map(|(place, outcome)| Some((outcome.candidate.follows.as_ref()?, place)))
+        .collect();
+    let firsts = places().filter(|(_, outcome)| outcome.candidate.follows.is_none());
+    for (first, _) in firsts {
+        let mut said = vec![first];
+        let mut last = first;
+        while said.len() < turns.most as usize
+            && let Some(place) = next.get(&groups[last.0][last.1].outcome.candidate.id)
+        {
+            said.push(*place);
+            last = *place;
+        }
+        let rewards: Vec<Option<f64>> = said.iter().map(|(g, n)| scores[*g][*n]).collect();
+        let returns = match turns.returns {
+            Returns::Discounted => discounted(&rewards, turns.discount),
+            Returns::FirstAndBest => {
+                let whole = first_and_best(&rewards, turns.first);
+                rewards.iter().map(|reward| reward.and(whole)).collect()
+            }
+        };
+        for ((group, number), score) in said.into_iter().zip(returns) {
+            scores[group][number] = score;
+        }
+    }
 }
 
 /// True if samples without an advantage are left out of the batch. Dapo (Yu et al., 2025) fills its batches with groups
@@ -299,7 +345,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::Sample;
-    use flopsmith_config::{FlatGroups, GrpoConfig};
+    use flopsmith_config::{FlatGroups, GrpoConfig, PpoConfig};
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {
         let measured = Measured::at(gflops).share_of_peak(share_of_peak);
@@ -441,6 +487,52 @@ mod tests {
             }),
             4
         );
+    }
+
+    #[test]
+    fn a_turn_of_a_conversation_has_a_share_of_what_follows() {
+        let mut settings = Settings {
+            reward: Reward::Ladder(Ladder::scaled()),
+            ppo: Some(PpoConfig::default()),
+            ..Settings::default()
+        };
+        let scores = |settings: &Settings| {
+            let mut groups = group(1, vec![wrong(), measured(10.0, 0.2)]);
+            // The second answer of each conversation, in groups of their own.
+            for (n, verdict) in [measured(40.0, 0.8), wrong()].into_iter().enumerate() {
+                let mut next = group(1, vec![verdict]);
+                let first = groups[0][n].outcome.candidate.id.clone();
+                next[0][0].outcome.candidate.follows = Some(first);
+                next[0][0].outcome.candidate.id = candidate(1, 1 + n as u32, 0).id;
+                groups.extend(next);
+            }
+            let bests = &mut StageBests::default();
+            let answers = &mut BestAnswers::default();
+            advantages(&credit(groups, settings, Some(50.0), bests, answers).0)
+        };
+        let alone = scores(&settings);
+        settings.turns.most = 2;
+        settings.turns.discount = 0.5;
+        let told = scores(&settings);
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(
+            near(told[0], alone[0] + 0.5 * alone[2]),
+            "{told:?} {alone:?}"
+        );
+        assert!(
+            near(told[1], alone[1] + 0.5 * alone[3]),
+            "{told:?} {alone:?}"
+        );
+        assert_eq!(told[2..], alone[2..]);
+        settings.turns.returns = Returns::FirstAndBest;
+        settings.turns.first = 0.75;
+        let whole = scores(&settings);
+        assert!(
+            near(whole[0], 0.75 * alone[0] + 0.25 * alone[2]),
+            "{whole:?}"
+        );
+        assert_eq!(whole[0], whole[2]);
+        assert!(near(whole[1], alone[1]), "{whole:?}");
     }
 
     #[test]

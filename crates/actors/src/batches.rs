@@ -8,10 +8,10 @@ use flopsmith_bus::{LogReader, TraceContext};
 use flopsmith_protocol::{Outcome, Purpose, Rollout, subjects};
 
 use crate::advantages::StageBests;
-use crate::dynamic_sampling::Refill;
 use crate::error::Error;
 use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
+use crate::rounds::Rounds;
 
 /// Longest wait for a missing rollout. A rollout is published before its candidate, so the rollout is stored when the
 /// outcome is; a rollout that does not arrive for this long never will. The limit is short, so that the supervisor soon
@@ -79,23 +79,23 @@ impl Batches {
         Self { bests, ..self }
     }
 
-    /// The first step whose outcomes are all here, and for which no group is drawn again any more.
+    /// The first step whose outcomes are all here, and which no further round follows.
     async fn complete(&mut self) -> Result<Option<u64>, Error> {
         let settings = &self.context.settings;
         let step = self.ledger.complete();
-        if settings.advantage.dynamic_sampling == 0 {
+        if settings.rounds() == 0 {
             return Ok(step);
         }
         let Some(step) = step else { return Ok(None) };
         if self.peak_gflops.is_none() {
             self.peak_gflops = self.context.machine_peak().await?;
         }
-        let refill = Refill {
+        let rounds = Rounds {
             settings,
             peak_gflops: self.peak_gflops,
             bests: &self.bests,
         };
-        let asked = refill.asked(self.ledger.outcomes(step));
+        let asked = rounds.asked(self.ledger.outcomes(step));
         Ok(asked.settled.then_some(step))
     }
 

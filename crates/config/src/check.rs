@@ -16,6 +16,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
         ("group_size", u64::from(settings.group_size)),
         ("evaluate_tasks", u64::from(settings.evaluate_tasks)),
         ("threads", u64::from(settings.threads)),
+        ("turns.most", u64::from(settings.turns.most)),
         (
             "generator.max_tokens",
             u64::from(settings.generator.max_tokens),
@@ -51,6 +52,16 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
         if !(value.is_finite() && value >= 0.0) {
             return Err(usage(format!(
                 "`advantage.{name}` is {value}; it must be 0 or more"
+            )));
+        }
+    }
+    for (name, share) in [
+        ("discount", settings.turns.discount),
+        ("first", settings.turns.first),
+    ] {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(usage(format!(
+                "`turns.{name}` is {share}; it must be between 0 and 1"
             )));
         }
     }
@@ -127,6 +138,21 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
     let learner = &settings.learner;
+    if settings.turns.most > 1 {
+        let instead = match (&settings.ppo, settings.advantage.dynamic_sampling) {
+            (None, _) => {
+                "the turns of a conversation form no group whose rewards could be compared; set `[ppo]`, or 1"
+            }
+            (_, 0) => "",
+            _ => "`advantage.dynamic_sampling` draws further rounds as well; set one of them only",
+        };
+        if !instead.is_empty() {
+            return Err(usage(format!(
+                "`turns.most` is {}: {instead}",
+                settings.turns.most
+            )));
+        }
+    }
     if let Some(ppo) = &settings.ppo {
         ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
         for (name, value) in [

@@ -40,7 +40,7 @@ pub use rates::{Fall, Schedule};
 pub use read::{Usage, load, parse, read, read_text};
 pub use settings::{
     Advantage, Evaluate, FlatGroups, Generator, GeneratorKind, Hosted, Overlong, Prompt, Settings,
-    Standard,
+    Standard, Turns,
 };
 pub use sft::{Labels, SftConfig};
 pub use training::{Shared, Training};

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::Dtype;
@@ -71,7 +72,7 @@ pub struct Pairs {
 }
 
 /// Returns of the turns of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Returns {
     /// Each turn has its own score and a share of the scores after it.
@@ -178,11 +179,11 @@ fn single() -> usize {
     1
 }
 
-fn usual_first() -> f64 {
+pub(crate) fn usual_first() -> f64 {
     flopsmith_reward::turns::FIRST
 }
 
-fn usual_discount() -> f64 {
+pub(crate) fn usual_discount() -> f64 {
     flopsmith_reward::turns::DISCOUNT
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::dtype::Dtype;
 use crate::grpo::GrpoConfig;
 use crate::ppo::PpoConfig;
+use crate::recipe::{Returns, usual_discount, usual_first};
 
 /// A run's settings after defaults, file and flags. Environment variables only replace flags that name them; of the
 /// flags that change settings these are `--budget` and `--seed`.
@@ -64,6 +65,8 @@ pub struct Settings {
     /// `dynamic_sampling` and `max_staleness`. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ppo: Option<PpoConfig>,
+    /// Conversations: the policy is told the result of its answer and answers again. Needs `ppo`.
+    pub turns: Turns,
     /// Evaluation of candidates.
     pub evaluate: Evaluate,
     /// Artifact store: a folder or a URL (`s3://bucket/prefix`); empty means the run's folder.
@@ -112,6 +115,7 @@ impl Default for Settings {
             advantage: Advantage::default(),
             learner: GrpoConfig::default(),
             ppo: None,
+            turns: Turns::default(),
             evaluate: Evaluate::default(),
             store: String::new(),
             nats: String::new(),
@@ -124,6 +128,15 @@ impl Settings {
     /// True if a node of the cluster has this role.
     pub fn is_hosted(&self, role: Hosted) -> bool {
         self.hosted.contains(&role)
+    }
+
+    /// The largest number of rounds that follow the first round of a training step: groups that are drawn again, or the
+    /// further turns of conversations.
+    pub fn rounds(&self) -> u32 {
+        match self.turns.most {
+            0 | 1 => self.advantage.dynamic_sampling,
+            most => most - 1,
+        }
     }
 
     /// Explorers in each training group. At least two samples of a group follow the policy. The schedule space has no
@@ -284,6 +297,32 @@ pub enum Prompt {
     Compact,
     /// The whole task in words.
     Full,
+}
+
+/// Conversations of a training step.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Turns {
+    /// Largest number of answers in a conversation; 1 holds none. Each further turn takes the step as long again. A
+    /// conversation ends early at an answer without a program, and at one that no machine could measure.
+    pub most: u32,
+    /// Score of a turn from the rewards of its conversation.
+    pub returns: Returns,
+    /// Share of a turn's score that is added to the turn before it, with `returns = "discounted"`.
+    pub discount: f64,
+    /// Weight of the first turn, with `returns = "first_and_best"`.
+    pub first: f64,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            most: 1,
+            returns: Returns::default(),
+            discount: usual_discount(),
+            first: usual_first(),
+        }
+    }
 }
 
 /// Advantages from rewards.

@@ -1,9 +1,10 @@
-//! Dynamic sampling (Yu et al., 2025): groups whose rewards are all equal teach nothing. Other groups are drawn in
-//! their place, until every group of a round has a spread or the limit of rounds is reached.
+//! Further rounds of a step, which follow from the outcomes of the round before.
+//!
+//! Dynamic sampling (Yu et al., 2025) draws other groups in place of those whose rewards are all equal, since these
+//! teach nothing. Conversations go on with another answer to each answer that can be continued.
 //!
 //! The archive gives out tasks and the learner trains on them. Both decide by themselves which tasks a step has, and
-//! have to agree. Tasks are numbered round by round. A round is decided once all its outcomes are there; the next round
-//! has as many tasks as this one had groups without a spread.
+//! have to agree. Tasks are numbered round by round. A round is decided once all its outcomes are there.
 
 /// The number of tasks of a step, as far as the step's known outcomes decide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,13 +13,13 @@ pub struct Asked {
     pub tasks: u32,
     /// The last of these rounds; the first is 0.
     pub round: u32,
-    /// True if every outcome of these tasks is there and no group is drawn again.
+    /// True if every outcome of these tasks is there and no round follows.
     pub settled: bool,
 }
 
-/// The tasks of a step that began with `first` tasks and has at most `rounds` further rounds. `flat` returns whether
-/// the rewards of a task's group are all equal; none if outcomes of the group are missing.
-pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Asked {
+/// The tasks of a step that began with `first` tasks and has at most `rounds` further rounds. `following` returns how
+/// many tasks of the next round a task's outcomes ask for; none if outcomes of the task are missing.
+pub fn asked(first: u32, rounds: u32, following: impl Fn(u32) -> Option<u32>) -> Asked {
     let mut from = 0;
     let mut asked = Asked {
         tasks: first,
@@ -26,9 +27,8 @@ pub fn asked(first: u32, rounds: u32, flat: impl Fn(u32) -> Option<bool>) -> Ask
         settled: false,
     };
     loop {
-        let found: Option<Vec<bool>> = (from..asked.tasks).map(&flat).collect();
-        let Some(found) = found else { return asked };
-        let again = found.into_iter().filter(|flat| *flat).count() as u32;
+        let again: Option<u32> = (from..asked.tasks).map(&following).sum();
+        let Some(again) = again else { return asked };
         if again == 0 || asked.round == rounds {
             asked.settled = true;
             return asked;
@@ -50,17 +50,17 @@ mod tests {
         /// A reader of a part of a step's outcomes comes to the same tasks as a reader of all outcomes, or to fewer.
         #[test]
         fn what_is_asked_for_only_grows(
-            first in 1u32..6, rounds in 0u32..4, flats in proptest::collection::vec(any::<bool>(), 40),
+            first in 1u32..6, rounds in 0u32..4, following in proptest::collection::vec(0u32..3, 40),
             hidden in proptest::collection::btree_set(0u32..40, 0..20)
         ) {
-            let all: BTreeMap<u32, bool> = (0..).zip(flats).collect();
-            let known = |number: u32| all.get(&number).copied().or(Some(false));
+            let all: BTreeMap<u32, u32> = (0..).zip(following).collect();
+            let known = |number: u32| all.get(&number).copied().or(Some(0));
             let whole = asked(first, rounds, known);
             let part = asked(first, rounds, |n| known(n).filter(|_| !hidden.contains(&n)));
             prop_assert!(whole.settled);
             prop_assert!(part.tasks <= whole.tasks && part.round <= whole.round);
             prop_assert!(!part.settled || part == whole);
-            prop_assert!(whole.tasks <= first * (rounds + 1));
+            prop_assert!(whole.tasks <= first * (0..=rounds).map(|round| 2u32.pow(round)).sum::<u32>());
         }
     }
 }

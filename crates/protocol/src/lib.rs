@@ -34,8 +34,9 @@ pub use ids::{
     CandidateId, Digest, GroupId, MachineClass, NodeId, PolicyVersion, ProblemId, RunId, TaskId,
 };
 pub use messages::{
-    ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, MachineFacts, PolicyPublished,
-    PpoMetrics, Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics, Task, Verified,
+    ArtifactRef, Candidate, CandidateRef, Compiled, EliteHint, Exchange, MachineFacts,
+    PolicyPublished, PpoMetrics, Purpose, RawAnswer, Rollout, Sampling, StageChanged, StepMetrics,
+    Task, Verified,
 };
 pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,

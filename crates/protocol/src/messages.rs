@@ -98,6 +98,21 @@ pub struct Task {
     /// outcomes hears those up to here before it answers, and no later one: so what it answers does not depend on when.
     #[serde(default, skip_serializing_if = "is_nowhere")]
     pub heard: u64,
+    /// The conversation so far, oldest first. The prompt comes before it, and the answer to this task follows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Exchange>,
+    /// The candidate that the last answer of `history` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<CandidateId>,
+}
+
+/// An earlier answer of a conversation, and the result that the source is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exchange {
+    /// The program.
+    pub answer: String,
+    /// Its result in words.
+    pub result: String,
 }
 
 /// Tasks that do not say it look as they did before they could.
@@ -158,6 +173,9 @@ pub struct CandidateRef {
     /// of second measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finalist: bool,
+    /// The candidate before it in its conversation; none for a first answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<CandidateId>,
 }
 
 /// A program to compile.

@@ -33,6 +33,8 @@ pub fn task(step: u64, number: u32) -> Task {
         machine_class: machine_class(),
         min_policy: PolicyVersion(0),
         heard: 0,
+        history: Vec::new(),
+        follows: None,
     }
 }
 
@@ -56,6 +58,7 @@ pub fn sample_of(task: &Task, sample: u32) -> CandidateRef {
         machine_class: task.machine_class.clone(),
         explorer: task.explores(sample),
         finalist: false,
+        follows: task.follows.clone(),
     }
 }
 

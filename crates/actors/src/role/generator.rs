@@ -352,5 +352,6 @@ pub(crate) fn candidate_ref(
         machine_class: task.machine_class.clone(),
         explorer: task.explores(sample),
         finalist: false,
+        follows: task.follows.clone(),
     }
 }

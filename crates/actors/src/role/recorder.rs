@@ -148,7 +148,7 @@ async fn keep_skipped(context: &Context, published: &PolicyPublished) -> Result<
 impl Role for Recorder {
     async fn run(&mut self, stop: CancellationToken) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let draws_again = context.settings.advantage.dynamic_sampling > 0;
+        let draws_again = context.settings.rounds() > 0;
         let mut files = Files::open(&context.folder, context.run.clone(), draws_again)?;
         let mut places = Places::default();
         let mut logs = Logs::open(&context, &places).await?;

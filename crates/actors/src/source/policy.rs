@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Task};
+use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Task};
 use flopsmith_store::Store;
 
 use crate::answer::{Answer, Sampled, Source, problem_of};
@@ -65,13 +65,50 @@ impl PolicySource {
 }
 
 impl PolicySource {
-    /// A full prompt is a message to a chat model; a compact one is plain text.
-    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
-        if self.style == prompt::Style::Full && self.tokenizer.has_chat_template() {
-            let message = Message::user(text);
-            return self.tokenizer.encode_chat(&[message]).map_err(failed);
+    /// The tokens before an answer to a task: the prompt, and what was said since. Of a conversation that leaves no room
+    /// for an answer, the oldest answers are left out.
+    fn prompt(&self, problem: &Problem, task: &Task) -> Result<Vec<u32>, Error> {
+        let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
+        let positions = self.handle.config().max_position_embeddings;
+        let room = positions - i64::from(task.sampling.max_tokens);
+        let mut history = task.history.as_slice();
+        loop {
+            let ids = self.encode(&text, history, problem)?;
+            match history.split_first() {
+                Some((_, newer)) if ids.len() as i64 > room => history = newer,
+                _ => return Ok(ids),
+            }
         }
-        self.tokenizer.encode_prompt(text).map_err(failed)
+    }
+
+    /// A full prompt begins a conversation with a chat model. Compact prompts are plain text, in which each message
+    /// begins on a line of its own.
+    fn encode(
+        &self,
+        text: &str,
+        history: &[Exchange],
+        problem: &Problem,
+    ) -> Result<Vec<u32>, Error> {
+        if self.style == prompt::Style::Full && self.tokenizer.has_chat_template() {
+            let mut messages = vec![Message::user(text)];
+            for Exchange { answer, result } in history {
+                let fence = problem.language.fence();
+                messages.push(Message::assistant(prompt::answer(answer, Some(fence))));
+                messages.push(Message::user(result));
+            }
+            return self.tokenizer.encode_chat(&messages).map_err(failed);
+        }
+        let mut whole = text.to_owned();
+        for Exchange { answer, result } in history {
+            for part in [answer, result] {
+                if !whole.ends_with('\n') {
+                    whole.push('\n');
+                }
+                whole.push_str(part);
+            }
+            whole.push('\n');
+        }
+        self.tokenizer.encode_prompt(&whole).map_err(failed)
     }
 }
 
@@ -128,8 +165,7 @@ impl Source for PolicySource {
                 problem.language,
                 task.group_size as usize,
             ));
-            let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
-            let ids = self.encode(&text)?;
+            let ids = self.prompt(problem, task)?;
             for sample in 0..task.group_size {
                 let seed = task
                     .seed

@@ -1,4 +1,4 @@
-//! Groups without a spread are drawn again, whoever dies meanwhile.
+//! Steps with several rounds, whoever dies meanwhile: groups without a spread are drawn again, and conversations go on.
 
 use std::time::Duration;
 
@@ -7,11 +7,13 @@ use flopsmith_actors::batches::{Batch, Batches, SILENCE};
 use flopsmith_actors::best_answers::BestAnswers;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{Delivery, Worker, WorkerOptions};
-use flopsmith_config::Job;
-use flopsmith_config::Settings;
+use flopsmith_config::{Job, PpoConfig, Settings};
+use flopsmith_protocol::InfrastructureCause;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Outcome, Purpose, Rollout, Task, Verdict, subjects};
-use flopsmith_test_support::{measured, outcome, rollout, run_id, sample_of, wrong};
+use flopsmith_test_support::{
+    infrastructure, measured, outcome, rollout, run_id, sample_of, wrong,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Working, World, settings, soon, start};
@@ -26,8 +28,19 @@ fn drawing_again() -> Settings {
     settings
 }
 
-fn archive(world: &World) -> Working {
-    let context = world.context(drawing_again());
+/// Conversations of two answers.
+fn told() -> Settings {
+    let mut settings = Settings {
+        evaluate_tasks: 1,
+        ppo: Some(PpoConfig::default()),
+        ..settings()
+    };
+    settings.turns.most = 2;
+    settings
+}
+
+fn archive(world: &World, settings: Settings) -> Working {
+    let context = world.context(settings);
     start(Archive::new(context, Job::Train, CancellationToken::new()))
 }
 
@@ -39,7 +52,7 @@ async fn tasks(queue: &mut Worker<Task>, count: usize) -> Vec<Delivery<Task>> {
     found
 }
 
-async fn answer(world: &World, task: &Task, verdicts: [Verdict; 2]) {
+async fn answer<const N: usize>(world: &World, task: &Task, verdicts: [Verdict; N]) {
     let of = |(sample, verdict)| outcome(sample_of(task, sample), verdict);
     let outcomes: Vec<Outcome> = (0..).zip(verdicts).map(of).collect();
     let rollouts: Vec<Rollout> = outcomes.iter().map(rollout).collect();
@@ -52,7 +65,7 @@ async fn answer(world: &World, task: &Task, verdicts: [Verdict; 2]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_it() {
     let world = World::new().await;
-    let first = archive(&world);
+    let first = archive(&world, drawing_again());
     let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
     let mut queue = world.bus.worker::<Task>(options).await.unwrap();
     // An evaluation is as it is.
@@ -78,7 +91,7 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
     let waits = tokio::time::timeout(Duration::from_millis(300), batches.next()).await;
     assert!(waits.is_err(), "the step is not over");
     first.ended.abort();
-    let second = archive(&world);
+    let second = archive(&world, drawing_again());
     answer(&world, task, [wrong(), wrong()]).await;
     // It is flat as well, and that was the last time.
     let last = tasks(&mut queue, 1).await;
@@ -103,4 +116,81 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
     }
     queue.close();
     second.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
+    let world = World::new().await;
+    let first = archive(&world, told());
+    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
+    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
+    let evaluation = tasks(&mut queue, 1).await;
+    answer(&world, evaluation[0].message(), [wrong(), wrong()]).await;
+    let begun = tasks(&mut queue, 2).await;
+    let step: Vec<&Task> = begun.iter().map(Delivery::message).collect();
+    assert!(
+        step.iter()
+            .all(|t| t.history.is_empty() && t.follows.is_none())
+    );
+    answer(&world, step[0], [measured(10.0), wrong()]).await;
+    let lost = infrastructure(InfrastructureCause::Jail);
+    answer(&world, step[1], [lost, wrong()]).await;
+    // An answer that no machine could measure has no result to tell.
+    let second = tasks(&mut queue, 3).await;
+    let told_of = |sample: u32, of: &Task| Some(sample_of(of, sample).id);
+    let follows: Vec<_> = second.iter().map(|d| d.message().follows.clone()).collect();
+    let wanted = [
+        told_of(0, step[0]),
+        told_of(1, step[0]),
+        told_of(1, step[1]),
+    ];
+    assert_eq!(follows, wanted);
+    for delivery in &second {
+        let task = delivery.message();
+        assert_eq!((task.step, task.group_size, task.tasks_in_step), (1, 1, 5));
+        assert_eq!(task.history.len(), 1);
+    }
+
+    // Who gives out tasks may die meanwhile; nothing is told twice.
+    first.ended.abort();
+    let context = world.context(told());
+    let mut batches = Batches::open(&context, 0, SILENCE).await.unwrap();
+    let next = archive(&world, told());
+    for (delivery, gflops) in second.iter().zip([20.0, 30.0, 40.0]) {
+        answer(&world, delivery.message(), [measured(gflops)]).await;
+    }
+    let last = tasks(&mut queue, 1).await;
+    let end = last[0].message();
+    assert_eq!((end.purpose, end.step), (Purpose::EvaluateEnd, 2));
+    let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
+    assert_eq!((step, groups.len()), (1, 5));
+    let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
+    let (credited, metrics) = credit(
+        groups,
+        &context.settings,
+        None,
+        &mut bests,
+        &mut best_answers,
+    );
+    assert_eq!(
+        (credited.len(), metrics.samples, metrics.dropped),
+        (6, 6, 1)
+    );
+    let score = |n: usize| credited[n].advantage;
+    let share = context.settings.turns.discount;
+    // The answers to the two tasks come first, then the turns that follow them, each faster than the one before.
+    assert!(score(4) > score(3) && score(5) > score(4));
+    // Two wrong first answers differ by what follows them.
+    let gap = score(2) - score(1);
+    assert!((gap - share * (score(5) - score(4))).abs() < 1e-9, "{gap}");
+    for delivery in evaluation
+        .into_iter()
+        .chain(begun)
+        .chain(second)
+        .chain(last)
+    {
+        delivery.done().await.unwrap();
+    }
+    queue.close();
+    next.end().await.unwrap();
 }

@@ -8,7 +8,7 @@ use flopsmith_actors::source::policy::PolicySource;
 use flopsmith_config::Generator;
 use flopsmith_policy::{Device, Handle, Kind, Model, Tokenizer};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::Purpose;
+use flopsmith_protocol::{Exchange, Purpose};
 
 use crate::World;
 
@@ -50,4 +50,58 @@ async fn answers_end_at_the_strings_that_were_set_and_are_read_without_them() {
         assert_eq!(cut.trim_end(), before.trim_end());
         assert!(finished);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_follows_what_was_said_before_as_far_as_there_is_room() {
+    let world = World::new().await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = root.join("models/starter");
+    let handle = Handle::spawn(move || {
+        let model = Model::load(&folder, Device::Cpu, Kind::Float)?;
+        Ok((model, Tokenizer::load(&folder)?))
+    });
+    let handle = handle.unwrap();
+    let positions = handle.config().max_position_embeddings as usize;
+    let tokenizer = Arc::clone(handle.tokenizer());
+    let settings = Generator::default();
+    let texts = Arc::clone(&tokenizer);
+    let mut source = PolicySource::new(handle, tokenizer, world.store.clone(), &settings);
+    let problem = Problem::load(&root.join("problems/dgemm")).unwrap();
+    let said = |text: &str| Exchange {
+        answer: format!("int {text};\n"),
+        result: format!("{text} is slow."),
+    };
+    let mut prompts = Vec::new();
+    let long = "x".repeat(4 * positions);
+    for history in [
+        vec![],
+        vec![said("older"), said("newer")],
+        vec![said(&long), said("newer")],
+        vec![said(&long)],
+    ] {
+        let mut task = crate::task(1, 0, Purpose::Train);
+        task.group_size = 1;
+        task.sampling.max_tokens = 8;
+        task.history = history;
+        let answers = source.answer(&[&problem], &[task]).await.unwrap();
+        let sampled = answers[0][0].sampled.clone().unwrap();
+        assert!(sampled.prompt.len() + 8 <= positions);
+        prompts.push(texts.decode(&sampled.prompt).unwrap());
+    }
+    let [plain, whole, newer, none] = prompts.try_into().unwrap();
+    assert!(whole.starts_with(plain.trim_end()), "{whole}");
+    let order = [
+        "int older;",
+        "older is slow.",
+        "int newer;",
+        "newer is slow.",
+    ];
+    let places: Vec<usize> = order.iter().map(|text| whole.find(text).unwrap()).collect();
+    assert!(places.is_sorted(), "{whole}");
+    assert!(
+        newer.contains("newer is slow.") && !newer.contains("xxx"),
+        "{newer}"
+    );
+    assert_eq!(none, plain);
 }

@@ -158,6 +158,11 @@ fn what_a_run_would_stumble_over_later_is_refused_with_its_name() {
             "[generator]\nevaluation_top_p = 0.0\n",
             ["evaluation_top_p", "above 0"],
         ),
+        ("[turns]\nmost = 0\n", ["turns.most", "at least 1"]),
+        (
+            "[turns]\ndiscount = 1.5\n",
+            ["turns.discount", "between 0 and 1"],
+        ),
         (
             "[advantage]\nsharing = -1.0\n",
             ["advantage.sharing", "0 or more"],
@@ -198,6 +203,11 @@ fn training_is_refused_what_only_a_search_may_have() {
         (
             "[generator]\nsteps_ahead = 1\n[learner]\nminibatches = 2\ntarget_kl = 0.01\n",
             ["`generator.steps_ahead`", "learner.correction"],
+        ),
+        ("[turns]\nmost = 2\n", ["`turns.most` is 2", "set `[ppo]`"]),
+        (
+            "[ppo]\n[turns]\nmost = 2\n[advantage]\ndynamic_sampling = 1\n",
+            ["`turns.most` is 2", "advantage.dynamic_sampling"],
         ),
         ("[ppo]\nclip = 1.5\n", ["[ppo]", "`clip` is 1.5"]),
         (

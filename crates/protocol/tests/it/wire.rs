@@ -29,6 +29,7 @@ fn example_ref() -> CandidateRef {
         machine_class: MachineClass::new("local").unwrap(),
         explorer: false,
         finalist: false,
+        follows: None,
         task,
     }
 }
@@ -123,6 +124,8 @@ fn task() -> Task {
         machine_class: r.machine_class,
         min_policy: PolicyVersion(2),
         heard: 0,
+        history: Vec::new(),
+        follows: None,
     }
 }
 
@@ -182,6 +185,28 @@ fn golden_bytes_of_every_message() {
         &Task {
             heard: 77,
             ..task()
+        },
+    );
+    golden(
+        "task_turn",
+        &Task {
+            history: vec![Exchange {
+                answer: "int x;".into(),
+                result: "This is slow.".into(),
+            }],
+            follows: Some(example_ref().id),
+            ..task()
+        },
+    );
+    golden(
+        "candidate_turn",
+        &Candidate {
+            candidate: CandidateRef {
+                follows: Some(CandidateId::of(&task().id, 4)),
+                ..example_ref()
+            },
+            source: "int x;".into(),
+            answer: None,
         },
     );
     golden(

@@ -1,15 +1,20 @@
 //! Plans a step's tasks and publishes them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_archive::Sqd;
+use flopsmith_generator::measured::exercises::follow_up;
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{GroupId, PolicyVersion, ProblemId, Purpose, Sampling, Task, TaskId};
+use flopsmith_protocol::{
+    CandidateId, Exchange, GroupId, Outcome, PolicyVersion, ProblemId, Purpose, Sampling, Task,
+    TaskId,
+};
 use tracing::Instrument;
 
 use super::{Archive, Saved, Working};
-use crate::dynamic_sampling::Refill;
 use crate::error::Error;
+use crate::rounds::{Rounds, goes_on};
 use crate::trace::task_span;
 use flopsmith_config::GeneratorKind;
 
@@ -58,8 +63,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Draws tasks in place of those whose groups have rewards that are all equal ([`crate::dynamic_sampling`]), once a
-    /// round of a step is decided. True while the step goes on because of that.
+    /// Publishes the tasks of the next round of a step ([`crate::rounds`]), once a round is decided. True while the step
+    /// goes on because of that.
     pub(super) async fn draws_again(
         &self,
         work: &mut Working,
@@ -67,18 +72,18 @@ impl Archive {
         purpose: Purpose,
     ) -> Result<bool, Error> {
         let settings = &self.context.settings;
-        if purpose != Purpose::Train || settings.advantage.dynamic_sampling == 0 {
+        if purpose != Purpose::Train || settings.rounds() == 0 {
             return Ok(false);
         }
         if work.peak_gflops.is_none() {
             work.peak_gflops = self.context.machine_peak().await?;
         }
-        let refill = Refill {
+        let rounds = Rounds {
             settings,
             peak_gflops: work.peak_gflops,
             bests: &work.saved.bests,
         };
-        let asked = refill.asked(work.arrived.values());
+        let asked = rounds.asked(work.arrived.values());
         if asked.settled {
             return Ok(false);
         }
@@ -89,11 +94,15 @@ impl Archive {
                 from: given,
                 to: asked.tasks,
             };
-            let more = self.plan(work, step, purpose, round);
+            let more = match settings.turns.most {
+                0 | 1 => self.plan(work, step, purpose, round),
+                _ => next_turns(work.arrived.values(), &work.saved.tasks, round),
+            };
             tracing::info!(
                 step,
                 tasks = more.len(),
-                "groups without a spread are drawn again"
+                round = round.number,
+                "the step has another round"
             );
             work.saved.tasks.extend(more.iter().cloned());
             self.save(work, Some(step), asked.round).await?;
@@ -118,7 +127,7 @@ impl Archive {
         })?;
         // Each round has a state of its own: replacing another round's state would remove that state before the new one
         // is committed.
-        let rounds = u64::from(self.context.settings.advantage.dynamic_sampling) + 1;
+        let rounds = u64::from(self.context.settings.rounds()) + 1;
         let number = step.map_or(u64::MAX, |step| step * rounds + u64::from(round));
         let meta = serde_json::json!({
             "elapsed_seconds": work.saved.elapsed, "finished": step.is_none(),
@@ -218,6 +227,8 @@ impl Archive {
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: self.needed_policy(work.saved.course.trained(), purpose),
                     heard,
+                    history: Vec::new(),
+                    follows: None,
                 })
             })
             .collect()
@@ -246,10 +257,114 @@ impl Archive {
     }
 }
 
+/// The tasks of the next turns of a step's conversations: one for each answer that goes on and that none of `tasks`
+/// follows yet, in the order of the answers.
+fn next_turns<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome>,
+    tasks: &[Task],
+    round: Round,
+) -> Vec<Task> {
+    let followed: BTreeSet<&CandidateId> =
+        tasks.iter().filter_map(|t| t.follows.as_ref()).collect();
+    let known: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
+    let mut open: Vec<&Outcome> = outcomes
+        .filter(|outcome| goes_on(outcome) && !followed.contains(&outcome.candidate.id))
+        .collect();
+    open.sort_by_key(|outcome| (outcome.candidate.task.group(), outcome.candidate.sample));
+    open.into_iter()
+        .zip(round.from..round.to)
+        .filter_map(|(outcome, number)| {
+            let before = *known.get(&outcome.candidate.task)?;
+            let id = TaskId::of(&before.run, before.step, number);
+            let measured = outcome.verdict.measurement();
+            let mut history = before.history.clone();
+            history.push(Exchange {
+                answer: outcome.source.clone(),
+                result: follow_up(measured.map(|m| m.seconds_per_call), None),
+            });
+            Some(Task {
+                group: GroupId::of(&id),
+                id,
+                tasks_in_step: round.to,
+                group_size: 1,
+                explorers: 0,
+                seed: before
+                    .seed
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .wrapping_add(u64::from(outcome.candidate.sample) + 1),
+                history,
+                follows: Some(outcome.candidate.id.clone()),
+                ..before.clone()
+            })
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::turns;
+    use flopsmith_protocol::CandidateRef;
+    use flopsmith_test_support::{candidate, measured, outcome, task, wrong};
+
+    use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_conversation_goes_on_with_all_that_was_said() {
+        let first = Task {
+            group_size: 2,
+            explorers: 1,
+            ..task(1, 0)
+        };
+        let of = |task: &Task, sample: u32| CandidateRef {
+            task: task.id.clone(),
+            id: CandidateId::of(&task.id, sample),
+            ..candidate(1, 0, sample)
+        };
+        let outcomes = [
+            outcome(of(&first, 1), wrong()),
+            outcome(of(&first, 0), measured(10.0)),
+        ];
+        let round = Round {
+            number: 1,
+            from: 1,
+            to: 3,
+        };
+        let mut tasks = vec![first];
+        let second = next_turns(outcomes.iter(), &tasks, round);
+        assert_eq!(second.len(), 2);
+        let follows: Vec<_> = second.iter().map(|t| t.follows.clone()).collect();
+        let ids = [&outcomes[1], &outcomes[0]].map(|o| Some(o.candidate.id.clone()));
+        assert_eq!(follows, ids);
+        for task in &second {
+            assert_eq!(
+                (task.group_size, task.explorers, task.tasks_in_step),
+                (1, 0, 3)
+            );
+            assert_eq!(task.history.len(), 1);
+        }
+        assert_ne!(second[0].seed, second[1].seed);
+        assert!(
+            second[0].history[0].result.contains("s a call"),
+            "{second:?}"
+        );
+        assert!(
+            second[1].history[0].result.contains("does not pass"),
+            "{second:?}"
+        );
+
+        tasks.extend(second.clone());
+        let mut all = outcomes.to_vec();
+        all.push(outcome(of(&second[0], 0), wrong()));
+        let round = Round {
+            number: 2,
+            from: 3,
+            to: 4,
+        };
+        let third = next_turns(all.iter(), &tasks, round);
+        assert_eq!(third.len(), 1);
+        assert_eq!(third[0].history.len(), 2);
+        assert_eq!(third[0].history[0], second[0].history[0]);
+    }
 
     proptest! {
         /// Over a number of steps every problem has as many tasks as every other one, give or take one.

@@ -1,4 +1,5 @@
-//! Dynamic sampling by rewards: which groups [`flopsmith_coordination::sampling`] draws again. Pure.
+//! The further rounds of a step ([`flopsmith_coordination::sampling`]): groups that are drawn again because their
+//! rewards are all equal, or the next turns of conversations. Pure.
 //!
 //! The decision depends only on the outcomes of the step, read in any order, and on the best speeds before the step, so
 //! that archive and learner agree.
@@ -15,7 +16,7 @@ use flopsmith_config::Settings;
 
 /// The inputs of the decision.
 #[derive(Debug, Clone)]
-pub struct Refill<'a> {
+pub struct Rounds<'a> {
     /// The run's settings.
     pub settings: &'a Settings,
     /// The machine's peak, GFLOPS.
@@ -24,9 +25,9 @@ pub struct Refill<'a> {
     pub bests: &'a StageBests,
 }
 
-impl Refill<'_> {
-    /// The tasks of the step to which these outcomes belong. Only training draws again: an evaluation measures the
-    /// policy as it is.
+impl Rounds<'_> {
+    /// The tasks of the step to which these outcomes belong. Only training has further rounds: an evaluation
+    /// measures the policy as it is.
     pub fn asked<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> Asked {
         let mut groups: BTreeMap<u32, Vec<&Outcome>> = BTreeMap::new();
         let (mut first, mut trains) = (u32::MAX, false);
@@ -40,13 +41,16 @@ impl Refill<'_> {
             }
         }
         let rounds = match trains {
-            true => self.settings.advantage.dynamic_sampling,
+            true => self.settings.rounds(),
             false => 0,
         };
         asked(first, rounds, |number| {
             let group = groups.get(&number)?;
             let size = group.first()?.candidate.group_size as usize;
-            (group.len() >= size).then(|| self.is_flat(group))
+            (group.len() >= size).then(|| match self.settings.turns.most {
+                0 | 1 => u32::from(self.is_flat(group)),
+                _ => group.iter().filter(|outcome| goes_on(outcome)).count() as u32,
+            })
         })
     }
 
@@ -68,6 +72,11 @@ impl Refill<'_> {
     }
 }
 
+/// True if another answer may follow this one: there is a program, and a result to tell.
+pub fn goes_on(outcome: &Outcome) -> bool {
+    outcome.verdict.counts() && !outcome.source.is_empty() && !outcome.candidate.explorer
+}
+
 #[cfg(test)]
 mod tests {
     use flopsmith_protocol::{CandidateRef, InfrastructureCause, Verdict};
@@ -82,12 +91,12 @@ mod tests {
     }
 
     fn of(settings: &Settings, outcomes: &[Outcome]) -> Asked {
-        let refill = Refill {
+        let rounds = Rounds {
             settings,
             peak_gflops: Some(50.0),
             bests: &StageBests::default(),
         };
-        refill.asked(outcomes.iter())
+        rounds.asked(outcomes.iter())
     }
 
     /// A group of two of a step that has so many tasks.
@@ -165,5 +174,42 @@ mod tests {
         assert!(of(&settings(1), &outcomes).settled);
         outcomes[1].candidate.explorer = true;
         assert_eq!(of(&settings(1), &outcomes).tasks, 2);
+    }
+
+    #[test]
+    fn each_answer_that_can_be_continued_has_a_next_turn_until_there_are_enough() {
+        let mut settings = settings(0);
+        settings.turns.most = 3;
+        let mut outcomes = group(0, 2, [measured(10.0), wrong()]);
+        outcomes.extend(group(
+            1,
+            2,
+            [infrastructure(InfrastructureCause::Jail), wrong()],
+        ));
+        // An answer without a program has nothing that could be told of.
+        outcomes[3].source.clear();
+        let second = Asked {
+            tasks: 4,
+            round: 1,
+            settled: false,
+        };
+        assert_eq!(of(&settings, &outcomes), second);
+        let single = |number: u32, tasks: u32, verdict: Verdict| {
+            let mut outcome = group(number, tasks, [verdict, wrong()]).remove(0);
+            outcome.candidate.group_size = 1;
+            outcome
+        };
+        outcomes.push(single(2, 4, wrong()));
+        assert_eq!(of(&settings, &outcomes), second);
+        outcomes.push(single(3, 4, measured(12.0)));
+        assert_eq!(of(&settings, &outcomes).tasks, 6);
+        outcomes.push(single(4, 6, wrong()));
+        outcomes.push(single(5, 6, measured(13.0)));
+        let done = Asked {
+            tasks: 6,
+            round: 2,
+            settled: true,
+        };
+        assert_eq!(of(&settings, &outcomes), done);
     }
 }

@@ -200,6 +200,28 @@ impl Tokenizer {
         }
     }
 
+    /// The token ids of messages that an answer follows. With `chat` and a template the template joins them; otherwise
+    /// they are plain text: a single message as it is, and of several each begins on a line of its own.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode_chat`] and [`Tokenizer::encode_prompt`].
+    pub fn encode_messages(&self, messages: &[Message], chat: bool) -> Result<Vec<u32>> {
+        if chat && self.has_chat_template() {
+            return self.encode_chat(messages);
+        }
+        if let [message] = messages {
+            return self.encode_prompt(&message.content);
+        }
+        let mut text = String::new();
+        for message in messages {
+            text.push_str(&message.content);
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        self.encode_prompt(&text)
+    }
+
     /// The ids of a conversation, up to the beginning of the answer.
     pub fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>> {
         self.encode(&self.render(messages)?)

@@ -81,34 +81,22 @@ impl PolicySource {
         }
     }
 
-    /// A full prompt begins a conversation with a chat model. Compact prompts are plain text, in which each message
-    /// begins on a line of its own.
+    /// Programs stand in fenced blocks in a conversation with a chat model, and bare in plain text.
     fn encode(
         &self,
         text: &str,
         history: &[Exchange],
         problem: &Problem,
     ) -> Result<Vec<u32>, Error> {
-        if self.style == prompt::Style::Full && self.tokenizer.has_chat_template() {
-            let mut messages = vec![Message::user(text)];
-            for Exchange { answer, result } in history {
-                let fence = problem.language.fence();
-                messages.push(Message::assistant(prompt::answer(answer, Some(fence))));
-                messages.push(Message::user(result));
-            }
-            return self.tokenizer.encode_chat(&messages).map_err(failed);
-        }
-        let mut whole = text.to_owned();
+        let chat = self.style == prompt::Style::Full;
+        let fence = chat.then(|| problem.language.fence());
+        let mut messages = vec![Message::user(text)];
         for Exchange { answer, result } in history {
-            for part in [answer, result] {
-                if !whole.ends_with('\n') {
-                    whole.push('\n');
-                }
-                whole.push_str(part);
-            }
-            whole.push('\n');
+            messages.push(Message::assistant(prompt::answer(answer, fence)));
+            messages.push(Message::user(result));
         }
-        self.tokenizer.encode_prompt(&whole).map_err(failed)
+        let ids = self.tokenizer.encode_messages(&messages, chat);
+        ids.map_err(failed)
     }
 }
 

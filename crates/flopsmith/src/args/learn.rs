@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use flopsmith_recipes::Order;
 
 use super::Format;
 
@@ -121,4 +122,30 @@ pub struct Learn {
     /// Print the result in this format.
     #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
     pub format: Format,
+}
+
+impl Sft {
+    /// The request in the words of the library.
+    pub fn order(&self) -> Order<'_> {
+        Order {
+            recipe: &self.recipe,
+            output: self.output.as_deref(),
+            resume: self.resume,
+            allow_weaker_jail: false,
+            json: self.format == Format::Json,
+        }
+    }
+}
+
+impl Learn {
+    /// The request in the words of the library.
+    pub fn order(&self) -> Order<'_> {
+        Order {
+            recipe: &self.recipe,
+            output: Some(&self.output),
+            resume: self.resume,
+            allow_weaker_jail: self.allow_weaker_jail,
+            json: self.format == Format::Json,
+        }
+    }
 }

@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+#[cfg(feature = "torch")]
+use flopsmith_recipes::pairs::{self, Aim};
+#[cfg(feature = "torch")]
+use flopsmith_recipes::{rlpf, starter};
 
 #[cfg(feature = "torch")]
 use crate::args::Model;
@@ -11,13 +15,9 @@ use crate::args::{Args, Command};
 mod bench;
 mod cluster;
 mod configuration;
-#[cfg(feature = "torch")]
-mod corpus_best;
 mod dataset;
 mod dead;
 mod doctor;
-#[cfg(feature = "torch")]
-mod learn;
 #[cfg(feature = "torch")]
 mod memory;
 #[cfg(feature = "torch")]
@@ -27,8 +27,6 @@ mod replay;
 mod report;
 mod runs;
 mod search;
-#[cfg(feature = "torch")]
-mod sft;
 mod store;
 mod top;
 mod train;
@@ -88,20 +86,24 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Sft(a) => {
             let _guard = log.start(None)?;
             let advice = memory::of_training("sft", "`batch_tokens`");
-            sft::run(&a).map_err(|error| memory::advise(error, &advice))
+            starter::run(&a.order())
+                .map(ExitCode::from)
+                .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::RewardModel(a) => {
             let _guard = log.start(None)?;
             let advice = memory::of_training("reward_model", "`batch`");
-            learn::pairs::run(&a, learn::pairs::Aim::RewardModel)
+            pairs::run(&a.order(), Aim::RewardModel)
+                .map(ExitCode::from)
                 .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::Dpa(a) => {
             let _guard = log.start(None)?;
             let advice = memory::of_training("dpa", "`batch`");
-            learn::pairs::run(&a, learn::pairs::Aim::Dpa)
+            pairs::run(&a.order(), Aim::Dpa)
+                .map(ExitCode::from)
                 .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
@@ -109,7 +111,9 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             let advice =
                 memory::of_training("ppo", "`batch`, `prompts`, `samples` or `max_tokens`");
-            learn::rlpf::run(&a).map_err(|error| memory::advise(error, &advice))
+            rlpf::run(&a.order())
+                .map(ExitCode::from)
+                .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
         Command::Model(a) => {

@@ -80,7 +80,8 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 (None, Some(text)) => text.clone(),
                 (None, None) => return Err(usage("give --problem or --prompt")),
             };
-            let ids = encode(&tokenizer, text, style)?;
+            let messages = [flopsmith_policy::chat::Message::user(text)];
+            let ids = tokenizer.encode_messages(&messages, style == prompt::Style::Full)?;
             let sampling = Sampling {
                 temperature: *temperature,
                 top_p: *top_p,
@@ -218,19 +219,6 @@ fn text_end(text: &str, shown: usize) -> String {
     text.get(shown..).unwrap_or_default().trim_end().to_owned()
 }
 
-/// The ids of a prompt, as the generator makes them: a full prompt becomes a message to a chat model.
-pub fn encode(
-    tokenizer: &Tokenizer,
-    text: String,
-    style: prompt::Style,
-) -> flopsmith_policy::Result<Vec<u32>> {
-    if style == prompt::Style::Full && tokenizer.has_chat_template() {
-        tokenizer.encode_chat(&[flopsmith_policy::chat::Message::user(text)])
-    } else {
-        tokenizer.encode_prompt(&text)
-    }
-}
-
 fn describe(found: &flopsmith_policy::Inspection) {
     data(&format!("architecture  {}", found.architecture));
     if let Some(stretched) = found.config.rope.name() {
@@ -284,10 +272,11 @@ fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
         Dtype::Bfloat16 => flopsmith_config::Dtype::Bfloat16,
         Dtype::Auto => flopsmith_config::Dtype::Auto,
     };
-    let model = super::learn::load(&folder, dtype).map_err(|e| match e.is_out_of_memory() {
-        true => anyhow::Error::new(e),
-        false => wrong(&e),
-    })?;
+    let model =
+        flopsmith_recipes::load(&folder, dtype).map_err(|e| match e.is_out_of_memory() {
+            true => anyhow::Error::new(e),
+            false => wrong(&e),
+        })?;
     let tokenizer =
         flopsmith_policy::fitting_tokenizer(&folder, model.config()).map_err(|e| wrong(&e))?;
     Ok((model, tokenizer))

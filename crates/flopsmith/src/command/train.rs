@@ -121,7 +121,9 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     let permitted = settings.sqd.techniques.union(problem.techniques);
     let text = prompt::render(&problem, permitted, None, style);
     let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
-    let prompt_tokens = super::model::encode(&tokenizer, text, style)
+    let message = flopsmith_policy::chat::Message::user(text);
+    let prompt_tokens = tokenizer
+        .encode_messages(&[message], style == Style::Full)
         .map_err(unusable)?
         .len() as i64;
     let max_tokens = i64::from(settings.generator.max_tokens);

@@ -15,7 +15,7 @@ use flopsmith_protocol::{Digest, Verdict};
 use flopsmith_run::console::usage;
 use flopsmith_run::{evaluator, paths};
 
-use super::{Reader, open};
+use crate::{Reader, open};
 
 /// An answer to judge.
 pub struct Answer<'a> {

@@ -1,5 +1,9 @@
-//! Training on files of examples, pairs and exercises: the common parts of `sft` with files, `reward-model`, `dpa` and
-//! `rlpf`.
+//! Trainings by recipes, on this machine and without a bus: supervised fine-tuning, reward models, direct performance
+//! alignment, and reinforcement by performance feedback on exercises.
+//!
+//! Invariants:
+//! - an interrupted training resumes from its newest checkpoint, with the same recipe only;
+//! - a trained model is never written over the model that it began with, and is complete before it has its name.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,17 +21,41 @@ use flopsmith_run::{export, paths};
 
 mod checkpoints;
 mod conversation;
-pub mod examples;
+mod corpus_best;
+mod examples;
 pub mod pairs;
 mod rewards;
 pub mod rlpf;
-pub mod skipped;
+mod skipped;
+pub mod starter;
+
+/// The request of a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The recipe.
+    pub recipe: &'a Path,
+    /// The folder of the model; that of the recipe if there is none.
+    pub output: Option<&'a Path>,
+    /// True to continue from the newest checkpoint.
+    pub resume: bool,
+    /// True if programs run even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+    /// True if the report is printed as JSON.
+    pub json: bool,
+}
+
+impl Order<'_> {
+    fn output(&self) -> PathBuf {
+        let output = self.output.or_else(|| self.recipe.parent());
+        output.map(Path::to_owned).unwrap_or_default()
+    }
+}
 
 /// The report that is written next to a trained model.
 const REPORT: &str = "training.json";
 
 /// Reads the text of a recipe.
-pub fn read_recipe(path: &Path) -> Result<String> {
+fn read_recipe(path: &Path) -> Result<String> {
     flopsmith_config::read_text(path)
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
 }
@@ -128,24 +156,13 @@ pub fn load(folder: &Path, dtype: Dtype) -> flopsmith_policy::Result<Model> {
 impl Reader {
     /// The token ids of a prompt.
     fn prompt(&self, text: &str) -> Result<Vec<u32>> {
-        let ids = super::model::encode(&self.tokenizer, text.to_owned(), self.style)?;
-        Ok(ids)
+        self.conversation(&[Message::user(text)])
     }
 
-    /// The token ids of a conversation that an answer follows. With full prompts and a chat template the template is
-    /// used; otherwise the messages are joined, each beginning on a new line.
+    /// The token ids of a conversation that an answer follows.
     fn conversation(&self, messages: &[Message]) -> Result<Vec<u32>> {
-        if self.style == Style::Full && self.tokenizer.has_chat_template() {
-            return Ok(self.tokenizer.encode_chat(messages)?);
-        }
-        let mut text = String::new();
-        for message in messages {
-            text.push_str(&message.content);
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
-        }
-        Ok(self.tokenizer.encode_prompt(&text)?)
+        let chat = self.style == Style::Full;
+        Ok(self.tokenizer.encode_messages(messages, chat)?)
     }
 
     /// The text of these token ids.
@@ -187,7 +204,7 @@ fn unrestorable(error: flopsmith_learner::Error) -> anyhow::Error {
 ///
 /// Files of the other kind are removed first, so that at no time an adapter is next to weights that it does not belong
 /// to.
-pub fn save(
+fn save(
     model: &Model,
     tokenizer: &Tokenizer,
     folder: &Path,
@@ -217,7 +234,7 @@ pub fn save(
 }
 
 /// The folder of the base model of an adapter that is trained from the model in this folder.
-pub fn base_of(folder: &Path) -> PathBuf {
+fn base_of(folder: &Path) -> PathBuf {
     let base = export::base(folder);
     base.canonicalize().unwrap_or(base)
 }
@@ -232,7 +249,7 @@ fn is_whole(name: &str) -> bool {
 }
 
 /// Removes the files of a folder whose names `of` accepts.
-pub fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
+fn forget(folder: &Path, of: impl Fn(&str) -> bool) -> Result<()> {
     let failed = || format!("cannot remove earlier files from {}", folder.display());
     for entry in std::fs::read_dir(folder).with_context(failed)? {
         let entry = entry.with_context(failed)?;

@@ -6,8 +6,8 @@ use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Extras, Model, Request, Sample, sample};
 use flopsmith_protocol::Sampling;
 
-use super::Reader;
-use super::rewards::{Answer, Rewards, Worth};
+use crate::Reader;
+use crate::rewards::{Answer, Rewards, Worth};
 
 /// The sampling of answers.
 #[derive(Debug, Clone, Copy)]
@@ -187,8 +187,7 @@ mod tests {
     #[test]
     fn an_answer_follows_all_that_was_said_and_is_worth_what_comes_of_it() {
         let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
-        let (model, reader) =
-            super::super::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
+        let (model, reader) = crate::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
         let exercise = Exercise {
             problem: "dgemm".into(),
             prompt: "// dgemm: unroll\n".into(),

@@ -1,7 +1,6 @@
 //! `flopsmith sft` with files of examples: prompts of any kind and their answers.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use flopsmith_config::recipe::Examples as Recipe;
@@ -16,11 +15,11 @@ use flopsmith_run::ticker::Ticker;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::checkpoints::Checkpoints;
-use super::skipped::Skipped;
-use super::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
-use crate::args::{Format, Sft};
-use crate::exit::INTERRUPTED;
+use crate::Order;
+use crate::checkpoints::Checkpoints;
+use crate::skipped::Skipped;
+use crate::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
+use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// What was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,20 +43,17 @@ pub fn is_for(recipe: &str) -> bool {
 }
 
 /// Trains by a recipe.
-pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
-    let recipe: Recipe = flopsmith_config::read(text, &args.recipe.display().to_string())?;
-    let output = match &args.output {
-        Some(output) => output.clone(),
-        None => args.recipe.parent().map(Path::to_owned).unwrap_or_default(),
-    };
+pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
+    let recipe: Recipe = flopsmith_config::read(text, &order.recipe.display().to_string())?;
+    let output = order.output();
     let lora = recipe.sft.lora.is_some();
-    apart(&args.recipe, &recipe.model, &output, lora)?;
-    let (checkpoints, saved) = Checkpoints::open(&output, text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
-    let (examples, mut left_out) = read(&beside(&args.recipe, &recipe.examples), &reader, &model)?;
+    apart(order.recipe, &recipe.model, &output, lora)?;
+    let (checkpoints, saved) = Checkpoints::open(&output, text, order.resume)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let (examples, mut left_out) = read(&beside(order.recipe, &recipe.examples), &reader, &model)?;
     let validation = match &recipe.validation {
         Some(file) => {
-            let (validation, more) = read(&beside(&args.recipe, file), &reader, &model)?;
+            let (validation, more) = read(&beside(order.recipe, file), &reader, &model)?;
             left_out += more;
             validation
         }
@@ -83,7 +79,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     }
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(50);
-    let mut skipped = Skipped::of(&output, args.resume)?;
+    let mut skipped = Skipped::of(&output, order.resume)?;
     let shown = |place: usize| {
         let (prompt, answer) = &examples[place];
         json!({
@@ -115,7 +111,7 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
         if interrupted {
             ticker.end();
             say("interrupted; give --resume to continue from here");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(INTERRUPTED);
         }
     }
     ticker.end();
@@ -142,10 +138,10 @@ pub fn run(args: &Sft, text: &str) -> Result<ExitCode> {
     }
     skipped.tell();
     say(&format!("the model is in {}", output.display()));
-    if args.format == Format::Json {
+    if order.json {
         data(&serde_json::to_string(&report)?);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(OK)
 }
 
 type Tokens = (Vec<u32>, Vec<u32>);

@@ -1,7 +1,6 @@
 //! `flopsmith reward-model` and `flopsmith dpa`: training on pairs of a fast and a slow program.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -17,11 +16,11 @@ use flopsmith_run::ticker::Ticker;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::checkpoints::{Checkpoints, Files};
-use super::skipped::Skipped;
-use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
-use crate::args::{Format, Learn};
-use crate::exit::INTERRUPTED;
+use crate::Order;
+use crate::checkpoints::{Checkpoints, Files};
+use crate::skipped::Skipped;
+use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
+use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// The kind of model that is made of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,19 +70,20 @@ struct Report {
 }
 
 /// Trains by a recipe.
-pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
+pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
     let began = Instant::now();
-    let text = read_recipe(&args.recipe)?;
-    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
+    let text = read_recipe(order.recipe)?;
+    let output = order.output();
+    let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
     refuse_other_tables(&recipe, aim)?;
     let of_reward = recipe.reward_model.as_ref().and_then(|c| c.lora.as_ref());
     let lora = of_reward.or(recipe.dpa.as_ref().and_then(|c| c.lora.as_ref()));
-    apart(&args.recipe, &recipe.model, &args.output, lora.is_some())?;
-    let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
-    let pairs = read_pairs(&beside(&args.recipe, &recipe.pairs))?;
+    apart(order.recipe, &recipe.model, &output, lora.is_some())?;
+    let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let pairs = read_pairs(&beside(order.recipe, &recipe.pairs))?;
     let validation = match &recipe.validation {
-        Some(file) => read_pairs(&beside(&args.recipe, file))?,
+        Some(file) => read_pairs(&beside(order.recipe, file))?,
         None => Vec::new(),
     };
     let (pairs, mut left_out) = tokens(&reader, &model, &pairs)?;
@@ -123,7 +123,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
     let watch = Watch::start()?;
     let mut last = None;
     let mut ticker = Ticker::new(50);
-    let mut skipped = Skipped::of(&args.output, args.resume)?;
+    let mut skipped = Skipped::of(&output, order.resume)?;
     let shown = |place: usize| {
         let pair = &pairs[place];
         json!({
@@ -156,7 +156,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
         if interrupted {
             ticker.end();
             say("interrupted; give --resume to continue from here");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(INTERRUPTED);
         }
     }
     ticker.end();
@@ -165,7 +165,7 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
         model: save(
             &training.model,
             &reader.tokenizer,
-            &args.output,
+            &output,
             Some(&reader.base),
         )?,
         updates: training.steps_done(),
@@ -178,18 +178,15 @@ pub fn run(args: &Learn, aim: Aim) -> Result<ExitCode> {
         validation_before: sitting.validation_before,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
-    std::fs::write(
-        args.output.join(REPORT),
-        serde_json::to_vec_pretty(&report)?,
-    )
-    .with_context(|| format!("cannot write into {}", args.output.display()))?;
+    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
+        .with_context(|| format!("cannot write into {}", output.display()))?;
     checkpoints.clear()?;
     skipped.tell();
-    tell(&report, &args.output);
-    if args.format == Format::Json {
+    tell(&report, &output);
+    if order.json {
         data(&serde_json::to_string(&report)?);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(OK)
 }
 
 /// Refuses a recipe with settings for the other command, instead of ignoring them.

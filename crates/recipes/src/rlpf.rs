@@ -4,7 +4,6 @@
 //! by a reward model if there are no tests, and the policy is trained on them.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -19,13 +18,13 @@ use flopsmith_run::ticker::Ticker;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::checkpoints::{Checkpoints, Files};
-use super::conversation::{self, Conversation, Manner};
-use super::rewards::{Answer, Rewards, Worth};
-use super::skipped::Skipped;
-use super::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
-use crate::args::{Format, Learn};
-use crate::exit::INTERRUPTED;
+use crate::Order;
+use crate::checkpoints::{Checkpoints, Files};
+use crate::conversation::{self, Conversation, Manner};
+use crate::rewards::{Answer, Rewards, Worth};
+use crate::skipped::Skipped;
+use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
+use flopsmith_run::exit::{INTERRUPTED, OK};
 
 /// What a step came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -93,16 +92,17 @@ struct Report {
 }
 
 /// Trains by a recipe.
-pub fn run(args: &Learn) -> Result<ExitCode> {
+pub fn run(order: &Order<'_>) -> Result<u8> {
     let began = Instant::now();
-    let text = read_recipe(&args.recipe)?;
-    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
+    let text = read_recipe(order.recipe)?;
+    let output = order.output();
+    let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
     recipe.check()?;
     let lora = recipe.ppo.lora.is_some();
-    apart(&args.recipe, &recipe.model, &args.output, lora)?;
-    let (checkpoints, saved) = Checkpoints::open(&args.output, &text, args.resume)?;
-    let (model, reader) = open(&args.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
-    let exercises = read_exercises(&beside(&args.recipe, &recipe.exercises))?;
+    apart(order.recipe, &recipe.model, &output, lora)?;
+    let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
+    let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
+    let exercises = read_exercises(&beside(order.recipe, &recipe.exercises))?;
     let prompts = prompts(
         &exercises,
         &reader,
@@ -111,11 +111,11 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     )?;
     let mut rewards = Rewards::new(
         &exercises,
-        &args.recipe,
+        order.recipe,
         recipe.reward_model.as_deref(),
         recipe.chat,
         recipe.dtype,
-        args.allow_weaker_jail,
+        order.allow_weaker_jail,
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;
@@ -150,7 +150,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
     let earlier = sitting.seconds;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
-    let mut skipped = Skipped::of(&args.output, args.resume)?;
+    let mut skipped = Skipped::of(&output, order.resume)?;
     let mut number = sitting.steps.len() as u64;
     while number < recipe.steps {
         let step = step(
@@ -174,7 +174,7 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         if interrupted {
             ticker.end();
             say("interrupted; give --resume to continue from here");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(INTERRUPTED);
         }
     }
     ticker.end();
@@ -192,28 +192,20 @@ pub fn run(args: &Learn) -> Result<ExitCode> {
         first_score: ends(|s| s.ppo.score, false),
         last_score: ends(|s| s.ppo.score, true),
         last_kl: divergence(&sitting.steps),
-        model: save(
-            &ppo.model,
-            &reader.tokenizer,
-            &args.output,
-            Some(&reader.base),
-        )?,
+        model: save(&ppo.model, &reader.tokenizer, &output, Some(&reader.base))?,
         best: sitting.best,
         steps: sitting.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
-    std::fs::write(
-        args.output.join(REPORT),
-        serde_json::to_vec_pretty(&report)?,
-    )
-    .with_context(|| format!("cannot write into {}", args.output.display()))?;
+    std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
+        .with_context(|| format!("cannot write into {}", output.display()))?;
     checkpoints.clear()?;
     skipped.tell();
-    tell(&report, &args.output);
-    if args.format == Format::Json {
+    tell(&report, &output);
+    if order.json {
         data(&serde_json::to_string(&report)?);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(OK)
 }
 
 /// The inputs that all steps share.

@@ -1,8 +1,7 @@
-//! `flopsmith sft`: supervised fine-tuning by a recipe; makes the starter model.
+//! `flopsmith sft`: supervised fine-tuning by a recipe. With a corpus of the schedule space it makes the starter model.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -18,14 +17,15 @@ use flopsmith_policy::{
 };
 use flopsmith_protocol::{Digest, Sampling};
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::exit::OK;
 use flopsmith_run::{evaluator, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::corpus_best;
-use super::learn::skipped::Skipped;
-use super::learn::{base_of, forget, save};
-use crate::args::{Format, Sft};
+use crate::Order;
+use crate::corpus_best;
+use crate::skipped::Skipped;
+use crate::{base_of, forget, save};
 
 /// The token that ends a program.
 const END: &str = "<|endoftext|>";
@@ -134,22 +134,18 @@ struct MeasuredOn {
 }
 
 /// Trains by a recipe.
-pub fn run(args: &Sft) -> Result<ExitCode> {
-    let text = super::learn::read_recipe(&args.recipe)?;
-    if super::learn::examples::is_for(&text) {
-        return super::learn::examples::run(args, &text);
+pub fn run(order: &Order<'_>) -> Result<u8> {
+    let text = crate::read_recipe(order.recipe)?;
+    if crate::examples::is_for(&text) {
+        return crate::examples::run(order, &text);
     }
-    if args.resume {
+    if order.resume {
         return Err(usage(
             "--resume is only for recipes with files of examples; a recipe that makes its own corpus writes no checkpoints",
         ));
     }
-    let recipe: Recipe = flopsmith_config::read(&text, &args.recipe.display().to_string())?;
-    let output = args
-        .output
-        .clone()
-        .or_else(|| args.recipe.parent().map(Path::to_owned))
-        .unwrap_or_default();
+    let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
+    let output = order.output();
     flopsmith_run::output::folder(&output)?;
     let Some(space) = Space::of(&recipe.problem) else {
         return Err(usage(format!(
@@ -255,10 +251,10 @@ pub fn run(args: &Sft) -> Result<ExitCode> {
         serde_json::to_vec_pretty(&evaluation)?,
     )?;
     say(&format!("the model is in {}", output.display()));
-    if args.format == Format::Json {
+    if order.json {
         data(&serde_json::to_string(&evaluation)?);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(OK)
 }
 
 /// Refuses a corpus that has fewer examples than the recipe asks for.
@@ -279,7 +275,7 @@ fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
     match &recipe.model {
         Start::Folder { folder } => {
             let folder = paths::model(folder);
-            let model = super::learn::load(&folder, recipe.dtype)?;
+            let model = crate::load(&folder, recipe.dtype)?;
             let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
             Ok((model, tokenizer))
         }

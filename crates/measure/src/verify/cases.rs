@@ -137,7 +137,7 @@ impl Case {
             inputs,
             outputs: Vec::new(),
         };
-        let (results, time) = case.ask(&mut yardstick.reference, arena, rng)?;
+        let (results, time) = case.ask(REFERENCE, &mut yardstick.reference, arena, rng)?;
         let tolerances = match &problem.bound {
             ErrorBound::Gemm { .. } => vec![case.check_product(&results)?],
             ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.1.len()]).collect(),
@@ -146,7 +146,7 @@ impl Case {
                 let magnitude = yardstick.magnitude.as_mut().ok_or_else(|| {
                     weak("the problem has a `scaled` bound and no magnitude.c".into())
                 })?;
-                let (sizes, _) = case.ask(magnitude, arena, rng)?;
+                let (sizes, _) = case.ask("magnitude.c", magnitude, arena, rng)?;
                 case.scaled(*c, operations, &sizes)?
             }
         };
@@ -169,10 +169,11 @@ impl Case {
         Ok(case)
     }
 
-    /// Calls one of the problem's own programs. Returns number and values of each output array, and the time of the
-    /// call.
+    /// Calls one of the problem's own programs, the file `program`. Returns number and values of each output array, and
+    /// the time of the call.
     fn ask(
         &self,
+        program: &'static str,
         process: &mut Process,
         arena: &Arena,
         rng: &mut ChaCha8Rng,
@@ -182,8 +183,8 @@ impl Case {
             .ok_or_else(too_large)?;
         process
             .plan(&plan(&self.specification, &placement))
-            .map_err(reference_failed)?;
-        let time = process.call(self.limit).map_err(reference_failed)?;
+            .map_err(|failure| own_failed(program, failure))?;
+        let time = process.call(self.limit).map_err(|failure| own_failed(program, failure))?;
         let results = self.snapshot(arena, &placement);
         let finding = self.intact(arena, &placement);
         arena.repair(&placement);
@@ -191,7 +192,7 @@ impl Case {
         match finding {
             None => Ok((results, time)),
             Some(other) => Err(weak(format!(
-                "the problem's own reference.c fails a case ({}): {}",
+                "the problem's own {program} fails a case ({}): {}",
                 self.name(),
                 self.words(&other)
             ))),
@@ -569,12 +570,20 @@ pub(super) fn too_large() -> Failure {
     )
 }
 
+/// The file of the reference.
+const REFERENCE: &str = "reference.c";
+
 /// A reference that dies or hangs is the problem's mistake.
 pub(super) fn reference_failed(failure: Failure) -> Failure {
+    own_failed(REFERENCE, failure)
+}
+
+/// The same of any of the problem's own programs.
+fn own_failed(program: &'static str, failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::infrastructure(
             InfrastructureCause::Baseline,
-            format!("the problem's own reference.c failed ({fault}): {detail}"),
+            format!("the problem's own {program} failed ({fault}): {detail}"),
         ),
         other => other,
     }

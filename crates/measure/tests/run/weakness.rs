@@ -60,3 +60,19 @@ fn a_bound_that_refuses_another_order_of_sums_is_tight() {
     assert!(found[0].contains("the bound is tight"), "{found:?}");
     assert!(found[0].contains("magnitude.c"), "{found:?}");
 }
+
+#[test]
+fn what_fails_of_a_problems_own_programs_is_named() {
+    let _alone = alone();
+    let mut broken = shipped("dot");
+    let magnitude = broken.magnitude_source.as_mut().unwrap();
+    let body = magnitude.rfind('}').unwrap();
+    magnitude.insert_str(body, "__builtin_trap();");
+    let toolchain = Toolchain::detect(None, &broken).unwrap();
+    let made = Verifier::new(sandbox(), harness(), Arc::new(broken), &toolchain, [5; 32]);
+    let failure = made.map(drop).unwrap_err().to_string();
+    assert!(
+        failure.contains("magnitude.c failed") && !failure.contains("reference.c"),
+        "{failure}"
+    );
+}

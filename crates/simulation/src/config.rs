@@ -173,7 +173,7 @@ impl Config {
         asked(self.tasks, self.rounds, |task| {
             let group = self.samples_of_task(first + task).map(&outcome);
             let group: Option<Vec<Verdict>> = group.collect();
-            group.map(|group| is_flat(&group))
+            group.map(|group| u32::from(is_flat(&group)))
         })
     }
 

@@ -72,7 +72,9 @@ pub enum Error {
     #[error("nothing was answered about {0}")]
     Silent(&'static str),
     /// State that was saved cannot be read.
-    #[error("the saved state of the {role} is damaged, or another version of Flopsmith wrote it: {detail}")]
+    #[error(
+        "the saved state of the {role} is damaged, or another version of Flopsmith wrote it: {detail}"
+    )]
     Saved {
         /// The role whose state it is.
         role: &'static str,

@@ -220,7 +220,7 @@ fn training_is_refused_before_anything_is_measured() {
     refused_before_a_run(&["learner.learning_rate=-1.0"], &["[learner]"]);
     refused_before_a_run(
         &["learner.epoch=2"],
-        &["[learner]", "did you mean `epochs`"],
+        &["--set learner.epoch=2", "did you mean `epochs`"],
     );
     refused_before_a_run(&["machine_class=\"a b\""], &["machine_class"]);
     refused_before_a_run(&["problem=no-such-problem"], &["no-such-problem"]);

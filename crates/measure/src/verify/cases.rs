@@ -184,7 +184,9 @@ impl Case {
         process
             .plan(&plan(&self.specification, &placement))
             .map_err(|failure| own_failed(program, failure))?;
-        let time = process.call(self.limit).map_err(|failure| own_failed(program, failure))?;
+        let time = process
+            .call(self.limit)
+            .map_err(|failure| own_failed(program, failure))?;
         let results = self.snapshot(arena, &placement);
         let finding = self.intact(arena, &placement);
         arena.repair(&placement);

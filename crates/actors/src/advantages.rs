@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{
-    CandidateId, CandidateRef, Outcome, ProblemId, Rollout, StepMetrics, TechniqueSet,
-};
+use flopsmith_protocol::{CandidateRef, Outcome, ProblemId, Rollout, StepMetrics, TechniqueSet};
 use flopsmith_reward::advantage::is_flat;
-use flopsmith_reward::turns::{discounted, first_and_best};
 use flopsmith_reward::{Context, group_advantages, sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
-use flopsmith_config::recipe::Returns;
-use flopsmith_config::{Loss, Settings, Turns};
+use crate::returns::conversations;
+use flopsmith_config::{Loss, Settings};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,42 +193,6 @@ pub fn credit(
     (credited, metrics)
 }
 
-/// Replaces the rewards of a step's answers by the returns of their conversations ([`flopsmith_reward::turns`]).
-fn conversations(groups: &Groups, scores: &mut [Vec<Option<f64>>], turns: &Turns) {
-    let places = || {
-        (0..).zip(groups).flat_map(|(group, samples)| {
-            (0..)
-                .zip(samples)
-                .map(move |(n, s)| ((group, n), &s.outcome))
-        })
-    };
-    let next: BTreeMap<&CandidateId, (usize, usize)> = places()
-        .filter_map(|(place, outcome)| Some((outcome.candidate.follows.as_ref()?, place)))
-        .collect();
-    let firsts = places().filter(|(_, outcome)| outcome.candidate.follows.is_none());
-    for (first, _) in firsts {
-        let mut said = vec![first];
-        let mut last = first;
-        while said.len() < turns.most as usize
-            && let Some(place) = next.get(&groups[last.0][last.1].outcome.candidate.id)
-        {
-            said.push(*place);
-            last = *place;
-        }
-        let rewards: Vec<Option<f64>> = said.iter().map(|(g, n)| scores[*g][*n]).collect();
-        let returns = match turns.returns {
-            Returns::Discounted => discounted(&rewards, turns.discount),
-            Returns::FirstAndBest => {
-                let whole = first_and_best(&rewards, turns.first);
-                rewards.iter().map(|reward| reward.and(whole)).collect()
-            }
-        };
-        for ((group, number), score) in said.into_iter().zip(returns) {
-            scores[group][number] = score;
-        }
-    }
-}
-
 /// True if samples without an advantage are left out of the batch. Dapo (Yu et al., 2025) fills its batches with groups
 /// that have one. The other losses divide by all sequences or tokens, and terms for divergence and entropy push every
 /// token.
@@ -345,6 +306,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::Sample;
+    use flopsmith_config::recipe::Returns;
     use flopsmith_config::{FlatGroups, GrpoConfig, PpoConfig};
 
     fn measured(gflops: f64, share_of_peak: f64) -> Verdict {

@@ -32,6 +32,7 @@ pub mod node;
 pub mod outcome_cache;
 pub mod recorded;
 pub mod registry;
+mod returns;
 pub mod role;
 pub mod role_lease;
 pub mod rounds;

@@ -1,6 +1,6 @@
 //! A language model as a source of programs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flopsmith_actors::answer::Source;
@@ -12,19 +12,26 @@ use flopsmith_protocol::{Exchange, Purpose};
 
 use crate::World;
 
-/// What the starter answers to one task under these settings: programs, and whether each ended.
-async fn answers(settings: &Generator) -> Vec<(String, bool)> {
-    let world = World::new().await;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = root.join("models/starter");
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn starter() -> Handle {
+    let folder = root().join("models/starter");
     let handle = Handle::spawn(move || {
         let model = Model::load(&folder, Device::Cpu, Kind::Float)?;
         Ok((model, Tokenizer::load(&folder)?))
     });
-    let handle = handle.unwrap();
+    handle.unwrap()
+}
+
+/// What the starter answers to one task under these settings: programs, and whether each ended.
+async fn answers(settings: &Generator) -> Vec<(String, bool)> {
+    let world = World::new().await;
+    let handle = starter();
     let tokenizer = Arc::clone(handle.tokenizer());
     let mut source = PolicySource::new(handle, tokenizer, world.store.clone(), settings);
-    let problem = Problem::load(&root.join("problems/dgemm")).unwrap();
+    let problem = Problem::load(&root().join("problems/dgemm")).unwrap();
     let mut task = crate::task(1, 0, Purpose::Train);
     task.sampling.max_tokens = 320;
     let groups = source.answer(&[&problem], &[task]).await.unwrap();
@@ -55,19 +62,13 @@ async fn answers_end_at_the_strings_that_were_set_and_are_read_without_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_follows_what_was_said_before_as_far_as_there_is_room() {
     let world = World::new().await;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = root.join("models/starter");
-    let handle = Handle::spawn(move || {
-        let model = Model::load(&folder, Device::Cpu, Kind::Float)?;
-        Ok((model, Tokenizer::load(&folder)?))
-    });
-    let handle = handle.unwrap();
+    let handle = starter();
     let positions = handle.config().max_position_embeddings as usize;
     let tokenizer = Arc::clone(handle.tokenizer());
     let settings = Generator::default();
     let texts = Arc::clone(&tokenizer);
     let mut source = PolicySource::new(handle, tokenizer, world.store.clone(), &settings);
-    let problem = Problem::load(&root.join("problems/dgemm")).unwrap();
+    let problem = Problem::load(&root().join("problems/dgemm")).unwrap();
     let said = |text: &str| Exchange {
         answer: format!("int {text};\n"),
         result: format!("{text} is slow."),

@@ -5,6 +5,8 @@
 //! - an interrupted training resumes from its newest checkpoint, with the same recipe only;
 //! - a trained model is never written over the model that it began with, and is complete before it has its name.
 
+#![cfg(feature = "torch")]
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

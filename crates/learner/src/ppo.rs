@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flopsmith_policy::{Kind, Model, Plan, Scalar};
+use flopsmith_policy::{Entropy, Kind, Model, Plan, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
@@ -202,6 +202,7 @@ impl Ppo {
         let plan = Plan {
             logprobs: half,
             values: true,
+            entropy: Entropy::Report,
             ..Plan::LOGPROBS
         };
         let values = self
@@ -239,6 +240,7 @@ impl Ppo {
             report.kl += old.iter().zip(reference).map(divergence).sum::<f64>();
             report.score += sample.score;
             report.reward += rewards.iter().sum::<f64>();
+            report.entropy += scores.entropy.iter().sum::<f64>();
             report.tokens += sample.tokens.len() as u64;
             prepared
                 .returns
@@ -248,6 +250,7 @@ impl Ppo {
             prepared.old_logprobs.push(old);
         }
         let answers = samples.len() as f64;
+        report.entropy /= report.tokens.max(1) as f64;
         report.kl /= answers;
         report.score /= answers;
         report.reward /= answers;

@@ -33,6 +33,8 @@ pub struct PpoReport {
     pub kl: f64,
     /// Weight of the divergence in this step.
     pub kl_weight: f64,
+    /// Mean entropy of the policy before the step at the answers' temperatures, nats per token.
+    pub entropy: f64,
     /// Mean over updates of the policy loss.
     pub policy_loss: f64,
     /// Mean over updates of the value loss, times its weight.

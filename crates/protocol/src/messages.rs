@@ -316,7 +316,7 @@ pub struct StepMetrics {
     pub mean_reward: f64,
     /// Estimated KL divergence from the sampling policy (k3), nats per token.
     pub kl: f64,
-    /// Mean entropy of the sampling distribution, nats per token. 0 with PPO, which does not compute it.
+    /// Mean entropy of the sampling distribution, nats per token.
     pub entropy: f64,
     /// Share of tokens whose ratio was clipped.
     pub clip_share: f64,

@@ -111,7 +111,7 @@ pub fn html(report: &RunReport) -> String {
         percent,
         note(&|s| format!("{} of {} samples", percent(s.correct_rate), s.samples)),
     ));
-    let optional: [(&str, Shown, Option<f64>); 4] = [
+    let optional: [(&str, Shown, Option<f64>); 6] = [
         ("Mean reward", |s| s.mean_reward, None),
         (
             "Distinct correct programs of a step",
@@ -120,6 +120,16 @@ pub fn html(report: &RunReport) -> String {
         ),
         ("Entropy, nats per token", |s| s.entropy, Some(0.0)),
         ("KL divergence, nats per token", |s| s.kl, Some(0.0)),
+        (
+            "Divergence from the first policy, nats per answer",
+            |s| s.ppo.map(|ppo| ppo.divergence),
+            None,
+        ),
+        (
+            "Variance of the returns that the values explain",
+            |s| s.ppo.map(|ppo| ppo.explained),
+            None,
+        ),
     ];
     for (title, value, floor) in optional {
         out.push_str(&chart(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, TechniqueSet};
+use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 /// A run. Everything but the title may be missing; the page then leaves that part out.
@@ -123,6 +123,8 @@ pub struct StepMetrics {
     pub kl: Option<f64>,
     /// Entropy of the sampling distribution, nats per token.
     pub entropy: Option<f64>,
+    /// The part of the metrics that only PPO has.
+    pub ppo: Option<PpoMetrics>,
     /// Distinct correct programs.
     pub distinct_correct: Option<u64>,
     /// Outcomes by kind.

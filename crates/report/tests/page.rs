@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, Technique, TechniqueSet};
+use flopsmith_protocol::{Interval, PpoMetrics, Technique, TechniqueSet};
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
     RunReport, StageChange, StepMetrics, Summary, html,
@@ -110,6 +110,7 @@ fn example() -> RunReport {
             mean_reward: Some(-0.5 + i as f64 / 16.0),
             kl: Some(0.01),
             entropy: Some(1.0 - i as f64 / 64.0),
+            ppo: None,
             distinct_correct: Some(30),
             outcomes: [
                 ("measured".to_owned(), 26 + i),
@@ -353,6 +354,25 @@ fn what_went_wrong_is_counted_where_something_did() {
 }
 
 #[test]
+fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predict() {
+    let charts = ["Divergence from the first policy", "that the values explain"];
+    let mut report = example();
+    let page = html(&report);
+    assert!(charts.iter().all(|chart| !page.contains(chart)));
+    for step in &mut report.steps {
+        step.ppo = Some(PpoMetrics {
+            divergence: 0.5 * step.step as f64,
+            divergence_weight: 0.05,
+            value_loss: 0.1,
+            explained: 0.25,
+        });
+    }
+    let page = html(&report);
+    well_formed(&page).unwrap_or_else(|e| panic!("{e}"));
+    assert!(charts.iter().all(|chart| page.contains(chart)), "{page}");
+}
+
+#[test]
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
@@ -431,6 +451,12 @@ prop_compose! {
             mean_reward: Some(numbers[4]),
             kl: Some(numbers[5]),
             entropy: Some(numbers[6]),
+            ppo: Some(PpoMetrics {
+                divergence: numbers[5],
+                divergence_weight: numbers[6],
+                value_loss: numbers[0],
+                explained: numbers[4],
+            }),
             outcomes,
             ..StepMetrics::default()
         }

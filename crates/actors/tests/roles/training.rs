@@ -221,6 +221,7 @@ async fn ppo_trains_on_rewards_and_publishes_what_a_sampler_takes_over() {
             "{ppo:?}"
         );
         assert!(ppo.value_loss > 0.0, "{ppo:?}");
+        assert!(metrics.entropy > 0.0, "{metrics:?}");
     }
     // The weight of the divergence follows the divergence, so the second step has another one.
     let weight = |step: usize| metrics[step].ppo.unwrap().divergence_weight;

@@ -97,7 +97,8 @@ fn gather(folder: &Path) -> Result<RunReport> {
                 best_gflops: line.best_gflops,
                 mean_reward: metrics.map(|m| m.mean_reward),
                 kl: metrics.map(|m| m.kl),
-                entropy: metrics.filter(|m| m.ppo.is_none()).map(|m| m.entropy),
+                entropy: metrics.map(|m| m.entropy),
+                ppo: metrics.and_then(|m| m.ppo),
                 distinct_correct: Some(u64::from(line.distinct_correct)),
                 outcomes: line.outcomes.clone(),
             }
@@ -107,12 +108,13 @@ fn gather(folder: &Path) -> Result<RunReport> {
     let train = facts.job == "train";
     Ok(RunReport {
         title: if train {
-            let method = if settings.sqd.enabled {
-                "GRPO with Staged Quality-Diversity"
+            let algorithm = if settings.ppo.is_some() { "PPO" } else { "GRPO" };
+            let archive = if settings.sqd.enabled {
+                " with Staged Quality-Diversity"
             } else {
-                "GRPO"
+                ""
             };
-            format!("{}: {method}", settings.problem)
+            format!("{}: {algorithm}{archive}", settings.problem)
         } else {
             format!("{}: search over the schedule space", settings.problem)
         },

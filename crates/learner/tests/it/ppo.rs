@@ -1,8 +1,8 @@
 //! PPO on a policy small enough to learn in a moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_config::{KlControl, PpoConfig, Schedule};
-use flopsmith_learner::{Error, Learner, Ppo, PpoReport, PpoSample};
+use flopsmith_config::{GrpoConfig, KlControl, PpoConfig, Schedule};
+use flopsmith_learner::{Error, GrpoSample, Learner, Ppo, PpoReport, PpoSample};
 use flopsmith_policy::layout::VALUE;
 use flopsmith_policy::{Extras, Kind, LoraConfig, Model, Request, Scalar, sample};
 use flopsmith_protocol::Sampling;
@@ -94,6 +94,36 @@ fn the_policy_comes_to_write_what_is_rewarded_and_the_values_to_foresee_it() {
         "{last:?}"
     );
     assert_eq!(ppo.steps(), 25);
+}
+
+#[test]
+fn the_entropy_is_the_one_that_grpo_reports_of_the_same_answers() {
+    let mut ppo = ppo(config());
+    let samples = written(&ppo.model, 0);
+    let same: Vec<GrpoSample> = samples
+        .iter()
+        .zip([1.0, -1.0].into_iter().cycle())
+        .map(|(sample, advantage)| GrpoSample {
+            prompt: sample.prompt.clone(),
+            tokens: sample.tokens.clone(),
+            old_logprobs: sample.old_logprobs.clone(),
+            advantage,
+            temperature: sample.temperature,
+        })
+        .collect();
+    // One update a step, so that all its entropies are of the policy before the step.
+    let grpo = GrpoConfig {
+        epochs: 1,
+        minibatches: 1,
+        ..GrpoConfig::default()
+    };
+    let mut grpo = Learner::new(tiny::model(Kind::Float), grpo, 9).unwrap();
+    let expected = grpo.step(&same).unwrap().entropy;
+    let entropy = ppo.step(&samples).unwrap().entropy;
+    assert!(
+        entropy > 1.0 && (entropy - expected).abs() < 1e-4,
+        "{entropy} {expected}"
+    );
 }
 
 #[test]

@@ -197,6 +197,7 @@ fn by_ppo(ppo: &mut Ppo, samples: &[PpoSample]) -> flopsmith_learner::Result<Don
         report: StepReport {
             loss: report.policy_loss + report.value_loss,
             kl: report.approx_kl,
+            entropy: report.entropy,
             clip_share: report.clip_share,
             grad_norm: report.grad_norm,
             tokens: report.tokens,

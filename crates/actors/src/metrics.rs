@@ -387,17 +387,11 @@ fn whole(number: u64) -> i64 {
 
 /// Processor seconds and resident bytes of this process.
 fn process() -> Option<(f64, u64)> {
-    // Linux reports these times in hundredths of a second, independent of its clock's frequency.
-    const TICKS: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The process name may contain any character, brackets included.
-    let mut rest = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: f64 = rest.next()?.parse().ok()?;
-    let system: f64 = rest.next()?.parse().ok()?;
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(((user + system) / TICKS, kibibytes * 1024))
+    let process = procfs::process::Process::myself().ok()?;
+    let stat = process.stat().ok()?;
+    let ticks = (stat.utime + stat.stime) as f64;
+    let resident = process.status().ok()?.vmrss? * 1024;
+    Some((ticks / procfs::ticks_per_second() as f64, resident))
 }
 
 #[cfg(test)]

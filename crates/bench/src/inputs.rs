@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use flopsmith_problem::Language;
 use flopsmith_run::console::{say, usage};
+use walkdir::WalkDir;
 
 use crate::pattern;
 
@@ -163,9 +164,7 @@ pub fn collect(named: &[PathBuf]) -> Result<Inputs> {
 /// The files of a folder or a pattern; `None` for a file.
 fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     if name.is_dir() {
-        let mut found = Vec::new();
-        beneath(name, &mut found)?;
-        found.sort();
+        let found = beneath(name)?;
         if found.is_empty() {
             return Err(usage(format!(
                 "there is no `.c` file in {} or its subfolders, nor a file in another language: {}",
@@ -180,30 +179,28 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     if name.exists() || !pattern::is_pattern(&text) {
         return Ok(None);
     }
-    let found = pattern::files(&text);
+    let found = pattern::files(&text).map_err(|e| usage(format!("`{text}` is neither a file nor a pattern: {e}")))?;
     if found.is_empty() {
         return Err(usage(format!("no file matches `{text}`")));
     }
     Ok(Some(found))
 }
 
-fn beneath(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let unreadable = |e: std::io::Error| usage(format!("cannot read {}: {e}", folder.display()));
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
+/// The programs in a folder and its subfolders. Links to folders are not followed: they may lead back to a parent.
+fn beneath(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry.map_err(|e| usage(format!("cannot read {}: {e}", folder.display())))?;
         let path = entry.path();
-        // Links to folders are not followed: they may lead back to a parent folder.
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            beneath(&path, found)?;
-        } else if Language::of_file(&path).is_some()
+        if Language::of_file(path).is_some()
             && path.is_file()
             // `magnitude.c` of a problem computes the size of a result's terms, and solves no problem.
-            && !(entry.file_name() == "magnitude.c" && folder.join("problem.toml").is_file())
+            && !(entry.file_name() == "magnitude.c" && path.with_file_name("problem.toml").is_file())
         {
-            found.push(path);
+            found.push(entry.into_path());
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The endings of program files, for messages.

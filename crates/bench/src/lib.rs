@@ -2,6 +2,11 @@
 //!
 //! `flopsmith bench` calls this library once its arguments are read. The library finds programs, evaluates them with
 //! one verifier and one timer for each number of threads, ranks them and prints the results.
+//!
+//! Invariants:
+//! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
+//! - Results go to standard output and nothing else does; progress, warnings and notes go to standard error.
+//! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
 pub mod inputs;
 pub mod keep;

@@ -7,14 +7,26 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use procfs::ProcResult;
+use procfs::process::{MemoryMap, Process, all_processes};
+
 /// Peak resident memory of this process, bytes.
 pub fn own_peak_bytes() -> u64 {
-    kilobytes("self", "status", "VmHWM:").unwrap_or(0) * 1024
+    peak(Process::myself())
 }
 
 /// Peak resident memory of another process of ours, bytes.
 pub fn peak_of_process(pid: u32) -> u64 {
-    kilobytes(&pid.to_string(), "status", "VmHWM:").unwrap_or(0) * 1024
+    peak(process(pid))
+}
+
+fn peak(process: ProcResult<Process>) -> u64 {
+    let status = process.and_then(|process| process.status());
+    status.ok().and_then(|status| status.vmhwm).unwrap_or(0) * 1024
+}
+
+fn process(pid: u32) -> ProcResult<Process> {
+    Process::new(i32::try_from(pid).map_err(|_| procfs::ProcError::NotFound(None))?)
 }
 
 /// Watches the memory of this process and of all processes below it: broker, compilers, jails and the programs in them.
@@ -73,41 +85,35 @@ fn look(peak: &AtomicU64) {
 
 /// Memory of a process and all those below it, bytes.
 fn tree_bytes(root: u32) -> u64 {
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    let processes = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for pid in processes {
-        if let Some(parent) = parent_of(pid) {
-            children.entry(parent).or_default().push(pid);
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for process in all_processes().into_iter().flatten().flatten() {
+        if let Ok(stat) = process.stat() {
+            children.entry(stat.ppid).or_default().push(stat.pid);
         }
     }
-    let mut sum = kilobytes(&root.to_string(), "status", "VmRSS:").unwrap_or(0);
-    let mut below = children.remove(&root).unwrap_or_default();
+    let Ok(root) = process(root) else { return 0 };
+    let mut sum = resident(&root).unwrap_or(0);
+    let mut below = children.remove(&root.pid()).unwrap_or_default();
     while let Some(pid) = below.pop() {
-        let process = pid.to_string();
-        sum += kilobytes(&process, "smaps_rollup", "Pss:")
-            .or_else(|| kilobytes(&process, "status", "VmRSS:"))
-            .unwrap_or(0);
+        if let Ok(process) = Process::new(pid) {
+            sum += share(&process).or_else(|| resident(&process)).unwrap_or(0);
+        }
         // Each process is removed when it is visited, so the loop ends even if the kernel reports a cycle.
         below.extend(children.remove(&pid).unwrap_or_default());
     }
-    sum * 1024
+    sum
 }
 
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The process name before the last bracket may contain anything, also brackets and spaces.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(1)?.parse().ok()
+/// Resident memory of a process, bytes.
+fn resident(process: &Process) -> Option<u64> {
+    Some(process.status().ok()?.vmrss? * 1024)
 }
 
-fn kilobytes(process: &str, file: &str, field: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
-    let line = text.lines().find(|l| l.starts_with(field))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+/// Memory of a process, bytes; memory that several processes share is divided between them.
+fn share(process: &Process) -> Option<u64> {
+    let rollup = process.smaps_rollup().ok()?.memory_map_rollup;
+    let pss = |map: MemoryMap| map.extension.map.get("Pss").copied();
+    rollup.into_iter().find_map(pss)
 }
 
 /// Processor cores this process may use.

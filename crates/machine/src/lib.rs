@@ -2,6 +2,12 @@
 //!
 //! Attestation, the peaks of its cores and its memory, roofs, the system's OpenBLAS, other activity during a timing,
 //! and the choice of cores for a timer.
+//!
+//! Invariants:
+//! - A fact that the kernel does not tell is reported as unknown and never guessed.
+//! - A peak is the best of many short blocks, so that load on the machine does not lower the roof that programs are
+//!   compared with.
+//! - The crate decides nothing about a program.
 
 pub mod attest;
 pub mod environment;

@@ -3,6 +3,13 @@
 //! The library holds everything that commands share: settings, the evaluation pipeline of this process, the folder and
 //! the summary of a run, and the output of results. The binary reads arguments, calls this library, prints, and sets
 //! the exit code.
+//!
+//! Invariants:
+//! - One process at a time works on a run's folder; a lock that ends with the process guards it.
+//! - A run goes on with the job and the settings that it began with; only its budget may be changed.
+//! - A file that the user named is checked before the work that fills it begins, and a folder with weights in it is
+//!   complete.
+//! - A stop that was asked for ends the work in order, and the run can be resumed.
 
 pub mod archive_view;
 pub mod broker;

@@ -6,12 +6,11 @@ namespace {
 constexpr int width = 64;
 template <typename Number>
 void block(int n, const Number *A, const Number *B, Number *C) {
-  for (int i = 0; i < n; i++) {
-    Number sums[width] = {};
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < width; j++) C[i * n + j] = 0;
+  for (int i = 0; i < n; i++)
     for (int k = 0; k < n; k++)
-      for (int j = 0; j < width; j++) sums[j] += A[i * n + k] * B[k * n + j];
-    for (int j = 0; j < width; j++) C[i * n + j] = sums[j];
-  }
+      for (int j = 0; j < width; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
 }
 extern "C" void dgemm(int n, const double *A, const double *B, double *C) {

@@ -1,4 +1,5 @@
-//! What is looked at in a candidate's source, in the language that the first byte says, before a compiler sees it: it is fit to be compiled, or its author's fault that it is not.
+//! The checks of a candidate's source, in the language that the first byte says, before a compiler sees it: the source
+//! is fit to be compiled, or the candidate is at fault.
 #![no_main]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: tiles of 4x8, and plain loops for what they leave. It is correct for every size; it must
-   never change, or old numbers lose their meaning. */
+/* The baseline: tiles of 4x8, and plain loops for what they leave. It is correct for every size; it must never change,
+   or old numbers lose their meaning. */
 typedef double vec __attribute__((vector_size(32), aligned(8)));
 
 /* The rows from `top` and columns from `left` of a product. */

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: four options at a time, with an exponential, a logarithm and a normal distribution of its
-   own. It is correct for every size; it must never change, or old numbers lose their meaning. */
+/* The baseline: four options at a time, with an exponential, a logarithm and a normal distribution of its own. It is
+   correct for every size; it must never change, or old numbers lose their meaning. */
 #include <immintrin.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* A yardstick, not a rival: four columns at a time are taken out of the rest of the matrix. While it runs, the upper
-   triangle of L holds the columns that are done once more, as rows. It is correct for every size; it must never change,
-   or old numbers lose their meaning. */
+/* The baseline: four columns at a time are taken out of the rest of the matrix. While it runs, the upper triangle of L
+   holds the columns that are done once more, as rows. It is correct for every size; it must never change, or old
+   numbers lose their meaning. */
 #include <math.h>
 
 void cholesky(int n, const double *A, double *L)

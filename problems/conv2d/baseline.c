@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: 64 columns of a row at a time in registers. It is correct for every size; it must never
-   change, or old numbers lose their meaning. */
+/* The baseline: 64 columns of a row at a time in registers. It is correct for every size; it must never change, or old
+   numbers lose their meaning. */
 typedef float vec __attribute__((vector_size(32), aligned(4)));
 
 void conv2d(int h, int w, int k, const float *in, const float *weight, float *out)

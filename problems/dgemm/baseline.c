@@ -1,6 +1,6 @@
-/* A yardstick, not a rival: timed calls of a candidate are interleaved with calls of this kernel, and it is fast
-   enough that this costs little. Reports give ratios to the plain reference, which is measured against this kernel
-   once. It is correct for every multiple of 64; it must never change, or old numbers lose their meaning. */
+/* The baseline: timed calls of a candidate are interleaved with calls of this kernel, and it is fast enough that this
+   costs little. Reports give ratios to the plain reference, which is measured against this kernel once. It is correct
+   for every multiple of 64; it must never change, or old numbers lose their meaning. */
 typedef double vec __attribute__((vector_size(32), aligned(8)));
 
 void dgemm(int n, const double *A, const double *B, double *C)

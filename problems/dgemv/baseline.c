@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: four rows at a time, eight columns at a time. It is correct for every size; it must never
-   change, or old numbers lose their meaning. */
+/* The baseline: four rows at a time, eight columns at a time. It is correct for every size; it must never change, or
+   old numbers lose their meaning. */
 typedef double vec __attribute__((vector_size(32), aligned(8)));
 
 static double total(vec v)

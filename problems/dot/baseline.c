@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: sixteen sums at a time. It is correct for every size; it must never change, or old numbers
-   lose their meaning. */
+/* The baseline: sixteen sums at a time. It is correct for every size; it must never change, or old numbers lose their
+   meaning. */
 typedef double vec __attribute__((vector_size(32), aligned(8)));
 
 void dot(int n, const double *x, const double *y, double *result)

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: four rows of eight right-hand sides at a time, and plain loops for what they leave. It is
-   correct for every size; it must never change, or old numbers lose their meaning. */
+/* The baseline: four rows of eight right-hand sides at a time, and plain loops for what they leave. It is correct for
+   every size; it must never change, or old numbers lose their meaning. */
 typedef double vec __attribute__((vector_size(32), aligned(8)));
 
 /* Rows `top` to `bottom` of the columns `left` to `right`, where the rows above are known. */

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: a row at a time, without branches. It is correct for every size; it must never change, or
-   old numbers lose their meaning. */
+/* The baseline: a row at a time, without branches. It is correct for every size; it must never change, or old numbers
+   lose their meaning. */
 #include <string.h>
 
 void floyd_warshall(int n, const int *weight, int *length)

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: four counts for each key, so that equal keys in a row do not wait for each other. It is
-   correct for every size; it must never change, or old numbers lose their meaning. */
+/* The baseline: four counts for each key, so that equal keys in a row do not wait for each other. It is correct for
+   every size; it must never change, or old numbers lose their meaning. */
 #include <stdlib.h>
 
 void histogram(int n, int bins, const int *key, int *count)

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: two passes for mean and variance, sixteen sums at a time. It is correct for every size; it
-   must never change, or old numbers lose their meaning. */
+/* The baseline: two passes for mean and variance, sixteen sums at a time. It is correct for every size; it must never
+   change, or old numbers lose their meaning. */
 #include <math.h>
 
 typedef float vec __attribute__((vector_size(32), aligned(4)));

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: four columns at a time are eliminated from the rest of the matrix. It is correct for every
-   size; it must never change, or old numbers lose their meaning. */
+/* The baseline: four columns at a time are eliminated from the rest of the matrix. It is correct for every size; it
+   must never change, or old numbers lose their meaning. */
 #include <string.h>
 
 void lu(int n, const double *A, double *LU)

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: eight bodies at a time, each in a lane of its own. It is correct for every size; it must
-   never change, or old numbers lose their meaning. */
+/* The baseline: eight bodies at a time, each in a lane of its own. It is correct for every size; it must never change,
+   or old numbers lose their meaning. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>

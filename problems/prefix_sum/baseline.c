@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: eight numbers at a time, added up within a register. It is correct for every size; it must
-   never change, or old numbers lose their meaning. */
+/* The baseline: eight numbers at a time, added up within a register. It is correct for every size; it must never
+   change, or old numbers lose their meaning. */
 #include <immintrin.h>
 
 void prefix_sum(int n, const int *in, int *out)

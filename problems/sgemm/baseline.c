@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: tiles of 4x16 over a packed panel of B. It is correct for every size; it must never change,
-   or old numbers lose their meaning. */
+/* The baseline: tiles of 4x16 over a packed panel of B. It is correct for every size; it must never change, or old
+   numbers lose their meaning. */
 #include <string.h>
 
 typedef float vec __attribute__((vector_size(32), aligned(4)));

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: eight columns at a time, with an exponential of its own. It is correct for every size; it
-   must never change, or old numbers lose their meaning. */
+/* The baseline: eight columns at a time, with an exponential of its own. It is correct for every size; it must never
+   change, or old numbers lose their meaning. */
 typedef float vec __attribute__((vector_size(32), aligned(4)));
 typedef unsigned bits __attribute__((vector_size(32), aligned(4)));
 

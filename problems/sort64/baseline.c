@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: a bitonic network of comparisons for sixteen arrays at once, each in a column of its own. It
-   is correct for every size; it must never change, or old numbers lose their meaning. */
+/* The baseline: a bitonic network of comparisons for sixteen arrays at once, each in a column of its own. It is correct
+   for every size; it must never change, or old numbers lose their meaning. */
 static inline void order(int *restrict a, int *restrict b)
 {
     for (int c = 0; c < 16; c++) {

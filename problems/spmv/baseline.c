@@ -1,6 +1,6 @@
-/* A yardstick, not a rival: the plain loop. Rows are so short that the time goes into their ends, which no processor
-   foresees, and several sums for each row only cost more. It is correct for every size; it must never change, or old
-   numbers lose their meaning. */
+/* The baseline: the plain loop. Rows are so short that the time goes into their ends, which no processor foresees, and
+   several sums for each row only cost more. It is correct for every size; it must never change, or old numbers lose
+   their meaning. */
 void spmv(int n, int m, const int *start, const int *column, const double *value, const double *x, double *y)
 {
     (void)m;

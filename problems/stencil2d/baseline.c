@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: sweeps go to and fro between `out` and one scratch grid, a row at a time. It is correct for
-   every size; it must never change, or old numbers lose their meaning. */
+/* The baseline: sweeps go to and fro between `out` and one scratch grid, a row at a time. It is correct for every size;
+   it must never change, or old numbers lose their meaning. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: a row at a time. It is correct for every size; it must never change, or old numbers lose
-   their meaning. */
+/* The baseline: a row at a time. It is correct for every size; it must never change, or old numbers lose their meaning.
+   */
 #include <string.h>
 
 void stencil3d(int d, int h, int w, const double *in, double *out)

@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: blocks of 8x8, which are whole cache lines. It is correct for every size; it must never
-   change, or old numbers lose their meaning. */
+/* The baseline: blocks of 8x8, which are whole cache lines. It is correct for every size; it must never change, or old
+   numbers lose their meaning. */
 void transpose(int m, int n, const double *A, double *B)
 {
     int high = m - m % 8, wide = n - n % 8;

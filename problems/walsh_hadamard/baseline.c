@@ -1,5 +1,5 @@
-/* A yardstick, not a rival: two layers at a time. It is correct for every power of two; it must never change, or old
-   numbers lose their meaning. */
+/* The baseline: two layers at a time. It is correct for every power of two; it must never change, or old numbers lose
+   their meaning. */
 void walsh_hadamard(int n, const double *x, double *y)
 {
     int h = 1;

@@ -14,7 +14,7 @@ use flopsmith_config::{Loss, Settings};
 
 /// A sample to train on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Credited {
+pub struct Advantaged {
     /// The sampled tokens.
     pub rollout: Rollout,
     /// Its advantage; with PPO, which computes advantages of its own, the score of the answer.
@@ -47,7 +47,7 @@ impl StageBests {
 
     /// Notes the programs of a step that was trained.
     pub fn learn<'a>(&mut self, outcomes: impl Iterator<Item = &'a Outcome>) {
-        for outcome in outcomes.filter(|outcome| !outcome.candidate.explorer) {
+        for outcome in outcomes.filter(|outcome| !outcome.candidate.exploration) {
             if let Some(measurement) = outcome.verdict.measurement() {
                 self.note(&outcome.candidate, measurement.known_gflops());
             }
@@ -69,19 +69,19 @@ impl StageBests {
 /// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are passed as they
 /// were before this step, and are updated with it. Best answers that the step falls short of are added, without
 /// log-probabilities.
-pub fn credit(
+pub fn with_advantages(
     groups: Groups,
     settings: &Settings,
     peak_gflops: Option<f64>,
     bests: &mut StageBests,
     best_answers: &mut BestAnswers,
-) -> (Vec<Credited>, StepMetrics) {
+) -> (Vec<Advantaged>, StepMetrics) {
     let mut metrics = StepMetrics::default();
     // The samples of the first round carry the number of tasks in that round.
     let first = groups.iter().flatten();
     let first = first.map(|s| s.outcome.candidate.tasks_in_step).min();
     let again = groups.len().saturating_sub(first.unwrap_or(0) as usize);
-    metrics.refilled_groups = match settings.advantage.dynamic_sampling {
+    metrics.resampled_groups = match settings.advantage.dynamic_sampling {
         0 => 0,
         _ => u32::try_from(again).unwrap_or(u32::MAX),
     };
@@ -94,7 +94,7 @@ pub fn credit(
             stage_best_gflops: bests.get(&outcome.candidate),
         };
         let reward = settings.reward.reward(&outcome.verdict, &context);
-        if reward.is_none() && !outcome.candidate.explorer {
+        if reward.is_none() && !outcome.candidate.exploration {
             metrics.dropped += 1;
         }
         let error = settings
@@ -103,7 +103,7 @@ pub fn credit(
             .unwrap_or(0.0);
         // Programs that differ in white space only are one program.
         let program: String = outcome.source.split_whitespace().collect();
-        let of_its_group = reward.filter(|_| !outcome.candidate.explorer);
+        let of_its_group = reward.filter(|_| !outcome.candidate.exploration);
         let prompt = (
             outcome.candidate.problem.clone(),
             outcome.candidate.permitted,
@@ -160,13 +160,13 @@ pub fn credit(
         None => group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind),
     };
     let left_out = flat_samples_are_left_out(settings);
-    let mut credited = Vec::new();
+    let mut advantaged = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
         let candidate = &sample.outcome.candidate;
         let measured = sample.outcome.verdict.measurement();
         if let Some(m) = measured {
-            if !candidate.explorer {
+            if !candidate.exploration {
                 bests.note(candidate, m.known_gflops());
             }
             if let (Some(reward), Some(rollout)) = (reward, &sample.rollout) {
@@ -186,11 +186,11 @@ pub fn credit(
         };
         metrics.samples += 1;
         if advantage.abs() >= 1e-9 || !left_out {
-            credited.push(Credited { rollout, advantage });
+            advantaged.push(Advantaged { rollout, advantage });
         }
     }
-    credited.extend(imitated);
-    (credited, metrics)
+    advantaged.extend(imitated);
+    (advantaged, metrics)
 }
 
 /// True if samples without an advantage are left out of the batch. Dapo (Yu et al., 2025) fills its batches with groups
@@ -237,7 +237,7 @@ fn imitated(
     raw: &[Option<f64>],
     strength: f64,
     best_answers: &BestAnswers,
-) -> Vec<Credited> {
+) -> Vec<Advantaged> {
     if strength <= 0.0 {
         return Vec::new();
     }
@@ -279,13 +279,13 @@ fn imitated(
         let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n).sqrt();
         let above = ((worth - mean) / (deviation + 1e-6)).clamp(0.0, FARTHEST);
         // The answer may belong to a prompt that permits less.
-        let elsewhere = rollout.candidate.permitted != permitted;
+        let other_prompt = rollout.candidate.permitted != permitted;
         let prompt_tokens = match tokens {
-            Some(tokens) if elsewhere => tokens,
-            None if elsewhere => continue,
+            Some(tokens) if other_prompt => tokens,
+            None if other_prompt => continue,
             _ => rollout.prompt_tokens.clone(),
         };
-        found.push(Credited {
+        found.push(Advantaged {
             rollout: Rollout {
                 prompt_tokens,
                 ..rollout.clone()
@@ -335,8 +335,8 @@ mod tests {
         }
     }
 
-    fn advantages(credited: &[Credited]) -> Vec<f64> {
-        credited.iter().map(|c| c.advantage).collect()
+    fn advantages(advantaged: &[Advantaged]) -> Vec<f64> {
+        advantaged.iter().map(|c| c.advantage).collect()
     }
 
     #[test]
@@ -350,14 +350,14 @@ mod tests {
             unknown(),
         ];
         let without = vec![measured(10.0, 0.2), wrong()];
-        let (credited, metrics) = credit(
+        let (advantaged, metrics) = with_advantages(
             group(1, with),
             &settings,
             peak,
             &mut StageBests::default(),
             &mut BestAnswers::default(),
         );
-        let (expected, clean) = credit(
+        let (expected, clean) = with_advantages(
             group(1, without),
             &settings,
             peak,
@@ -366,9 +366,9 @@ mod tests {
         );
         assert_eq!((metrics.samples, metrics.dropped), (2, 2));
         assert_eq!((clean.samples, clean.dropped), (2, 0));
-        assert_eq!(advantages(&credited), advantages(&expected));
+        assert_eq!(advantages(&advantaged), advantages(&expected));
         assert_eq!(metrics.mean_reward, clean.mean_reward);
-        assert!(credited[0].advantage > 0.0 && credited[1].advantage < 0.0);
+        assert!(advantaged[0].advantage > 0.0 && advantaged[1].advantage < 0.0);
     }
 
     #[test]
@@ -399,8 +399,9 @@ mod tests {
                     .iter()
                     .flat_map(|p| of(p, steps(p)[step]))
                     .collect();
-                let (credited, _) = credit(groups, &settings, Some(50.0), &mut bests, &mut answers);
-                for sample in credited {
+                let (advantaged, _) =
+                    with_advantages(groups, &settings, Some(50.0), &mut bests, &mut answers);
+                for sample in advantaged {
                     let problem = sample.rollout.candidate.problem.clone();
                     all.entry(problem).or_default().push(sample.advantage);
                 }
@@ -423,7 +424,7 @@ mod tests {
             groups.extend(group(2, vec![wrong(), wrong()]));
             let bests = &mut StageBests::default();
             let best_answers = &mut BestAnswers::default();
-            credit(groups, &settings, Some(50.0), bests, best_answers)
+            with_advantages(groups, &settings, Some(50.0), bests, best_answers)
                 .0
                 .len()
         };
@@ -470,7 +471,8 @@ mod tests {
             }
             let bests = &mut StageBests::default();
             let answers = &mut BestAnswers::default();
-            advantages(&credit(groups, settings, Some(50.0), bests, answers).0)
+            let (advantaged, _) = with_advantages(groups, settings, Some(50.0), bests, answers);
+            advantages(&advantaged)
         };
         let alone = scores(&settings);
         settings.turns.most = 2;
@@ -509,10 +511,10 @@ mod tests {
             }
             let mut bests = StageBests::default();
             let best_answers = &mut BestAnswers::default();
-            let (credited, metrics) =
-                credit(groups, settings, Some(50.0), &mut bests, best_answers);
+            let (advantaged, metrics) =
+                with_advantages(groups, settings, Some(50.0), &mut bests, best_answers);
             (
-                advantages(&credited),
+                advantages(&advantaged),
                 metrics,
                 bests.get(&candidate(1, 0, 0)),
             )
@@ -534,7 +536,7 @@ mod tests {
         let mut groups = group(1, vec![measured(10.0, 0.2), wrong()]);
         groups[0][0].rollout = None;
         let settings = Settings::default();
-        let (credited, metrics) = credit(
+        let (advantaged, metrics) = with_advantages(
             groups,
             &settings,
             Some(50.0),
@@ -542,7 +544,7 @@ mod tests {
             &mut BestAnswers::default(),
         );
         assert_eq!((metrics.samples, metrics.dropped), (1, 1));
-        assert_eq!(credited.len(), 1);
+        assert_eq!(advantaged.len(), 1);
     }
 
     #[test]
@@ -551,7 +553,7 @@ mod tests {
         let mut bests = StageBests::default();
         let step = |number| group(number, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
         // There is no best yet: the peak stands for it.
-        let (_, first) = credit(
+        let (_, first) = with_advantages(
             step(1),
             &settings,
             Some(50.0),
@@ -560,7 +562,7 @@ mod tests {
         );
         assert!((first.mean_reward - 0.3).abs() < 1e-12, "{first:?}");
         assert_eq!(bests.get(&candidate(1, 0, 0)), Some(20.0));
-        let (_, second) = credit(
+        let (_, second) = with_advantages(
             step(2),
             &settings,
             Some(50.0),
@@ -578,7 +580,7 @@ mod tests {
         let verdicts = vec![measured(10.0, 0.2), wild.verdict()];
         let mut trained = StageBests::default();
         let groups = group(1, verdicts.clone());
-        credit(
+        with_advantages(
             groups,
             &settings,
             Some(50.0),
@@ -598,7 +600,7 @@ mod tests {
     fn bests_that_were_saved_give_the_same_rewards() {
         let settings = relative_to_best();
         let mut bests = StageBests::default();
-        credit(
+        with_advantages(
             group(1, vec![measured(10.1, 0.2), measured(0.3, 0.006)]),
             &settings,
             Some(50.0),
@@ -611,14 +613,14 @@ mod tests {
         assert_eq!(resumed, bests);
         let next = || group(2, vec![measured(7.0, 0.14), measured(15.0, 0.3), wrong()]);
         assert_eq!(
-            credit(
+            with_advantages(
                 next(),
                 &settings,
                 Some(50.0),
                 &mut resumed,
                 &mut BestAnswers::default()
             ),
-            credit(
+            with_advantages(
                 next(),
                 &settings,
                 Some(50.0),
@@ -636,7 +638,7 @@ mod tests {
     fn the_same_speed_is_worth_the_same_however_many_threads_reached_it() {
         // Both at 20 GFLOPS, one of them with two threads, whose peak is twice as high.
         let groups = group(1, vec![measured(20.0, 0.4), measured(20.0, 0.2)]);
-        let (_, metrics) = credit(
+        let (_, metrics) = with_advantages(
             groups,
             &Settings::default(),
             Some(100.0),
@@ -655,7 +657,7 @@ mod tests {
             |number, fast: bool, settings: &Settings, bests: &mut _, best_answers: &mut _| {
                 let gflops = if fast { 40.0 } else { 10.0 };
                 let verdicts = vec![measured(10.0, 0.2), measured(gflops, 0.8), wrong()];
-                credit(
+                with_advantages(
                     group(number, verdicts),
                     settings,
                     Some(50.0),
@@ -696,8 +698,9 @@ mod tests {
                 rollout.prompt_tokens = vec![prompt; 3];
             }
             let bests = &mut StageBests::default();
-            let credited = credit(groups, &settings, Some(50.0), bests, &mut best_answers).0;
-            let imitated = credited.into_iter().map(|c| c.rollout);
+            let advantaged =
+                with_advantages(groups, &settings, Some(50.0), bests, &mut best_answers).0;
+            let imitated = advantaged.into_iter().map(|c| c.rollout);
             imitated
                 .filter(|r| r.logprobs.is_empty())
                 .map(|r| (r.candidate.step, r.prompt_tokens))
@@ -713,21 +716,21 @@ mod tests {
     }
 
     #[test]
-    fn explorers_are_of_no_group_and_what_they_find_is_taken_up() {
+    fn exploration_samples_belong_to_no_group_and_self_imitation_uses_them() {
         let mut settings = Settings::default();
         settings.advantage.self_imitation = 0.5;
         let own = || vec![measured(10.0, 0.2), wrong()];
-        let step = |number, explorer: Verdict, best_answers: &mut BestAnswers| {
+        let step = |number, exploration: Verdict, best_answers: &mut BestAnswers| {
             let mut verdicts = own();
-            verdicts.push(explorer);
+            verdicts.push(exploration);
             let mut groups = group(number, verdicts);
-            groups[0][2].outcome.candidate.explorer = true;
+            groups[0][2].outcome.candidate.exploration = true;
             let bests = &mut StageBests::default();
-            credit(groups, &settings, Some(50.0), bests, best_answers)
+            with_advantages(groups, &settings, Some(50.0), bests, best_answers)
         };
         let mut best_answers = BestAnswers::default();
         let (with, metrics) = step(1, measured(40.0, 0.8), &mut best_answers);
-        let (without, clean) = credit(
+        let (without, clean) = with_advantages(
             group(1, own()),
             &settings,
             Some(50.0),

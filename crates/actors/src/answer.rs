@@ -66,5 +66,5 @@ pub trait Source: Send + Sync + 'static {
 
     /// Takes the speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.
-    fn heard(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
+    fn outcome_seen(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
 }

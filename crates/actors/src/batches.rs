@@ -13,11 +13,6 @@ use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
 use crate::rounds::Rounds;
 
-/// Longest wait for a missing rollout. A rollout is published before its candidate, so the rollout is stored when the
-/// outcome is; a rollout that does not arrive for this long never will. The limit is short, so that the supervisor soon
-/// gives up a learner that fails at it again and again, and reports this error.
-pub const SILENCE: Duration = Duration::from_secs(5);
-
 /// All data of a training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
@@ -45,7 +40,7 @@ pub struct Batches {
 
 impl Batches {
     /// The steps of the context's run from `first` on. `silence` is the longest wait for a missing rollout, usually
-    /// [`SILENCE`].
+    /// [`flopsmith_coordination::limits::ROLLOUT`].
     pub async fn open(
         context: &Arc<Context>,
         first: u64,

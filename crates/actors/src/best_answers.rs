@@ -8,16 +8,16 @@
 //! likelier in proportion to its lead over the step's own answers.
 //!
 //! An answer to one prompt is an answer to every prompt that permits its techniques. So an answer that was found under
-//! a prompt that permits little, mostly by an explorer, is also used under prompts that permit more. Without this, a
-//! policy can miss a combination for a hundred steps although the policy has long found it under a prompt that it
-//! rarely gets.
+//! a prompt that permits little, mostly by an exploration sample, is also used under prompts that permit more. Without
+//! this, a policy can miss a combination for a hundred steps although the policy has long found it under a prompt that
+//! it rarely gets.
 //!
 //! The original makes past decisions likelier by the positive part of return minus value, (R − V)₊. The differences:
 //! - the original replays many past episodes out of a buffer, drawn by that difference; here each prompt has one
 //!   answer, and it takes part only while a step's own answers fall short of it;
 //! - there is no critic and so no separate loss: the mean reward of the step's own answers to the prompt stands in the
-//!   place of V, and the difference is divided by their standard deviation and cut ([`crate::advantages::credit`]), so that it
-//!   counts as much as a sample of the step;
+//!   place of V, and the difference is divided by their standard deviation and cut
+//!   ([`crate::advantages::with_advantages`]), so that it counts as much as a sample of the step;
 //! - rewards are measured, so an answer is kept by its lower bound, two standard errors below its reward.
 
 use flopsmith_protocol::{ProblemId, Rollout, TechniqueSet};

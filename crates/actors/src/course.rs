@@ -18,7 +18,6 @@ pub struct Course {
     /// Seconds the evaluation at the start took.
     evaluation: f64,
     /// Training or search steps in a row, up to now, in which programs were judged and none was correct.
-    #[serde(default)]
     fruitless: u64,
 }
 

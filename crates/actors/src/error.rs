@@ -43,7 +43,7 @@ pub enum Error {
     /// A file of the run's folder failed.
     #[error("cannot write {path}")]
     File {
-        /// Which file.
+        /// The file.
         path: std::path::PathBuf,
         /// Why.
         #[source]
@@ -62,7 +62,7 @@ pub enum Error {
     Unheard(String),
     /// Another writer has replaced the saved checkpoint.
     #[error(
-        "the checkpoint {place} is not the one that was saved there: who else may write to the store?"
+        "the checkpoint {place} is not the one that was saved there; check which other programs may write to the store"
     )]
     Strange {
         /// Where it lies.
@@ -87,7 +87,7 @@ pub enum Error {
     /// A role failed too often.
     #[error("the {role} failed {times} times and was not started again; the last time: {last}")]
     TooOften {
-        /// Which role.
+        /// The role.
         role: &'static str,
         /// How often.
         times: usize,

@@ -14,11 +14,11 @@ use flopsmith_protocol::{
 };
 use flopsmith_store::Store;
 
-use crate::cores::Cores;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::node::unix_ms;
 use crate::outcome_cache::Results;
+use crate::pool::{Lease, Pool};
 use crate::stage_failure::StageFailure;
 use crate::supervisor::Excuse;
 use flopsmith_config::Settings;
@@ -26,6 +26,15 @@ use flopsmith_config::Settings;
 /// A stage's job that is held for longer than this hangs. The limit is many times what a job takes, waiting for cores
 /// included.
 const HOLD_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Shares of a GPU: sampling and training may go on side by side.
+const GPU_SHARES: u32 = 2;
+
+/// The leases of a role that samples or trains; dropping the value gives them back.
+pub struct PolicyLease {
+    _gpu: Option<Lease>,
+    _cores: Lease,
+}
 
 /// A node: its place on the bus, its store and its cores. Cheap to clone.
 #[derive(Clone)]
@@ -39,13 +48,15 @@ pub struct Host {
     /// The artifact store.
     pub store: Store,
     /// The processor cores.
-    pub cores: Cores,
+    pub cores: Pool,
+    /// The GPU on which policies are sampled and trained; none if they are computed on the cores.
+    pub gpu: Option<Pool>,
     /// Cached outcomes of programs that were tried before.
     pub results: Results,
     /// The counters of this process.
     pub metrics: Metrics,
     /// Whether its stages can be trusted with work.
-    pub standing: CircuitBreaker<CandidateId>,
+    pub circuit_breaker: CircuitBreaker<CandidateId>,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
     /// Identifies this process among all others, including earlier ones of the same node.
@@ -54,7 +65,7 @@ pub struct Host {
 
 /// A decision about a candidate, to be published.
 pub struct Decided<'a> {
-    /// Which candidate.
+    /// The candidate.
     pub candidate: &'a CandidateRef,
     /// Its source.
     pub source: &'a str,
@@ -79,29 +90,62 @@ impl Host {
         machine_class: MachineClass,
         bus: Bus,
         store: Store,
-        cores: Cores,
+        cores: Pool,
     ) -> Self {
         Self {
             results: Results::new(bus.clone()),
             metrics: Metrics::default(),
-            standing: CircuitBreaker::default(),
+            circuit_breaker: CircuitBreaker::default(),
             instance: format!("{node}/{:016x}", RandomState::new().build_hasher().finish()),
             node,
             machine_class,
             bus,
             store,
             cores,
+            gpu: None,
             attempts: ATTEMPTS,
         }
     }
 
-    /// Cores that sampling and training each take in a run with these settings. If both go on at the same time in this
-    /// process, each takes half of the cores; otherwise each takes all cores in turn. On a bus that nodes share,
-    /// sampling and training are meant to be on separate nodes.
+    /// The same node with a GPU on which policies are sampled and trained.
+    #[must_use]
+    pub fn with_gpu(self) -> Self {
+        Self {
+            gpu: Some(Pool::new(GPU_SHARES)),
+            ..self
+        }
+    }
+
+    /// Cores that sampling and training each use in a run with these settings.
     pub fn policy_cores(&self, settings: &Settings) -> u32 {
+        self.policy_share(settings, &self.cores)
+    }
+
+    /// Units of a resource that sampling and training each take in a run with these settings. If both go on at the same
+    /// time in this process, each takes half of them; otherwise each takes all in turn. On a bus that nodes share,
+    /// sampling and training are meant to be on separate nodes.
+    fn policy_share(&self, settings: &Settings, pool: &Pool) -> u32 {
         match settings.generator.steps_ahead > 0 && self.bus.is_private() {
-            true => (self.cores.total() / 2).max(1),
-            false => self.cores.total(),
+            true => (pool.total() / 2).max(1),
+            false => pool.total(),
+        }
+    }
+
+    /// The units that a role needs to sample or to train a policy: its share of the GPU and one core, or its share of
+    /// the cores.
+    pub async fn policy_lease(&self, role: &'static str, settings: &Settings) -> PolicyLease {
+        let Some(gpu) = &self.gpu else {
+            let cores = self.policy_cores(settings);
+            return PolicyLease {
+                _gpu: None,
+                _cores: self.cores.some(role, cores).await,
+            };
+        };
+        // Every role takes the GPU before the core, so no two wait for each other.
+        let share = gpu.some(role, self.policy_share(settings, gpu)).await;
+        PolicyLease {
+            _gpu: Some(share),
+            _cores: self.cores.one(role).await,
         }
     }
 
@@ -210,7 +254,7 @@ impl Host {
     /// Stops a stage from taking work for a while after repeated failures, so that other nodes get the work. A private
     /// broker has no other nodes, so there the stage goes on.
     pub(crate) fn rest_if_due<M>(&self, stage: &'static str, worker: &mut Worker<M>) {
-        let Some(rest) = self.standing.rest(stage) else {
+        let Some(rest) = self.circuit_breaker.rest(stage) else {
             return;
         };
         if !self.bus.is_private() {
@@ -237,7 +281,7 @@ impl Host {
         let stopping = stage_failure.class == ErrorClass::Shutdown;
         let class = match again {
             true => stage_failure.class,
-            false => ErrorClass::Elsewhere,
+            false => ErrorClass::OtherNode,
         };
         // A stage that panicked or hung says nothing of the program either.
         let ours = stage_failure.concerns_the_stage();
@@ -246,10 +290,10 @@ impl Host {
         let id = &decided.candidate.id;
         match ours {
             _ if stopping => {}
-            true => self.standing.failed(stage, id),
-            false => self.standing.worked(stage),
+            true => self.circuit_breaker.failed(stage, id),
+            false => self.circuit_breaker.worked(stage),
         }
-        let decides = stage_failure.decides(alone, self.standing.vouches(stage, id));
+        let decides = stage_failure.decides(alone, self.circuit_breaker.vouches(stage, id));
         if again || !decides {
             tracing::warn!(stage, verdict = ?decided.verdict, candidate = %id, "the stage failed; trying again");
             self.metrics.retried(stage);

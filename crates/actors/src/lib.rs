@@ -3,7 +3,7 @@
 //! Each role is a thin shell: it decodes a message, calls synchronous code of another crate, performs the effects and
 //! acknowledges the message. Pure code makes the decisions (what to try next, when a step is complete, which reward)
 //! and is tested by itself. Roles find each other only through the bus; two roles in one process share nothing but the
-//! node's processor cores ([`cores::Cores`]).
+//! node's processor cores ([`Pool`]).
 //!
 //! Invariants:
 //! - a result is published and confirmed before the work it came from is acknowledged;
@@ -17,7 +17,6 @@ pub mod advantages;
 pub mod answer;
 pub mod batches;
 pub mod best_answers;
-pub mod cores;
 pub mod course;
 mod dead;
 pub mod error;
@@ -30,6 +29,7 @@ pub mod memory;
 pub mod metrics;
 pub mod node;
 pub mod outcome_cache;
+pub mod pool;
 pub mod recorded;
 pub mod registry;
 mod returns;
@@ -53,7 +53,7 @@ pub const BUCKETS: [&str; 4] = [
     role_lease::BUCKET,
 ];
 
-pub use cores::Cores;
 pub use error::Error;
 pub use host::Host;
 pub use node::Node;
+pub use pool::Pool;

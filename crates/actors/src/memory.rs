@@ -67,7 +67,7 @@ pub fn loading(words: &str, settings: &Settings) -> String {
         }
     }
     format!(
-        "{words}\n  the model in {} and what its training needs do not fit: {}; or take a smaller model",
+        "{words}\n  the model in {} and the memory of its training do not fit: {}; or take a smaller model",
         settings.generator.model.display(),
         less.join("; ")
     )

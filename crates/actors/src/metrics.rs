@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use flopsmith_bus::QueueState;
-use flopsmith_protocol::{UnknownCause, Verdict};
+use flopsmith_protocol::Verdict;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -248,7 +248,7 @@ impl Metrics {
             Verdict::Measured { .. } => ("measured", ""),
             Verdict::Rejected { fault, .. } => ("rejected", fault.name()),
             Verdict::Infrastructure { cause, .. } => ("infrastructure", cause.name()),
-            Verdict::Unknown { cause, .. } => ("unknown", cause.map_or("", UnknownCause::name)),
+            Verdict::Unknown { cause, .. } => ("unknown", cause.name()),
         };
         let of = OfVerdict { verdict, cause };
         self.0.outcomes.get_or_create(&of).inc();
@@ -365,7 +365,7 @@ impl Metrics {
             let of = self.0.cores.get_or_create(&OfRole { role });
             of.set(share * shares.seconds);
         }
-        for (stage, doubtful) in host.standing.doubtful() {
+        for (stage, doubtful) in host.circuit_breaker.doubtful() {
             let of = self.0.resting.get_or_create(&OfStage { stage });
             of.set(i64::from(doubtful));
         }

@@ -93,7 +93,7 @@ impl Context {
 
     /// The failure of a node that does not have a problem of the run; another node may have it.
     pub(crate) fn lacks(&self, problem: &ProblemId) -> StageFailure {
-        StageFailure::elsewhere(format!(
+        StageFailure::other_node(format!(
             "this node does not have problem {problem} for run {}",
             self.run
         ))
@@ -186,12 +186,12 @@ impl Node {
     }
 
     /// Waits for the roles to end by themselves.
-    pub async fn wait(&mut self) -> crate::supervisor::Standing {
+    pub async fn wait(&mut self) -> crate::supervisor::RoleState {
         self.supervised.wait().await
     }
 
     /// Drains the roles.
-    pub async fn close(self, grace: Duration) -> crate::supervisor::Standing {
+    pub async fn close(self, grace: Duration) -> crate::supervisor::RoleState {
         self.supervised.close(grace).await
     }
 }

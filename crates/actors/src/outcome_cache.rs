@@ -58,7 +58,7 @@ pub fn version() -> String {
     )
 }
 
-/// What is kept of an outcome.
+/// The part of an outcome that the cache keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Techniques found in the program.
@@ -91,12 +91,12 @@ pub enum Lookup {
     Known(Box<Known>),
 }
 
-/// What all nodes know of one program.
+/// The entry of one program, which all nodes share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The candidate that is on its way with it.
     holder: Holder<CandidateId>,
-    /// What it was compiled to.
+    /// Its shared object.
     built: Option<BuiltBefore>,
     /// Its outcome.
     known: Option<Known>,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_waits_and_then_shares_the_outcome() {
+    fn a_duplicate_waits_and_then_shares_the_outcome() {
         let mut entry = Entry::default();
         let simd = TechniqueSet::default().with(Technique::Simd);
         let first = permitting(simd, Purpose::Train, 0);

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::node::Context;
 
 /// The bucket of the leases of all roles that a run has once, and of the states from which their holders go on.
-pub const BUCKET: &str = "fs_offices";
+pub const BUCKET: &str = "fs_leases";
 
 /// Limit of one try of a write. It is short because the answer may be lost with the connection.
 const WRITE_TRY: Duration = Duration::from_secs(1);
@@ -38,16 +38,15 @@ const WRITE_PAUSE: Duration = Duration::from_millis(50);
 pub struct Head {
     /// The checkpoint's name among those of the role.
     pub checkpoint: String,
-    /// Digest of the checkpoint's manifest: whoever else may write to the store puts nothing in its place. None in records of before.
-    #[serde(default)]
-    pub manifest: Option<Digest>,
+    /// Digest of the checkpoint's manifest: another process that may write to the store cannot replace it.
+    pub manifest: Digest,
 }
 
 impl From<Saved> for Head {
     fn from(saved: Saved) -> Self {
         Self {
             checkpoint: saved.name,
-            manifest: Some(saved.manifest),
+            manifest: saved.manifest,
         }
     }
 }
@@ -111,14 +110,7 @@ impl RoleLease {
         let mut wrong = None;
         for state in std::iter::once(&head).chain(&earlier) {
             let error = match checkpoints.named(run, &state.checkpoint).await {
-                Ok(found)
-                    if state
-                        .manifest
-                        .as_ref()
-                        .is_none_or(|known| *known == found.manifest) =>
-                {
-                    return Ok(Some(found));
-                }
+                Ok(found) if state.manifest == found.manifest => return Ok(Some(found)),
                 Ok(found) => Error::Strange {
                     place: found.place(),
                 },
@@ -132,11 +124,8 @@ impl RoleLease {
             );
             wrong.get_or_insert(error);
         }
-        match wrong {
-            Some(error) if head.manifest.is_some() => Err(error),
-            // An old record has no manifest digest and does not tell which other checkpoints are the run's.
-            _ => Ok(checkpoints.latest(run).await?),
-        }
+        // Every way through the loop without a result has left an error.
+        wrong.map_or(Ok(None), Err)
     }
 
     /// Takes the lease of `role` in a run as `holder`, as soon as no other process holds it. None when `stop` comes
@@ -360,7 +349,7 @@ impl Shared {
 /// run ends because it does not.
 async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: CancellationToken) {
     let began = Instant::now();
-    let mut heard = Duration::ZERO;
+    let mut confirmed = Duration::ZERO;
     // Taking the lease was the first sign of life.
     let mut tick = interval_at(began + terms.beat, terms.beat);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -368,7 +357,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         tick.tick().await;
         let left = match private {
             true => Some(terms.give_up),
-            false => lease::left(heard, began.elapsed(), &terms),
+            false => lease::left(confirmed, began.elapsed(), &terms),
         };
         let Some(left) = left else {
             let why = crate::supervisor::words(&shared.lost());
@@ -382,7 +371,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         };
         let sign = tokio::time::timeout(left, shared.write(Record::renewed)).await;
         match sign {
-            Ok(Ok(())) => heard = began.elapsed(),
+            Ok(Ok(())) => confirmed = began.elapsed(),
             Ok(Err(Error::Replaced)) => {
                 tracing::warn!(lease = shared.key, "somebody else has taken over");
                 lost.cancel();

@@ -55,10 +55,12 @@ impl Rounds<'_> {
     }
 
     /// True if the rewards of a group are all equal, or if there are none. Each program is judged by its own reward,
-    /// because duplicates in other groups are not known before all outcomes of the step are there. Explorers belong to
-    /// no group.
+    /// because duplicates in other groups are not known before all outcomes of the step are there. Exploration
+    /// samples belong to no group.
     fn is_flat(&self, group: &[&Outcome]) -> bool {
-        let of_group = group.iter().filter(|outcome| !outcome.candidate.explorer);
+        let of_group = group
+            .iter()
+            .filter(|outcome| !outcome.candidate.exploration);
         let rewards: Vec<Option<f64>> = of_group
             .map(|outcome| {
                 let context = Context {
@@ -74,7 +76,7 @@ impl Rounds<'_> {
 
 /// True if another answer may follow this one: there is a program, and a result to tell.
 pub fn goes_on(outcome: &Outcome) -> bool {
-    outcome.verdict.counts() && !outcome.source.is_empty() && !outcome.candidate.explorer
+    outcome.verdict.counts() && !outcome.source.is_empty() && !outcome.candidate.exploration
 }
 
 #[cfg(test)]
@@ -169,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn an_explorer_gives_no_group_a_spread() {
+    fn an_exploration_sample_gives_no_group_a_spread() {
         let mut outcomes = group(0, 1, [wrong(), measured(10.0)]);
         assert!(of(&settings(1), &outcomes).settled);
-        outcomes[1].candidate.explorer = true;
+        outcomes[1].candidate.exploration = true;
         assert_eq!(of(&settings(1), &outcomes).tasks, 2);
     }
 

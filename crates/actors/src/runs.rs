@@ -44,7 +44,7 @@ impl<D: Send + Sync + 'static> Runs<D> for Only<D> {
         if candidate.run == self.run && candidate.problem == self.problem {
             return Ok(Arc::clone(&self.stage_context));
         }
-        Err(StageFailure::elsewhere(format!(
+        Err(StageFailure::other_node(format!(
             "this node works for problem {} of run {} only; the program is for problem {} of run {}",
             self.problem, self.run, candidate.problem, candidate.run
         )))

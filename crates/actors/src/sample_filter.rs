@@ -3,19 +3,19 @@
 
 use flopsmith_protocol::PolicyVersion;
 
-use crate::advantages::Credited;
+use crate::advantages::Advantaged;
 use flopsmith_config::{Advantage, Overlong};
 
 /// The samples on which the policy of version `now` is trained, and the number of samples that were left out.
 ///
 /// Best answers stay, because they were not drawn for this step.
-pub fn taught(
-    credited: Vec<Credited>,
+pub fn filter(
+    samples: Vec<Advantaged>,
     settings: &Advantage,
     now: PolicyVersion,
-) -> (Vec<Credited>, u32) {
-    let all = credited.len();
-    let teaches = |sample: &Credited| {
+) -> (Vec<Advantaged>, u32) {
+    let all = samples.len();
+    let keeps = |sample: &Advantaged| {
         let rollout = &sample.rollout;
         let cut = settings.overlong == Overlong::LeaveOut && !rollout.finished;
         let limit = u64::from(settings.max_staleness);
@@ -26,9 +26,9 @@ pub fn taught(
                 .is_some_and(|by| now.0.saturating_sub(by.0) > limit);
         rollout.logprobs.is_empty() || !(cut || stale)
     };
-    let kept: Vec<Credited> = credited.into_iter().filter(teaches).collect();
-    let left = (all - kept.len()) as u32;
-    (kept, left)
+    let kept: Vec<Advantaged> = samples.into_iter().filter(keeps).collect();
+    let filtered = (all - kept.len()) as u32;
+    (kept, filtered)
 }
 
 #[cfg(test)]
@@ -36,14 +36,14 @@ mod tests {
     use super::*;
     use flopsmith_test_support::{candidate, outcome, rollout, wrong};
 
-    fn credited(policy: Option<u64>, finished: bool, drawn: bool) -> Credited {
+    fn sample(policy: Option<u64>, finished: bool, drawn: bool) -> Advantaged {
         let mut rollout = rollout(&outcome(candidate(0, 0, 0), wrong()));
         rollout.candidate.policy = policy.map(PolicyVersion);
         rollout.finished = finished;
         if !drawn {
             rollout.logprobs.clear();
         }
-        Credited {
+        Advantaged {
             rollout,
             advantage: 1.0,
         }
@@ -53,28 +53,28 @@ mod tests {
     fn what_was_cut_off_or_is_too_old_is_left_out_where_that_is_asked_for() {
         let samples = || {
             vec![
-                credited(Some(7), true, true),
-                credited(Some(7), false, true),
-                credited(Some(4), true, true),
-                credited(Some(5), true, true),
-                credited(None, true, true),
-                credited(Some(1), false, false),
+                sample(Some(7), true, true),
+                sample(Some(7), false, true),
+                sample(Some(4), true, true),
+                sample(Some(5), true, true),
+                sample(None, true, true),
+                sample(Some(1), false, false),
             ]
         };
-        let left = |overlong, max_staleness| {
+        let filtered = |overlong, max_staleness| {
             let settings = Advantage {
                 overlong,
                 max_staleness,
                 ..Advantage::default()
             };
-            let (kept, left) = taught(samples(), &settings, PolicyVersion(7));
-            assert_eq!(kept.len() + left as usize, 6);
-            left
+            let (kept, filtered) = filter(samples(), &settings, PolicyVersion(7));
+            assert_eq!(kept.len() + filtered as usize, 6);
+            filtered
         };
-        assert_eq!(left(Overlong::Train, 0), 0);
-        assert_eq!(left(Overlong::LeaveOut, 0), 1);
-        assert_eq!(left(Overlong::Train, 2), 1);
-        assert_eq!(left(Overlong::Train, 1), 2);
-        assert_eq!(left(Overlong::LeaveOut, 1), 3);
+        assert_eq!(filtered(Overlong::Train, 0), 0);
+        assert_eq!(filtered(Overlong::LeaveOut, 0), 1);
+        assert_eq!(filtered(Overlong::Train, 2), 1);
+        assert_eq!(filtered(Overlong::Train, 1), 2);
+        assert_eq!(filtered(Overlong::LeaveOut, 1), 3);
     }
 }

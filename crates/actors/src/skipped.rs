@@ -11,7 +11,7 @@ use flopsmith_protocol::{ArtifactRef, CandidateId, Digest, PolicyVersion, RunId}
 use flopsmith_store::Store;
 use serde::{Deserialize, Serialize};
 
-use crate::advantages::Credited;
+use crate::advantages::Advantaged;
 use crate::error::Error;
 use flopsmith_config::{GrpoConfig, Settings};
 
@@ -34,7 +34,7 @@ pub struct Skipped {
     pub step: u64,
     /// The policy version that was to be trained.
     pub version: PolicyVersion,
-    /// What was not finite, and in which update.
+    /// Names the value that was not finite, and the update.
     pub error: String,
     /// Digest of the run's settings as JSON: two batches with the same one were trained alike.
     pub settings: Digest,
@@ -49,7 +49,7 @@ pub struct Skipped {
 /// A sample of a skipped batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which candidate it is.
+    /// The candidate.
     pub candidate: CandidateId,
     /// The policy version that wrote it.
     pub policy: Option<PolicyVersion>,
@@ -67,15 +67,15 @@ pub struct Sample {
 
 impl Sample {
     /// The kept data of a sample that is about to be trained on.
-    pub fn of(credited: &Credited, temperature: f32) -> Self {
-        let rollout = &credited.rollout;
+    pub fn of(sample: &Advantaged, temperature: f32) -> Self {
+        let rollout = &sample.rollout;
         Self {
             candidate: rollout.candidate.id.clone(),
             policy: rollout.candidate.policy,
             prompt_tokens: rollout.prompt_tokens.clone(),
             tokens: rollout.tokens.clone(),
             logprobs: rollout.logprobs.clone(),
-            advantage: credited.advantage,
+            advantage: sample.advantage,
             temperature,
         }
     }
@@ -171,7 +171,7 @@ mod tests {
     fn batch() -> Skipped {
         let mut rollout = rollout(&outcome(candidate(3, 0, 0), wrong()));
         rollout.logprobs = vec![f32::NAN, f32::NEG_INFINITY];
-        let credited = Credited {
+        let sample = Advantaged {
             rollout,
             advantage: 1.0 / 3.0,
         };
@@ -184,7 +184,7 @@ mod tests {
             settings: digest(&Settings::default()),
             learner: GrpoConfig::default(),
             progress: 0.1,
-            samples: vec![Sample::of(&credited, 1.0)],
+            samples: vec![Sample::of(&sample, 1.0)],
         }
     }
 

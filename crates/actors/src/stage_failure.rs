@@ -27,14 +27,14 @@ pub struct StageFailure {
 impl StageFailure {
     /// This node cannot do the work, for any reason; another node may. Such a failure says nothing of the program,
     /// however often it happens.
-    pub fn elsewhere(detail: impl Into<String>) -> Self {
+    pub fn other_node(detail: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Infrastructure {
                 cause: InfrastructureCause::Bus,
                 detail: detail.into(),
             },
             passing: true,
-            class: ErrorClass::Elsewhere,
+            class: ErrorClass::OtherNode,
             blames_node: true,
         }
     }
@@ -58,7 +58,7 @@ impl StageFailure {
     /// neither the program nor the stage is at fault: every other node would find the same.
     pub fn concerns_the_stage(&self) -> bool {
         match &self.verdict {
-            Verdict::Unknown { cause, .. } => *cause != Some(UnknownCause::Unchecked),
+            Verdict::Unknown { cause, .. } => *cause != UnknownCause::Unchecked,
             Verdict::Infrastructure { .. } => true,
             Verdict::Measured { .. } | Verdict::Rejected { .. } => false,
         }
@@ -130,7 +130,7 @@ impl From<JoinError> for StageFailure {
                     .copied()
                     .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
                 let verdict = Verdict::Unknown {
-                    cause: Some(UnknownCause::Panicked),
+                    cause: UnknownCause::Panicked,
                     detail: format!("the stage panicked: {}", text.unwrap_or("without a word")),
                 };
                 (ErrorClass::Infrastructure, verdict)
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_elsewhere_is_never_decided_here() {
-        let unfit = StageFailure::elsewhere("another version");
+    fn what_another_node_may_do_is_never_decided_here() {
+        let unfit = StageFailure::other_node("another version");
         assert!((1..100).all(|n| unfit.try_again(n, 3)));
     }
 
@@ -234,7 +234,7 @@ mod tests {
         assert!(
             matches!(
                 &stage_failure.verdict,
-                Verdict::Unknown { cause: Some(UnknownCause::Panicked), detail } if detail.contains("sums")
+                Verdict::Unknown { cause: UnknownCause::Panicked, detail } if detail.contains("sums")
             ),
             "{stage_failure:?}"
         );

@@ -34,7 +34,7 @@ pub struct Spec {
 
 /// The state of all supervised roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum RoleState {
     /// At least one role runs.
     Running,
     /// Every role has drained.
@@ -45,7 +45,7 @@ pub enum Standing {
 
 /// A handle on supervised roles.
 pub struct Supervised {
-    standing: watch::Receiver<Standing>,
+    role_state: watch::Receiver<RoleState>,
     stop: CancellationToken,
     actor: ActorRef<Message>,
 }
@@ -57,18 +57,18 @@ impl Supervised {
     }
 
     /// Waits until every role has drained or one has failed too often.
-    pub async fn wait(&mut self) -> Standing {
-        let found = self.standing.wait_for(|s| *s != Standing::Running).await;
-        found.map(|s| s.clone()).unwrap_or(Standing::Drained)
+    pub async fn wait(&mut self) -> RoleState {
+        let found = self.role_state.wait_for(|s| *s != RoleState::Running).await;
+        found.map(|s| s.clone()).unwrap_or(RoleState::Drained)
     }
 
     /// Tells every role to drain, and waits for that at most `grace`.
-    pub async fn close(mut self, grace: Duration) -> Standing {
+    pub async fn close(mut self, grace: Duration) -> RoleState {
         self.stop();
-        let standing = tokio::time::timeout(grace, self.wait()).await;
+        let role_state = tokio::time::timeout(grace, self.wait()).await;
         self.actor.stop(None);
-        standing
-            .unwrap_or_else(|_| Standing::Failed(format!("a role did not drain within {grace:?}")))
+        role_state
+            .unwrap_or_else(|_| RoleState::Failed(format!("a role did not drain within {grace:?}")))
     }
 }
 
@@ -83,20 +83,20 @@ pub async fn supervise(
     excuse: Excuse,
     stop: CancellationToken,
 ) -> Result<Supervised, Error> {
-    let (sender, standing) = watch::channel(Standing::Running);
+    let (sender, role_state) = watch::channel(RoleState::Running);
     let arguments = Arguments {
         others: watch::Sender::new(specs.len()),
         specs,
         limits,
         excuse,
         stop: stop.clone(),
-        standing: sender,
+        role_state: sender,
     };
     let (actor, _join) = Actor::spawn(None, Supervisor, arguments)
         .await
         .map_err(|e| Error::Spawn(e.to_string()))?;
     Ok(Supervised {
-        standing,
+        role_state,
         stop,
         actor,
     })
@@ -109,7 +109,7 @@ struct Arguments {
     limits: Limits,
     excuse: Excuse,
     stop: CancellationToken,
-    standing: watch::Sender<Standing>,
+    role_state: watch::Sender<RoleState>,
     /// Number of roles that are left and do not leave last.
     others: watch::Sender<usize>,
 }
@@ -121,7 +121,7 @@ struct State {
     limits: Limits,
     excuse: Excuse,
     stop: CancellationToken,
-    standing: watch::Sender<Standing>,
+    role_state: watch::Sender<RoleState>,
     /// Number of roles that are left and do not leave last.
     others: watch::Sender<usize>,
 }
@@ -171,7 +171,7 @@ impl Actor for Supervisor {
             limits: arguments.limits,
             excuse: arguments.excuse,
             stop: arguments.stop,
-            standing: arguments.standing,
+            role_state: arguments.role_state,
             others: arguments.others,
         })
     }
@@ -292,7 +292,7 @@ impl State {
     fn over(&mut self, index: usize, why: String) {
         self.roles[index].drained = true;
         self.stop.cancel();
-        self.standing.send_replace(Standing::Failed(why));
+        self.role_state.send_replace(RoleState::Failed(why));
         self.settle();
     }
 
@@ -301,10 +301,10 @@ impl State {
         let others = self.roles.iter().filter(|r| !r.drained && !r.last).count();
         self.others.send_replace(others);
         if self.roles.iter().all(|r| r.drained) {
-            self.standing.send_if_modified(|s| {
-                let running = *s == Standing::Running;
+            self.role_state.send_if_modified(|s| {
+                let running = *s == RoleState::Running;
                 if running {
-                    *s = Standing::Drained;
+                    *s = RoleState::Drained;
                 }
                 running
             });

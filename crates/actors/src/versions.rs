@@ -15,8 +15,8 @@ use crate::node::Context;
 /// of their own.
 pub const KEPT: usize = 3;
 
-/// What the step of a checkpoint looked like, as the checkpoint's description keeps it: whoever is killed between the
-/// checkpoint and the word of it still has it to say.
+/// The metrics of a checkpoint's step, kept in the checkpoint's description. So a learner that is killed between saving
+/// a checkpoint and announcing the version can still announce them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Told(pub Option<StepMetrics>);

@@ -1,4 +1,4 @@
-//! The grid: cells by set of detected techniques, and how grids merge.
+//! The archive: cells by set of detected techniques, and how archives merge.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ impl Cell {
     }
 }
 
-/// What became of an elite that was offered to the archive.
+/// The result of offering an elite to the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inserted {

@@ -5,7 +5,7 @@
 //! the permitted techniques problem by problem; stages, cells and rules as
 //! they stand here are our own.
 //!
-//! - [`Archive`]: a grid of cells, one per set of *detected* techniques, each
+//! - [`Archive`]: cells, one per set of *detected* techniques, each
 //!   with a few elites and counts; archives merge;
 //! - [`Sqd`]: the stages of one problem on one machine class, task choice and
 //!   re-measurement: events in, effects out;

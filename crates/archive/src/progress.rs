@@ -21,10 +21,8 @@ pub(crate) struct Progress {
     since_mark: u64,
     demotions: u32,
     /// Was a program correct since this stage was entered, replays of earlier stages among them?
-    #[serde(default)]
     correct: bool,
     /// Share of the run's budget that is spent.
-    #[serde(default)]
     spent: f64,
 }
 

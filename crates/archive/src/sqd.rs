@@ -61,7 +61,7 @@ pub struct Pending {
     pub techniques: TechniqueSet,
     /// The program by its first measurement.
     pub elite: Elite,
-    /// Which repetition is under way, from 1.
+    /// The repetition that is under way, from 1.
     pub repetition: u32,
     /// How many steps had ended when it was first asked for.
     since: u64,
@@ -79,7 +79,7 @@ pub struct Sqd {
     progress: Progress,
     /// Candidates awaiting their second measurement.
     pending: BTreeMap<CandidateId, Pending>,
-    /// Which samples of which task have counted. A candidate's id is derived
+    /// The samples of each task that have counted. A candidate's id is derived
     /// from both, so this is the set of their ids in less space.
     seen: BTreeMap<TaskId, BTreeSet<u32>>,
     /// Best first measurement of each stage, in GFLOPS.
@@ -169,8 +169,8 @@ impl Sqd {
     ///
     /// Outcomes of other runs, problems or machine classes, outcomes that say nothing about the candidate, and outcomes
     /// that have counted already change nothing. Evaluation samples may enter the archive, since a verified program is
-    /// a program, but no stage moves because of them. Explorers' programs may enter it as well; they move no stage and
-    /// are not counted, since they say little about the policy.
+    /// a program, but no stage moves because of them. The programs of exploration samples may enter it as well; they
+    /// move no stage and are not counted, since they say little about the policy.
     pub fn on_outcome(&mut self, outcome: &Outcome) -> Vec<Effect> {
         let candidate = &outcome.candidate;
         let ours = candidate.run == self.run
@@ -186,10 +186,10 @@ impl Sqd {
             return Vec::new();
         }
         let measured = Elite::from_outcome(outcome);
-        if !candidate.explorer {
+        if !candidate.exploration {
             self.count(outcome, measured.is_some());
         }
-        if !candidate.explorer && matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
+        if !candidate.exploration && matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
             if candidate.stage == self.stage() {
                 let ratio = measured.as_ref().map(|e| e.ratio);
                 self.progress.on_candidate(&self.config, ratio);

@@ -179,7 +179,8 @@ fn expand(name: &Path) -> Result<Option<Vec<PathBuf>>> {
     if name.exists() || !pattern::is_pattern(&text) {
         return Ok(None);
     }
-    let found = pattern::files(&text).map_err(|e| usage(format!("`{text}` is neither a file nor a pattern: {e}")))?;
+    let found = pattern::files(&text)
+        .map_err(|e| usage(format!("`{text}` is neither a file nor a pattern: {e}")))?;
     if found.is_empty() {
         return Err(usage(format!("no file matches `{text}`")));
     }

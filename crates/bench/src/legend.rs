@@ -9,7 +9,7 @@ use crate::table::{certificate, cold};
 
 /// The lines below these rows. `against` is the program that all are compared with, if there is one.
 pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
-    let mut lines = yardsticks(rows);
+    let mut lines = reference_lines(rows);
     let unsure_when_cold = |row: &Row| {
         let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
         certificate.is_some_and(|c| !c.cold_converged())
@@ -66,7 +66,7 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
 }
 
 /// The speeds that ratios and shares refer to, for each number of threads, so that a reader can check the numbers.
-fn yardsticks(rows: &[Row]) -> Vec<String> {
+fn reference_lines(rows: &[Row]) -> Vec<String> {
     let mut of: BTreeMap<u32, &Row> = BTreeMap::new();
     for row in rows {
         of.entry(row.threads).or_insert(row);

@@ -49,13 +49,6 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
-    /// True if the results are JSON.
-    pub fn is_json(self) -> bool {
-        matches!(self, Self::Json | Self::Jsonl)
-    }
-}
-
 /// The request of a user. Everything that can be read before a measurement is read already.
 pub struct Order<'a> {
     /// The problem as it was named.

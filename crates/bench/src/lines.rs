@@ -28,8 +28,8 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "openblas_gflops": row.openblas_gflops,
         "blocks": measurement.map(|m| m.blocks),
         "calls": measurement.map(|m| m.calls),
-        "rounds": measurement.and_then(|m| m.rounds),
-        "outlying": measurement.and_then(|m| m.outlying),
+        "rounds": measurement.map(|m| m.rounds),
+        "outlying": measurement.map(|m| m.outlying),
         "mdape": measurement.map(|m| m.mdape),
         "log_ratio_se": measurement.map(|m| m.log_ratio_se),
         "share_of_peak": measurement.map(|m| m.share_of_peak),
@@ -146,8 +146,8 @@ pub fn csv(problem: &str, row: &Row) -> String {
         place.map(|p| p.share.to_string()),
         place.map(|p| p.bound.to_string()),
         row.against.then(|| "true".to_owned()),
-        measurement.and_then(|m| m.rounds).map(|n| n.to_string()),
-        measurement.and_then(|m| m.outlying).map(|n| n.to_string()),
+        measurement.map(|m| m.rounds.to_string()),
+        measurement.map(|m| m.outlying.to_string()),
         measurement.map(|m| m.mdape.to_string()),
         measurement.map(|m| m.log_ratio_se.to_string()),
         certificate
@@ -177,9 +177,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
 /// A row of cells, without an end of line.
 fn line(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer
-        .write_record(cells)
-        .expect("memory takes every row");
+    writer.write_record(cells).expect("memory takes every row");
     let bytes = writer.into_inner().expect("memory takes every row");
     let mut line = String::from_utf8_lossy(&bytes).into_owned();
     line.truncate(line.trim_end_matches('\n').len());

@@ -66,7 +66,7 @@ pub fn run(order: Order) -> Result<u8> {
                 interrupted: false,
                 code,
             };
-            data(&stream.begin(&stages.yardsticks()).to_string());
+            data(&stream.begin(&stages.reference_speeds()).to_string());
             data(&stream.row(row, false).to_string());
             data(&stream.end(&measured.rows, &end).to_string());
         }
@@ -234,13 +234,12 @@ fn time(purpose: Purpose) -> String {
 
 /// The scatter of calls and rounds.
 fn scatter(measurement: &Measurement) -> String {
-    let spread = format!("spread of the calls {}", percent(measurement.mdape));
-    match (measurement.outlying, measurement.rounds) {
-        (Some(outlying), Some(rounds)) => {
-            format!("{outlying} of {rounds} rounds had no weight; {spread}")
-        }
-        _ => spread,
-    }
+    format!(
+        "{} of {} rounds had no weight; spread of the calls {}",
+        measurement.outlying,
+        measurement.rounds,
+        percent(measurement.mdape)
+    )
 }
 
 #[cfg(test)]

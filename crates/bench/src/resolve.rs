@@ -180,9 +180,6 @@ pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measu
     let n = all.len() as f64;
     let geometric =
         |value: fn(&Measurement) -> f64| (all.iter().map(|m| value(m).ln()).sum::<f64>() / n).exp();
-    let sum = |value: fn(&Measurement) -> Option<u32>| -> Option<u32> {
-        all.iter().map(value).try_fold(0, |sum, n| Some(sum + n?))
-    };
     let total = own.value + chain.log_ratio;
     let half = 1.96 * own.se.hypot(chain.log_se);
     Some(Measurement {
@@ -202,8 +199,8 @@ pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measu
         log_ratio_se: own.se,
         calls: all.iter().map(|m| m.calls).sum(),
         blocks: all.iter().map(|m| m.blocks).sum(),
-        rounds: sum(|m| m.rounds),
-        outlying: sum(|m| m.outlying),
+        rounds: all.iter().map(|m| m.rounds).sum(),
+        outlying: all.iter().map(|m| m.outlying).sum(),
         mdape: all.iter().map(|m| m.mdape).fold(0.0, f64::max),
         stop: stop(limits, own.se),
         ..first.clone()
@@ -474,7 +471,7 @@ mod tests {
         assert!((found.gflops / one.gflops - 1.0).abs() < 1e-12);
         assert!((found.log_ratio_se - 0.002).abs() < 1e-12);
         assert_eq!((found.calls, found.blocks), (4 * one.calls, 4 * one.blocks));
-        assert_eq!((found.rounds, found.outlying), (Some(48), Some(0)));
+        assert_eq!((found.rounds, found.outlying), (48, 0));
         assert_eq!(found.stop, StopReason::Precise);
         let half = (found.interval.high / found.interval.low).ln() / 2.0;
         assert!((half - 1.96 * 0.002f64.hypot(0.03)).abs() < 1e-9);

@@ -264,7 +264,12 @@ impl<'a> Several<'a> {
     /// Prints the lines that precede the first program.
     fn begin(&self) {
         if self.order.format == Format::Jsonl {
-            data(&self.stream.begin(&self.stages.yardsticks()).to_string());
+            data(
+                &self
+                    .stream
+                    .begin(&self.stages.reference_speeds())
+                    .to_string(),
+            );
             for row in self.rows.iter().filter(|row| row.against) {
                 data(&self.object(row).to_string());
             }

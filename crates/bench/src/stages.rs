@@ -41,7 +41,7 @@ struct Clock {
     threads: u32,
     timer: Timer,
     /// The disturbance while the timer measured its reference.
-    yardstick_busy: Option<String>,
+    reference_busy: Option<String>,
     machine: Arc<Machine>,
     /// OpenBLAS, measured next to the timer, if it solves the problem and numbers are certified.
     openblas_gflops: Option<f64>,
@@ -50,7 +50,7 @@ struct Clock {
 }
 
 /// A machine at one number of threads, and the speeds that results refer to there.
-pub struct Yardstick {
+pub struct ReferenceSpeeds {
     pub threads: u32,
     pub machine: Arc<Machine>,
     pub peak_gflops: f64,
@@ -157,7 +157,7 @@ impl Stages {
             if prepared.can_be_timed() {
                 self.tell("verifying five layouts of its code…");
             }
-            prepared.verify_elsewhere(&mut self.verifier);
+            prepared.verify_other_layouts(&mut self.verifier);
         }
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
@@ -215,9 +215,9 @@ impl Stages {
     }
 
     /// Machines and reference speeds, by the number of threads.
-    pub fn yardsticks(&self) -> Vec<Yardstick> {
+    pub fn reference_speeds(&self) -> Vec<ReferenceSpeeds> {
         let clocks = self.clocks.iter();
-        clocks.map(Clock::yardstick).collect()
+        clocks.map(Clock::reference_speeds).collect()
     }
 
     fn clock(&self, threads: u32) -> Option<&Clock> {
@@ -260,12 +260,12 @@ fn advice(clocks: impl Iterator<Item = Vec<String>>) -> Vec<String> {
 }
 
 impl Clock {
-    fn new(timer: Timer, threads: u32, yardstick_busy: Option<String>) -> Result<Self> {
+    fn new(timer: Timer, threads: u32, reference_busy: Option<String>) -> Result<Self> {
         let machine = Machine::new(timer.attestation().to_json())?;
         Ok(Self {
             threads,
             timer,
-            yardstick_busy,
+            reference_busy,
             machine: Arc::new(machine),
             openblas_gflops: None,
             best_gflops: None,
@@ -276,7 +276,7 @@ impl Clock {
     fn time(&mut self, prepared: &Prepared, purpose: Purpose, busy: Option<String>) -> Evaluated {
         let mut done = prepared.time(&mut self.timer, purpose, self.best_gflops);
         if prepared.can_be_timed() {
-            done.busy = idle_wait::resting_on(self.yardstick_busy.as_deref(), busy);
+            done.busy = idle_wait::resting_on(self.reference_busy.as_deref(), busy);
         }
         if let Some(m) = done.verdict.measurement().filter(|m| m.converged()) {
             self.best_gflops = Some(self.best_gflops.map_or(m.gflops, |best| best.max(m.gflops)));
@@ -326,8 +326,8 @@ impl Clock {
         self.timer.resolution().log_se(call, baseline)
     }
 
-    fn yardstick(&self) -> Yardstick {
-        Yardstick {
+    fn reference_speeds(&self) -> ReferenceSpeeds {
+        ReferenceSpeeds {
             threads: self.threads,
             machine: Arc::clone(&self.machine),
             peak_gflops: self.timer.peak_gflops(),

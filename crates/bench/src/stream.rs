@@ -11,7 +11,7 @@ use flopsmith_run::exit;
 use serde_json::{Value, json};
 
 use crate::rows::Row;
-use crate::stages::Yardstick;
+use crate::stages::ReferenceSpeeds;
 use crate::{Order, lines};
 
 /// The version of the format. It changes when a line loses a field, or a field changes its meaning.
@@ -62,18 +62,18 @@ impl Stream {
     }
 
     /// The first line of a stream: the problem, the machines, and the speeds that results refer to.
-    pub fn begin(&self, yardsticks: &[Yardstick]) -> Value {
-        let machines: Vec<Value> = yardsticks
+    pub fn begin(&self, speeds: &[ReferenceSpeeds]) -> Value {
+        let machines: Vec<Value> = speeds
             .iter()
-            .map(|y| {
+            .map(|of| {
                 json!({
-                    "threads": y.threads,
-                    "attestation_digest": y.machine.digest,
-                    "attestation": y.machine.attestation,
-                    "peak_gflops": y.peak_gflops,
-                    "reference_gflops": y.reference_gflops,
-                    "openblas_gflops": y.openblas_gflops,
-                    "hand_shake_seconds": y.hand_shake_seconds,
+                    "threads": of.threads,
+                    "attestation_digest": of.machine.digest,
+                    "attestation": of.machine.attestation,
+                    "peak_gflops": of.peak_gflops,
+                    "reference_gflops": of.reference_gflops,
+                    "openblas_gflops": of.openblas_gflops,
+                    "hand_shake_seconds": of.hand_shake_seconds,
                 })
             })
             .collect();
@@ -167,7 +167,7 @@ pub(super) mod tests {
     /// A line of each kind.
     pub fn all_lines() -> [Value; 3] {
         let row = fast("a.c", 1, 40.0);
-        let yardstick = Yardstick {
+        let speeds = ReferenceSpeeds {
             threads: 1,
             machine: std::sync::Arc::clone(&row.machine),
             peak_gflops: 50.0,
@@ -182,7 +182,7 @@ pub(super) mod tests {
         };
         let stream = stream();
         [
-            stream.begin(&[yardstick]),
+            stream.begin(&[speeds]),
             stream.row(&row, false),
             stream.end(&[row], &end),
         ]

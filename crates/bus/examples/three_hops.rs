@@ -139,7 +139,7 @@ struct Clock {
     done: AtomicU64,
     all_done: Notify,
     jobs: u64,
-    /// Whoever works is there, and whoever sends.
+    /// All stages and the sender wait here for each other before the first message.
     ready: Barrier,
 }
 

@@ -12,10 +12,10 @@
 use async_nats::client::Request;
 use async_nats::subject::Subject;
 use bytes::Bytes;
+use flopsmith_coordination::limits;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connect::Bus;
-use crate::delivery::ACK_TRY;
 
 const ACK: &[u8] = b"+ACK";
 
@@ -84,7 +84,7 @@ async fn send(bus: &Bus, together: &[Asked]) -> bool {
         }
         let request = Request::new()
             .payload(Bytes::from_static(ACK))
-            .timeout(Some(ACK_TRY));
+            .timeout(Some(limits::ACK_TRY));
         let answered = client.send_request(last.reply.clone(), request).await;
         answered.is_ok()
     };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, jetstream};
 use flopsmith_coordination::delivery::doubled;
+use flopsmith_coordination::limits;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,9 +27,6 @@ pub(crate) const OLDEST_SERVER: &str = "2.10";
 /// The client pings the server at this interval. After two pings without an answer the client gives the connection up,
 /// so that a cut cable is noticed within three intervals.
 const PING: Duration = Duration::from_secs(3);
-
-/// How long one request to the server may take before the client repeats it or gives it up.
-const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a client authenticates.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -229,7 +227,7 @@ impl Bus {
             });
         }
         let jetstream = ContextBuilder::new()
-            .timeout(REQUEST_LIMIT)
+            .timeout(limits::REQUEST)
             .build(client.clone());
         jetstream
             .query_account()
@@ -282,7 +280,7 @@ impl Bus {
         self.0.tasks.close();
         let waited = tokio::time::timeout(self.0.options.drain_limit, self.0.tasks.wait()).await;
         // A flush to a server that is gone does not end. Nothing more can be saved then.
-        let _ = tokio::time::timeout(REQUEST_LIMIT, self.0.client.flush()).await;
+        let _ = tokio::time::timeout(limits::REQUEST, self.0.client.flush()).await;
         let _ = self.0.client.drain().await;
         waited.map_err(|_| Error::DrainTimeout { held: self.held() })
     }
@@ -351,8 +349,8 @@ async fn connect(options: &Options, reconnected: watch::Sender<u64>) -> Result<C
     let lost = Arc::new(AtomicBool::new(false));
     let base = ConnectOptions::new()
         .name(&options.name)
-        .connection_timeout(REQUEST_LIMIT)
-        .request_timeout(Some(REQUEST_LIMIT))
+        .connection_timeout(limits::REQUEST)
+        .request_timeout(Some(limits::REQUEST))
         .max_reconnects(None)
         .ping_interval(PING)
         .reconnect_delay_callback(|attempt| {

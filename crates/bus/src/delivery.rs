@@ -9,6 +9,7 @@ use async_nats::jetstream::AckKind;
 use async_nats::subject::Subject;
 use bytes::Bytes;
 use flopsmith_coordination::delivery::{ErrorClass, Return, give_back};
+use flopsmith_coordination::limits;
 use flopsmith_telemetry::TraceContext;
 use tokio::time::Instant;
 
@@ -16,13 +17,6 @@ use crate::dead::Unprocessable;
 use crate::error::{Error, Result};
 use crate::streams::stream;
 use crate::worker::Shared;
-
-/// Time limit of one acknowledgement try.
-pub(crate) const ACK_TRY: Duration = Duration::from_secs(1);
-/// Time limit of all tries together while the connection holds.
-const ACK_LIMIT: Duration = Duration::from_secs(15);
-/// Time limit after a reconnect. A restarted server does not answer acknowledgements for its predecessor's deliveries.
-const STALE_ACK_LIMIT: Duration = Duration::from_millis(500);
 
 /// Where a delivery came from and how to answer it.
 pub(crate) struct Ticket {
@@ -238,9 +232,9 @@ pub(crate) async fn settle(
     let mut stale_since = (*epoch.borrow_and_update() != ticket.epoch).then_some(started);
     loop {
         let limit = if stale_since.is_some() {
-            STALE_ACK_LIMIT
+            limits::STALE_ACK
         } else {
-            ACK_TRY
+            limits::ACK_TRY
         };
         let request = Request::new()
             .payload(Bytes::from_static(answer))
@@ -258,7 +252,7 @@ pub(crate) async fn settle(
             Ok(_) => return Ok(()),
             Err(source) => source,
         };
-        if stale_since.is_some_and(|since| since.elapsed() >= STALE_ACK_LIMIT) {
+        if stale_since.is_some_and(|since| since.elapsed() >= limits::STALE_ACK) {
             tracing::warn!(
                 subject = ticket.subject,
                 sequence = ticket.sequence,
@@ -267,7 +261,7 @@ pub(crate) async fn settle(
             return Ok(());
         }
         let hopeless = shared.bus.stop().is_cancelled() && !shared.bus.is_connected();
-        let over = hopeless || started.elapsed() >= ACK_LIMIT;
+        let over = hopeless || started.elapsed() >= limits::ACK;
         match source.kind() {
             RequestErrorKind::TimedOut if !over => {}
             // The server is running and its streams are not open yet.

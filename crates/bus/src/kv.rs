@@ -28,7 +28,7 @@ pub struct Kv {
     store: kv::Store,
 }
 
-/// What happened to a key.
+/// A change of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The key has this value.

@@ -5,9 +5,9 @@
 //! server, publishes messages ([`Bus::publish`]), gives out work ([`Bus::worker`]), reads logs ([`Bus::log`]) and keeps
 //! small values that are fenced by revisions ([`Bus::kv`]).
 //!
-//! The crate makes no decision about a run: it does not decide which task is tried again or how often the model
-//! samples. It only carries messages to processes that can work on them. Large data does not travel on the bus; the
-//! artifact store keeps it.
+//! The crate makes no decision about a run. `flopsmith-coordination` decides when a message is given out again and when
+//! it becomes a dead letter; `flopsmith-archive` decides which tasks a run has. The bus only carries messages to
+//! processes that can work on them. Large data does not travel on the bus; the artifact store keeps it.
 //!
 //! Invariants:
 //! - A message that [`Bus::publish`] confirmed is stored, also if this process or the server is killed the moment

@@ -8,6 +8,7 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
+use flopsmith_coordination::limits;
 use flopsmith_protocol::{Message, codec};
 use tokio::time::Instant;
 
@@ -16,10 +17,6 @@ use crate::error::{Cause, Error, Result};
 
 /// Number of messages of [`Bus::publish_many`] that may wait for their confirmation at a time.
 const WINDOW: usize = 1024;
-
-/// After a reconnect an earlier message can still be answered, if it had not left this process. The answer comes within
-/// this time.
-const GRACE: Duration = Duration::from_millis(300);
 
 /// Within this time a missing stream may be one that the server has not opened yet.
 const STREAM_GRACE: Duration = Duration::from_secs(2);
@@ -210,7 +207,7 @@ impl Bus {
             answer = &mut ack => return Some(answer),
             changed = epoch.changed() => if changed.is_err() { return Some(ack.await) },
         }
-        tokio::time::timeout(GRACE, ack).await.ok()
+        tokio::time::timeout(limits::GRACE, ack).await.ok()
     }
 }
 

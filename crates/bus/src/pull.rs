@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use async_nats::{Client, Message, StatusCode, Subscriber};
+use flopsmith_coordination::limits;
 use flopsmith_telemetry::TraceContext;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
@@ -17,8 +18,6 @@ use crate::error::Cause;
 
 /// The server sends a heartbeat at this interval while a request stands.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Two heartbeats were missed: the server, the consumer or the request is gone.
-const SILENCE: Duration = Duration::from_secs(11);
 
 /// The reason for a void pull whose consumer still exists.
 pub(crate) const CONNECTION_LOST: &str = "the connection was lost";
@@ -100,7 +99,7 @@ impl Pull {
     /// Waits for the next event. A cancelled call loses nothing.
     pub(crate) async fn next(&mut self) -> Event {
         loop {
-            let silent = tokio::time::sleep_until(self.heard + SILENCE);
+            let silent = tokio::time::sleep_until(self.heard + limits::SILENCE);
             tokio::select! {
                 // Arrived messages come before a timeout or a lost connection.
                 biased;

@@ -3,6 +3,10 @@
 //! The cheapest checks come first: size and directives, the user's own text, its techniques; then the compiler in its
 //! jail; then the contents of the object.
 //!
+//! A [`Toolchain`] holds the compilers of one family, their versions and flags, and a digest of all that determines a
+//! build. [`Compiler::layouts`] builds a program again in other code layouts, for certifications.
+//! [`Compiler::instrument`] builds it as an executable with a sanitizer.
+//!
 //! Programs in C++ and Fortran are linked without the run-time libraries of their languages. These libraries are large,
 //! run code when they are loaded, and contain compute kernels. `runtime.c` replaces the small part that programs need:
 //! memory, and an abort for operations that must not happen.
@@ -437,14 +441,17 @@ fn outside_usr(compiler: &Path) -> Option<&Path> {
     }
 }
 
-/// Techniques that only the loop nest reveals.
-const OF_LOOPS: [Technique; 5] = [
-    Technique::LoopReorder,
-    Technique::Unroll,
-    Technique::CacheBlocking,
-    Technique::RegisterBlocking,
-    Technique::Packing,
-];
+/// True if only the loop nest reveals the technique.
+fn is_of_loops(technique: Technique) -> bool {
+    match technique {
+        Technique::LoopReorder
+        | Technique::Unroll
+        | Technique::CacheBlocking
+        | Technique::RegisterBlocking
+        | Technique::Packing => true,
+        Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
+    }
+}
 
 fn check_permitted(
     found: &Detected,
@@ -469,8 +476,9 @@ fn check_permitted(
     let forbidden = |technique: &Technique| {
         problem.techniques.contains(*technique) && !permitted.contains(*technique)
     };
+    let mut of_loops = Technique::ALL.into_iter().filter(|t| is_of_loops(*t));
     if let Some((line, what)) = &found.hidden
-        && let Some(technique) = OF_LOOPS.into_iter().find(forbidden)
+        && let Some(technique) = of_loops.find(forbidden)
     {
         let what = format!("{what} could hide it; write `for`, `while` or `do`");
         return refuse(*line, technique, &what);

@@ -1,5 +1,5 @@
-/* What is left of the run-time libraries of C++ and Fortran: memory, and an end for what must not happen. Names are those that
-   compilers write on Linux with 64-bit addresses. */
+/* The parts of the run-time libraries of C++ and Fortran that programs need: memory, and an end for what must not
+   happen. Names are those that compilers write on Linux with 64-bit addresses. */
 #include <stdlib.h>
 
 typedef unsigned long size;

@@ -2,13 +2,14 @@
 
 use flopsmith_problem::flags;
 use flopsmith_protocol::MachineClass;
+use serde_json::{Map, Value};
 
 use crate::correction::Correction;
 use crate::dtype::Dtype;
-use crate::grpo::Loss;
+use crate::grpo::{GrpoConfig, Loss};
 use crate::job::Job;
 use crate::read::{Usage, usage};
-use crate::settings::{GeneratorKind, Hosted, Settings};
+use crate::settings::{Hosted, Settings};
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     let positive = [
@@ -114,10 +115,11 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
 /// Checks the settings that only training needs. A search has no policy, so these settings mean nothing to it.
 pub fn check_training(settings: &Settings) -> Result<(), Usage> {
     let generator = &settings.generator;
-    if generator.kind == GeneratorKind::Schedule {
-        return Err(usage(
-            "`generator.kind` is \"schedule\", and the schedule space has no model to train; set it to \"policy\", or run `flopsmith search`, which needs no model",
-        ));
+    if !generator.kind.has_policy() {
+        return Err(usage(format!(
+            "`generator.kind` is \"{}\", which has no model to train; set it to \"policy\", or run `flopsmith search`, which needs no model",
+            generator.kind.name()
+        )));
     }
     // The sampler notes log-probabilities under the distribution it drew from. After a cut these are larger
     // than the learner's own for the same policy, so every ratio would start below 1.
@@ -134,6 +136,37 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
         )));
     }
     check_learner(settings)
+}
+
+/// Advice about settings that are permitted and do nothing beside others, one sentence each.
+pub fn warnings(settings: &Settings) -> Vec<String> {
+    let unread = match settings.ppo {
+        Some(_) => unread_by_ppo(&settings.learner),
+        None => Vec::new(),
+    };
+    match unread.as_slice() {
+        [] => Vec::new(),
+        names => vec![format!(
+            "with `[ppo]` these settings do nothing: {}; `[ppo]` has its own",
+            names.join(", ")
+        )],
+    }
+}
+
+/// The settings of `[learner]` that are not as by default and that PPO does not read.
+fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
+    let values = |config: &GrpoConfig| match serde_json::to_value(config) {
+        Ok(Value::Object(values)) => values,
+        _ => Map::new(),
+    };
+    let usual = values(&GrpoConfig::default());
+    let given = values(learner).into_iter();
+    given
+        .filter(|(name, value)| {
+            !["dtype", "cores"].contains(&name.as_str()) && usual.get(name) != Some(value)
+        })
+        .map(|(name, _)| format!("`learner.{name}`"))
+        .collect()
 }
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
@@ -164,6 +197,11 @@ fn check_learner(settings: &Settings) -> Result<(), Usage> {
                     "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
                 )));
             }
+        }
+        if learner.lora.is_some() {
+            return Err(usage(
+                "`[learner.lora]` is set, and PPO reads `[ppo.lora]`; move the table there",
+            ));
         }
         return Ok(());
     }

@@ -168,7 +168,7 @@ impl GrpoConfig {
                 return Err(bad(
                     "target_kl",
                     target,
-                    "left out where a step has one update only: what an update does shows in the next one; set `minibatches = 2`",
+                    "left out where a step has one update only: the effect of an update shows in the next one; set `minibatches = 2`",
                 ));
             }
         }

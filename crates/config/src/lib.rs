@@ -11,33 +11,37 @@
 pub mod check;
 pub mod correction;
 pub mod dtype;
-pub mod explain;
 pub mod grpo;
 pub mod job;
 pub mod kl_control;
 pub mod lora;
+mod misfit;
 pub mod pairs;
 pub mod ppo;
 pub mod range;
 pub mod rates;
 pub mod read;
 pub mod recipe;
+mod reference;
+pub mod search;
 pub mod settings;
 pub mod sft;
 pub mod training;
 
-pub use check::{check_cluster, check_training};
+pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;
 pub use dtype::Dtype;
 pub use grpo::{GrpoConfig, Loss};
 pub use job::Job;
 pub use kl_control::KlControl;
 pub use lora::LoraConfig;
+pub use misfit::at_its_line;
 pub use pairs::{DpaConfig, RewardModelConfig};
 pub use ppo::PpoConfig;
 pub use range::OutOfRange;
 pub use rates::{Fall, Schedule};
 pub use read::{Usage, load, parse, read, read_text};
+pub use reference::Reference;
 pub use settings::{
     Advantage, Evaluate, FlatGroups, Generator, GeneratorKind, Hosted, Overlong, Prompt, Settings,
     Standard, Turns,

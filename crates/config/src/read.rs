@@ -5,7 +5,7 @@ use std::path::Path;
 use flopsmith_protocol::{Technique, text};
 
 use crate::check::check;
-use crate::explain::{at_its_line, explain, misfit};
+use crate::misfit::{at_its_line, explain, misfit};
 use crate::settings::Settings;
 
 /// An error that the user can correct.

@@ -1,4 +1,4 @@
-//! What a run is: one TOML file, checked once.
+//! The settings of a run: one TOML file, checked once.
 
 use std::path::{Path, PathBuf};
 
@@ -139,13 +139,13 @@ impl Settings {
         }
     }
 
-    /// Explorers in each training group. At least two samples of a group follow the policy. The schedule space has no
-    /// explorers.
-    pub fn explorers(&self) -> u32 {
+    /// Number of exploration samples in each training group. At least two samples of a group follow the policy. The
+    /// schedule space has no exploration samples.
+    pub fn exploration_samples(&self) -> u32 {
         match self.generator.kind {
             GeneratorKind::Policy => {
                 let most = self.group_size.saturating_sub(2);
-                self.generator.explorers.min(most)
+                self.generator.exploration_samples.min(most)
             }
             GeneratorKind::Schedule => 0,
         }
@@ -244,7 +244,7 @@ pub struct Generator {
     /// vector widths and unroll factors that the policy was never shown. At least two samples of a group are no
     /// exploration samples. Exploration samples are not trained on as samples of the group. If one is the best answer
     /// to its prompt, `advantage.self_imitation` uses it.
-    pub explorers: u32,
+    pub exploration_samples: u32,
     /// Number of steps that sampling may be ahead of the learner. With 0, a step's tasks wait for the policy that the
     /// step before produced, so a run on recorded outcomes repeats bit by bit. From 1 on (asynchronous), the generator
     /// answers tasks with its newest policy, at most this many versions older: sampling continues while the learner
@@ -269,7 +269,7 @@ impl Default for Generator {
             repeats: 0,
             rows: None,
             cache_mib: None,
-            explorers: 0,
+            exploration_samples: 0,
             steps_ahead: 0,
         }
     }
@@ -287,6 +287,24 @@ pub enum GeneratorKind {
     Policy,
     /// The schedule space.
     Schedule,
+}
+
+impl GeneratorKind {
+    /// Its name in the subjects of tasks.
+    pub fn name(self) -> &'static str {
+        match self {
+            GeneratorKind::Policy => "policy",
+            GeneratorKind::Schedule => "schedule",
+        }
+    }
+
+    /// True if a model of this project writes the programs, so that it can be trained, exported and handed to nodes.
+    pub fn has_policy(self) -> bool {
+        match self {
+            GeneratorKind::Policy => true,
+            GeneratorKind::Schedule => false,
+        }
+    }
 }
 
 /// Styles of prompts.

@@ -133,57 +133,57 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rests(standing: &CircuitBreaker<u32>, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
+    fn rests(breaker: &CircuitBreaker<u32>, programs: impl IntoIterator<Item = u32>) -> Vec<u64> {
         let rest = |number| {
-            standing.failed("time", &number);
-            standing.rest("time").map(|rest| rest.as_secs())
+            breaker.failed("time", &number);
+            breaker.rest("time").map(|rest| rest.as_secs())
         };
         programs.into_iter().filter_map(rest).collect()
     }
 
     #[test]
     fn what_fails_in_a_row_rests_longer_each_time_and_forgets_it_once_it_works() {
-        let standing = CircuitBreaker::default();
-        assert_eq!(rests(&standing, 0..2), [0; 0]);
-        assert_eq!(rests(&standing, 2..9), [10, 20, 40, 80, 160, 300, 300]);
+        let breaker = CircuitBreaker::default();
+        assert_eq!(rests(&breaker, 0..2), [0; 0]);
+        assert_eq!(rests(&breaker, 2..9), [10, 20, 40, 80, 160, 300, 300]);
         assert_eq!(
-            standing.rest("compile"),
+            breaker.rest("compile"),
             None,
             "each stage stands for itself"
         );
-        assert_eq!(standing.doubtful().len(), 2);
-        standing.worked("time");
-        assert!(standing.doubtful().iter().all(|(_, doubtful)| !doubtful));
-        assert_eq!(rests(&standing, 20..23), [10]);
-        standing.waits("compile", true);
-        assert!(standing.doubtful().contains(&("compile", true)));
-        standing.waits("compile", false);
-        assert!(standing.doubtful().contains(&("compile", false)));
+        assert_eq!(breaker.doubtful().len(), 2);
+        breaker.worked("time");
+        assert!(breaker.doubtful().iter().all(|(_, doubtful)| !doubtful));
+        assert_eq!(rests(&breaker, 20..23), [10]);
+        breaker.waits("compile", true);
+        assert!(breaker.doubtful().contains(&("compile", true)));
+        breaker.waits("compile", false);
+        assert!(breaker.doubtful().contains(&("compile", false)));
     }
 
     #[test]
     fn one_program_that_fails_again_and_again_is_no_reason_to_rest_until_another_one_does() {
-        let standing = CircuitBreaker::default();
-        assert_eq!(rests(&standing, [7; 20]), [0; 0]);
-        assert!(!standing.vouches("time", &7), "it may be the node");
-        standing.worked("time");
-        assert!(standing.vouches("time", &7));
-        standing.failed("time", &7);
-        assert!(standing.vouches("time", &7), "others went well meanwhile");
-        standing.failed("time", &8);
-        assert!(!standing.vouches("time", &8));
+        let breaker = CircuitBreaker::default();
+        assert_eq!(rests(&breaker, [7; 20]), [0; 0]);
+        assert!(!breaker.vouches("time", &7), "it may be the node");
+        breaker.worked("time");
+        assert!(breaker.vouches("time", &7));
+        breaker.failed("time", &7);
+        assert!(breaker.vouches("time", &7), "others went well meanwhile");
+        breaker.failed("time", &8);
+        assert!(!breaker.vouches("time", &8));
     }
 
     proptest! {
         /// A stage at which at least every third program goes well never rests, whatever happened before.
         #[test]
         fn now_and_then_a_failure_is_nothing(failures in proptest::collection::vec(0u32..3, 0..60)) {
-            let standing = CircuitBreaker::default();
+            let breaker = CircuitBreaker::default();
             let mut number = 0;
             for count in failures {
-                prop_assert!(rests(&standing, number..number + count).is_empty());
+                prop_assert!(rests(&breaker, number..number + count).is_empty());
                 number += count;
-                standing.worked("time");
+                breaker.worked("time");
             }
         }
     }

@@ -9,7 +9,7 @@ pub enum ErrorClass {
     /// attempt.
     Shutdown,
     /// This node cannot do the work, but another node may. Never the last attempt.
-    Elsewhere,
+    OtherNode,
     /// Something that the work needs is not there yet, such as a newer policy or an artifact.
     NotReady,
     /// A jail, a compiler, a store or another part of the infrastructure failed.
@@ -48,14 +48,14 @@ impl Default for Backoff {
 }
 
 /// How long work that a node cannot do waits in its queue before a node gets it again.
-const ELSEWHERE: Duration = Duration::from_secs(2);
-/// How often a message is given out before [`ELSEWHERE`] begins to double.
+const OTHER_NODE: Duration = Duration::from_secs(2);
+/// How often a message is given out before [`OTHER_NODE`] begins to double.
 const PATIENT: u32 = 10;
 
 impl ErrorClass {
     /// True if an attempt of this class counts as a failure of the work.
     pub fn counts(self) -> bool {
-        !matches!(self, Self::Shutdown | Self::Elsewhere)
+        !matches!(self, Self::Shutdown | Self::OtherNode)
     }
 }
 
@@ -67,8 +67,8 @@ impl Backoff {
             // The wait gives other nodes time to take the work. If no node takes the work for long, the wait grows: a
             // node that cannot do the work and keeps asking must not use up the number of times the message may be
             // given out.
-            ErrorClass::Elsewhere => {
-                return doubled(ELSEWHERE, attempt.saturating_sub(PATIENT), self.limit);
+            ErrorClass::OtherNode => {
+                return doubled(OTHER_NODE, attempt.saturating_sub(PATIENT), self.limit);
             }
             ErrorClass::NotReady => self.not_ready,
             ErrorClass::Infrastructure => self.infrastructure,
@@ -189,7 +189,7 @@ mod tests {
 
     const CLASSES: [ErrorClass; 6] = [
         ErrorClass::Shutdown,
-        ErrorClass::Elsewhere,
+        ErrorClass::OtherNode,
         ErrorClass::NotReady,
         ErrorClass::Infrastructure,
         ErrorClass::Resources,
@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(backoff.delay(ErrorClass::Shutdown, 9), Duration::ZERO);
         assert_eq!(backoff.delay(ErrorClass::Resources, 1), backoff.resources);
         // A message that was refused a hundred times has waited for more than an hour.
-        let refused = |attempt| backoff.delay(ErrorClass::Elsewhere, attempt);
-        assert_eq!(refused(1), ELSEWHERE);
+        let refused = |attempt| backoff.delay(ErrorClass::OtherNode, attempt);
+        assert_eq!(refused(1), OTHER_NODE);
         assert!((1..100).map(refused).sum::<Duration>() > Duration::from_secs(3600));
         assert_eq!(
             backoff.delay(ErrorClass::Infrastructure, 3),
@@ -251,7 +251,7 @@ mod tests {
             tries(ErrorClass::Infrastructure),
             [true, true, false, false]
         );
-        assert_eq!(tries(ErrorClass::Elsewhere), [true; 4]);
+        assert_eq!(tries(ErrorClass::OtherNode), [true; 4]);
     }
 
     #[test]

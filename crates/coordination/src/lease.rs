@@ -54,10 +54,8 @@ pub struct Record<H, S> {
     /// The state to continue from.
     pub head: Option<S>,
     /// The states before it, the newest first.
-    #[serde(default = "Vec::new")]
     pub earlier: Vec<S>,
     /// True if nothing is left to do.
-    #[serde(default)]
     pub over: bool,
 }
 
@@ -235,11 +233,11 @@ impl<H: Clone + Default + PartialEq, S: Clone + PartialEq> Held<H, S> {
     }
 }
 
-/// The time that is left to a holder since the bus accepted its last sign of life at `heard`. None if it must stop
+/// The time that is left to a holder since the bus accepted its last sign of life at `confirmed`. None if it must stop
 /// working: a process that stood still for longer than [`Terms::give_up`] may have been replaced, even if its next
 /// sign of life is accepted.
-pub fn left(heard: Duration, now: Duration, terms: &Terms) -> Option<Duration> {
-    let left = terms.give_up.checked_sub(now.saturating_sub(heard))?;
+pub fn left(confirmed: Duration, now: Duration, terms: &Terms) -> Option<Duration> {
+    let left = terms.give_up.checked_sub(now.saturating_sub(confirmed))?;
     (!left.is_zero()).then_some(left)
 }
 
@@ -342,12 +340,12 @@ mod tests {
     proptest! {
         /// A holder stops before any waiting process takes over, wherever each of them last saw a sign of life.
         #[test]
-        fn a_holder_stops_before_it_is_replaced(heard in 0u64..100, seen in 0u64..100, now in 0u64..300) {
+        fn a_holder_stops_before_it_is_replaced(confirmed in 0u64..100, seen in 0u64..100, now in 0u64..300) {
             let terms = Terms::DEFAULT;
             // A waiting process sees the sign of life after the holder has sent it.
-            let seen = heard + seen;
+            let seen = confirmed + seen;
             let taken = at(now).saturating_sub(at(seen)) >= terms.patience;
-            prop_assert!(!(taken && left(at(heard), at(now), &terms).is_some()));
+            prop_assert!(!(taken && left(at(confirmed), at(now), &terms).is_some()));
         }
     }
 }

@@ -14,6 +14,7 @@
 //! - [`steps`] and [`ledger`]: each outcome counts once; a step is complete when all its outcomes are there.
 //! - [`sampling`]: which groups are drawn again.
 //! - [`circuit_breaker`]: a node that fails at program after program takes no work for a while.
+//! - [`limits`]: how long a process waits for an answer.
 //! - [`restart`]: how soon a failed role starts again, and when it is given up.
 
 pub mod circuit_breaker;
@@ -21,6 +22,7 @@ pub mod delivery;
 pub mod duplicates;
 pub mod lease;
 pub mod ledger;
+pub mod limits;
 pub mod restart;
 pub mod sampling;
 pub mod steps;

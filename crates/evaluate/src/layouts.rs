@@ -59,19 +59,19 @@ pub fn verified(
     let objects = compiler.layouts(language, problem, source, &PADDINGS)?;
     for object in &objects {
         verifier
-            .verify_to(object, draws.random(), Thoroughness::Elsewhere)
-            .map_err(elsewhere)?;
+            .verify_to(object, draws.random(), Thoroughness::OtherLayout)
+            .map_err(in_other_layout)?;
     }
     Ok(objects)
 }
 
-/// Adds to a failure that it occurred at another layout. Without this, the failure would puzzle an engineer who saw the
+/// Adds to a failure that it occurred in another layout. Without this, the failure would puzzle an engineer who saw the
 /// program pass before.
-fn elsewhere(failure: Failure) -> Failure {
+fn in_other_layout(failure: Failure) -> Failure {
     match failure {
         Failure::Candidate { fault, detail } => Failure::candidate(
             fault,
-            format!("in a second build, with its code at another place: {detail}"),
+            format!("in a second build, with its code in another layout: {detail}"),
         ),
         other => other,
     }

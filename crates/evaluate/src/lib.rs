@@ -25,7 +25,7 @@ use flopsmith_sandbox::Sandbox;
 use draws::Draws;
 pub use draws::random;
 pub use layouts::VerifiedLayouts;
-use prepared::Elsewhere;
+use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
 
@@ -199,7 +199,7 @@ impl Evaluator {
         let last_look = purpose != Purpose::Screen;
         let mut prepared = self.prepare(language, source, verifier, last_look);
         if purpose == Purpose::Certify {
-            prepared.verify_elsewhere(verifier);
+            prepared.verify_other_layouts(verifier);
         }
         prepared.time(timer, purpose, None)
     }
@@ -237,7 +237,7 @@ impl Evaluator {
                     Ok(checked) => (checked, None),
                     Err(failure) => (None, Some(failure)),
                 };
-                let elsewhere = Elsewhere {
+                let other_layouts = OtherLayouts {
                     compiler: Arc::clone(&self.compiler),
                     problem: Arc::clone(&self.problem),
                     language,
@@ -247,7 +247,7 @@ impl Evaluator {
                 };
                 Prepared::Built {
                     built,
-                    elsewhere,
+                    other_layouts,
                     checked,
                     sizes,
                     failed,

@@ -42,7 +42,7 @@ pub enum Prepared {
         /// The object, and the compile stage's findings about it.
         built: Built,
         /// Builds the program once more with another layout.
-        elsewhere: Elsewhere,
+        other_layouts: OtherLayouts,
         /// The sanitizers that checked the program and found nothing, if they checked it.
         checked: Option<Checked>,
         /// The sizes at which the program was verified, if it was verified in full.
@@ -53,7 +53,7 @@ pub enum Prepared {
 }
 
 /// Builds a program once more with other code layouts.
-pub struct Elsewhere {
+pub struct OtherLayouts {
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) problem: Arc<Problem>,
     pub(crate) language: Language,
@@ -63,7 +63,7 @@ pub struct Elsewhere {
     pub(crate) draws: Draws,
 }
 
-impl Elsewhere {
+impl OtherLayouts {
     fn certify(&self, timer: &mut Timer) -> Result<Timed, Failure> {
         if let Some(layouts) = &self.verified {
             return timer.certify(layouts, self.draws.random());
@@ -79,9 +79,11 @@ impl Elsewhere {
 impl Prepared {
     /// Builds the program with other code layouts and verifies each of these objects. A candidate must pass this before
     /// it is certified.
-    pub fn verify_elsewhere(&mut self, verifier: &mut Verifier) {
+    pub fn verify_other_layouts(&mut self, verifier: &mut Verifier) {
         let Prepared::Built {
-            elsewhere, failed, ..
+            other_layouts,
+            failed,
+            ..
         } = self
         else {
             return;
@@ -89,11 +91,11 @@ impl Prepared {
         if failed.is_some() {
             return;
         }
-        let (compiler, problem) = (&elsewhere.compiler, &elsewhere.problem);
-        let draws = &elsewhere.draws;
-        let (language, source) = (elsewhere.language, elsewhere.source.as_str());
+        let (compiler, problem) = (&other_layouts.compiler, &other_layouts.problem);
+        let draws = &other_layouts.draws;
+        let (language, source) = (other_layouts.language, other_layouts.source.as_str());
         match layouts::verified(compiler, language, problem, source, verifier, draws) {
-            Ok(objects) => elsewhere.verified = Some(objects),
+            Ok(objects) => other_layouts.verified = Some(objects),
             Err(failure) => *failed = Some(failure),
         }
     }
@@ -109,13 +111,13 @@ impl Prepared {
             } => Err(failure.clone()),
             Prepared::Built {
                 built,
-                elsewhere,
+                other_layouts,
                 failed: None,
                 ..
             } => match purpose {
-                Purpose::Certify => elsewhere.certify(timer),
+                Purpose::Certify => other_layouts.certify(timer),
                 _ => {
-                    let seed = elsewhere.draws.random();
+                    let seed = other_layouts.draws.random();
                     timer.measure(&built.object, purpose, seed, best_gflops)
                 }
             },

@@ -21,7 +21,7 @@ mod top;
 mod worker;
 
 pub use bench::{Bench, BenchPurpose};
-pub use cluster::{Cluster, Holder};
+pub use cluster::Cluster;
 pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};
 pub use join::Join;
@@ -551,40 +551,6 @@ pub enum Config {
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-}
-
-impl Args {
-    /// True if the result is JSON on stdout, which programs read.
-    pub fn wants_json(&self) -> bool {
-        let format = match &self.command {
-            Command::Train(a) => Some(a.format),
-            Command::Search(a) => Some(a.format),
-            Command::Bench(a) => return a.format.is_json(),
-            Command::Runs(a) => Some(a.format),
-            Command::Top(a) => Some(a.format),
-            Command::Store(Store::Gc(a)) => Some(a.format),
-            Command::Dataset(Dataset::Split(a)) => Some(a.format),
-            Command::Dead(a) => a.format(),
-            Command::Cluster(Cluster::Check { format, .. }) => Some(*format),
-            Command::Doctor(a) => Some(a.format),
-            Command::Problem(
-                Problem::Check { format, .. }
-                | Problem::List { format }
-                | Problem::Prompt { format, .. },
-            )
-            | Command::Config(Config::Check { format, .. } | Config::Explain { format, .. }) => {
-                Some(*format)
-            }
-            #[cfg(feature = "torch")]
-            Command::Sft(a) => Some(a.format),
-            #[cfg(feature = "torch")]
-            Command::RewardModel(a) | Command::Dpa(a) | Command::Rlpf(a) => Some(a.format),
-            #[cfg(feature = "torch")]
-            Command::Model(Model::Inspect { format, .. }) => Some(*format),
-            _ => None,
-        };
-        format == Some(Format::Json)
-    }
 }
 
 #[cfg(test)]

@@ -8,15 +8,13 @@ use std::process::ExitCode;
 mod args;
 mod command;
 mod exit;
-mod permissions;
 
 /// Each of thousands of messages allocates memory and frees it again, which mimalloc does fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = args::Args::read();
-    let json = args.wants_json();
+    let (args, json) = args::Args::read();
     match command::execute(args) {
         Ok(code) => exit::ended(code),
         Err(error) => exit::report(&error, json),

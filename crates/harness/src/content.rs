@@ -1,9 +1,9 @@
-//! What inputs are filled with, as a supervisor tells it to a harness that fills them.
+//! The contents of inputs, as a supervisor tells them to a harness that fills inputs.
 
 /// Words that the parameters of a content take at most.
 pub(crate) const WORDS: usize = 4;
 
-/// What an input array is filled with.
+/// The content of an input array.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Content {
     /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
@@ -26,8 +26,8 @@ pub enum Content {
         /// The last one.
         total: u64,
     },
-    /// Uniform in [-0.5, 0.5), each row times a power of two of its own. What mixes rows, as products with fewer
-    /// multiplications do, loses the digits of the small ones.
+    /// Uniform in [-0.5, 0.5), each row times a power of two of its own. Methods that mix rows, as products with fewer
+    /// multiplications do, lose the digits of the small ones.
     Graded {
         /// Length of a row.
         columns: usize,

@@ -12,7 +12,7 @@ fn unit(bits: u64) -> f64 {
     (bits >> 32) as f64 * (1.0 / 4_294_967_296.0)
 }
 
-/// What is added to every element of each row, uniform in [-by, by).
+/// For each row, the shift that is added to all its elements, uniform in [-by, by).
 fn shifts(stream: &Stream, elements: usize, columns: usize, by: f64) -> impl Iterator<Item = f64> {
     let rows = stream.apart(elements.div_ceil(columns)).into_iter();
     rows.map(move |bits| (2.0 * unit(bits) - 1.0) * by)

@@ -17,7 +17,7 @@ pub const MAX_FORBIDDEN: usize = 32;
 const WORDS_PER_ARGUMENT: usize = 4 + content::WORDS;
 const MESSAGE_BYTES: usize = 1024;
 
-/// What the harness shall do next.
+/// An order to the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Order {
@@ -33,7 +33,7 @@ pub enum Order {
     Exit = 5,
     /// Take all arrays out of all caches.
     Chill = 6,
-    /// Do nothing: what it takes is what any order costs.
+    /// Do nothing: its time is the cost of any order.
     StandBy = 7,
 }
 
@@ -53,7 +53,7 @@ impl Order {
     }
 
     /// The word for the `sequence`-th order. Orders that follow each other must differ in the lower 24 bits of it, on
-    /// which a waiting side sleeps; what stands above is for making the next word impossible to guess.
+    /// which a waiting side sleeps; the bits above make the next word impossible to guess.
     pub fn word(self, sequence: u64) -> u64 {
         (sequence << 8) | self as u64
     }
@@ -135,7 +135,7 @@ pub enum Argument {
         count: usize,
         /// Stream of the generator.
         stream: u64,
-        /// What it is filled with.
+        /// Its content.
         content: Content,
     },
     /// An output array at a byte offset of the buffers, poisoned before each call.

@@ -1,7 +1,7 @@
 //! The second, tighter system call filter, installed when everything is loaded
 //! and before the candidate's first instruction runs.
 //!
-//! What is left is what a numerical kernel needs: memory of its own, sleeping on
+//! It permits only what a numerical kernel needs: memory of its own, sleeping on
 //! words, and ending. No file can be opened, nothing becomes executable, and threads
 //! exist only where the problem permits them. The jail's own filter stays in
 //! force underneath.

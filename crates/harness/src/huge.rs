@@ -83,7 +83,7 @@ fn mount() -> Result<OwnedFd, Error> {
 
 /// The same in a user namespace, where everybody may mount. A process of its own enters it and hands the file system over.
 fn mount_apart() -> Result<OwnedFd, Error> {
-    // Made before there are two processes: what comes after calls the system only.
+    // Made before there are two processes: the code after it makes system calls only.
     // SAFETY: plain system calls.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let maps = [
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever may make user namespaces, as the jail has to, can have one without being root.
+    /// A process that may make user namespaces, as the jail has to, can have such a file system without being root.
     #[test]
     fn a_file_system_from_a_namespace_holds_files() {
         let root = match mount_apart() {

@@ -67,8 +67,8 @@ impl Stream {
         elements
     }
 
-    /// What the elements of a row are multiplied by in a graded array: a power of two from 1 down to 2 to the minus `binades`, so
-    /// that no digit is lost.
+    /// The factor of the elements of a row in a graded array: a power of two from 1 down to 2 to the minus `binades`,
+    /// so that no digit is lost.
     pub fn grade(&self, row: u64, binades: u32) -> f64 {
         let exponent = ((self.word(row, GRADES) >> 32) * (u64::from(binades) + 1)) >> 32;
         f64::from_bits((1023 - exponent) << 52)

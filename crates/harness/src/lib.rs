@@ -1,12 +1,9 @@
-//! What the supervisor and the program inside the run jail have in common: the
-//! layout of the memory they share, the hand-shake on it, and the generator
-//! that fills inputs.
+//! The supervisor and the program inside the run jail (the harness) share this crate: the layout of their shared
+//! memory, the hand-shake on it, and the generator that fills inputs.
 //!
-//! The harness only does what a shared word tells it: take a plan, prepare the
-//! inputs, call the candidate, park, exit. It has no clock, no reference, no
-//! verdict and no secret; whatever it says is believed only where the
-//! supervisor can check it. So the inputs of timed calls are prepared by a
-//! harness that has one of the problem's own programs in it.
+//! The harness follows the orders in a shared word: take a plan, prepare the inputs, call the candidate, park, exit. It
+//! has no clock, no reference, no verdict and no secret. The supervisor believes its statements only where it can check
+//! them. So a harness that runs one of the problem's own programs prepares the inputs of timed calls.
 //!
 //! Invariants:
 //! - every field of [`control::Control`] is atomic, so that no value the other
@@ -27,6 +24,6 @@ pub mod memory;
 pub use control::{Argument, Content, Control, Order, Plan, Waiting};
 pub use memory::{Mapping, SharedMemory};
 
-/// Changes when the hand-shake, the generator or what is timed changes, so that
+/// Changes when the hand-shake, the generator or the timed part changes, so that
 /// results of different harnesses are never taken for each other.
 pub const VERSION: &str = "5";

@@ -131,8 +131,8 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
                 words = call_words(&plan, buffers);
             }
             Some(Order::Prepare) => prepare(&plan, buffers, seed),
-            // SAFETY: the plan matches the entry's arguments; what the candidate does inside is
-            // the jail's business.
+            // SAFETY: the plan matches the entry's arguments; the jail confines the candidate's
+            // actions inside.
             Some(Order::Call) => unsafe { call(entry, &words) },
             Some(Order::Park) => parked = true,
             Some(Order::StandBy) => {}

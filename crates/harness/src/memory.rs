@@ -267,7 +267,7 @@ impl Mapping {
     }
 
     /// Copies `out.len()` elements that start at byte `offset` out of the shared memory. Another process may
-    /// write meanwhile: what comes out is some mixture of old and new.
+    /// write meanwhile: the result is then some mixture of old and new.
     ///
     /// # Panics
     /// When the range lies outside the mapping, which is a mistake of the caller.

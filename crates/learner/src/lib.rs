@@ -47,7 +47,7 @@ pub use adamw::AdamW;
 pub use error::{Error, Result};
 pub use judge::Judge;
 pub use learner::{GrpoSample, Learner};
-pub use pair_objective::{Standing, TokenPair};
+pub use pair_objective::{PairMetrics, TokenPair};
 pub use pair_training::{PairProgress, PairTraining};
 pub use pairwise::Evidence;
 pub use ppo::Ppo;

@@ -191,7 +191,7 @@ pub fn differentiate(terms: &Terms, s: &Sequence<'_>, slopes: &mut [f64]) -> Tal
                 let clipped = own > terms.clip_high && a > 0.0;
                 (-factor * a * lp, -factor * a, clipped)
             }
-            _ => {
+            Loss::Grpo | Loss::Bnpo | Loss::DrGrpo | Loss::Dapo | Loss::Gspo => {
                 // The mean in a sequence's ratio and the sum over its tokens cancel: the sequence's slope has the form
                 // of a token's.
                 let ratio = of_sequence.unwrap_or(own);

@@ -27,7 +27,7 @@ pub struct TokenPair {
 
 /// Accuracy of a model on pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct PairMetrics {
     /// Mean loss.
     pub loss: f64,
     /// Share of pairs whose fast answer has the higher score (Nichols et al., equations 5 and 8). Equal scores count as
@@ -188,9 +188,9 @@ impl Objective for Pairs {
 }
 
 /// Means of the counted pairs. The loss already includes its weights.
-pub(crate) fn standing(tally: &Tally) -> Standing {
+pub(crate) fn metrics(tally: &Tally) -> PairMetrics {
     let pairs = tally.pairs.max(1) as f64;
-    Standing {
+    PairMetrics {
         loss: tally.loss,
         accuracy: tally.right as f64 / pairs,
         gap: tally.gap / pairs,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Doing, Error, Result};
 use crate::learner::{adapt, shuffle};
 use crate::loss::Tally;
-use crate::pair_objective::{Aim, Dealt, Pairs, Standing, TokenPair, standing};
+use crate::pair_objective::{Aim, Dealt, PairMetrics, Pairs, TokenPair, metrics};
 use crate::skips::SkippedUpdate;
 use crate::trainer::Trainer;
 use crate::{pair_state, state};
@@ -31,7 +31,7 @@ pub struct PairProgress {
     pub steps: u64,
     /// The update's pairs, evaluated before the update; none if it was skipped because its loss or gradient was not
     /// finite.
-    pub batch: Option<Standing>,
+    pub batch: Option<PairMetrics>,
     /// Gradient norm before clipping.
     pub grad_norm: Option<f64>,
     /// Step size.
@@ -156,7 +156,7 @@ impl PairTraining {
         Ok(Some(PairProgress {
             step: self.steps_done(),
             steps: self.steps,
-            batch: updated.as_ref().map(|(tally, _)| standing(tally)),
+            batch: updated.as_ref().map(|(tally, _)| metrics(tally)),
             grad_norm: updated.map(|(_, norm)| norm),
             learning_rate: rate,
             skipped: self.trainer.skipped(),
@@ -174,7 +174,7 @@ impl PairTraining {
     }
 
     /// Loss and accuracy on the validation pairs; `None` if there are none.
-    pub fn judge(&mut self) -> Result<Option<Standing>> {
+    pub fn judge(&mut self) -> Result<Option<PairMetrics>> {
         self.ask_reference()?;
         let pairs = self.held_out.pairs();
         if pairs == 0 {
@@ -196,7 +196,7 @@ impl PairTraining {
             };
             tally.add(&objective.tally(&objective.judge(pair, sum(0), sum(1))));
         }
-        Ok(Some(standing(&tally)))
+        Ok(Some(metrics(&tally)))
     }
 
     fn update(&mut self, picked: &[usize], rate: f64) -> Result<(Tally, f64)> {

@@ -200,7 +200,7 @@ impl Ppo {
         // mistaken for learning; the learner therefore computes them itself.
         let half = matches!(self.model.kind(), Kind::BFloat16 | Kind::Half);
         let plan = Plan {
-            logprobs: half,
+            logprobs: true,
             values: true,
             entropy: Entropy::Report,
             ..Plan::LOGPROBS

@@ -13,7 +13,6 @@ pub struct StepReport {
     /// the ratios and the clipping are relative to the policy that the step began with.
     pub kl: f64,
     /// The same divergence over the tokens of the last update only, which shows the effect of all updates before it.
-    #[serde(default)]
     pub kl_at_end: f64,
     /// Divergence from the frozen reference, nats per token; 0 without one.
     pub reference_kl: f64,
@@ -32,7 +31,6 @@ pub struct StepReport {
     pub sampler_gap: f64,
     /// Number of different completions that were left out because they were too far from the policy the step began
     /// with.
-    #[serde(default)]
     pub left_out: u64,
     /// Step size of the last update.
     pub learning_rate: f64,
@@ -92,7 +90,6 @@ pub struct SftReport {
     /// Updates done, skipped ones included.
     pub steps: u64,
     /// Updates that were skipped because their loss or gradient was not finite.
-    #[serde(default)]
     pub skipped: u64,
     /// Mean loss of the first update, nats per token.
     pub first_loss: f64,

@@ -67,11 +67,9 @@ pub struct Attestation {
     pub compiler: String,
     /// Its flags.
     pub flags: Vec<String>,
-    /// The linker's version. Attestations of earlier versions have none.
-    #[serde(default)]
+    /// The linker's version.
     pub linker: String,
-    /// Language, version and flags of the other compilers. Attestations of earlier versions have none.
-    #[serde(default)]
+    /// Language, version and flags of the other compilers.
     pub other_compilers: Vec<String>,
     /// Version of the harness and its hand-shake.
     pub harness: String,
@@ -79,8 +77,7 @@ pub struct Attestation {
     pub hand_shake: String,
     /// The measured roof.
     pub peak: Peak,
-    /// Further roofs: other vector widths, caches, one thread. Attestations of earlier versions have none.
-    #[serde(default)]
+    /// Further roofs: other vector widths, caches, one thread.
     pub roofs: Roofs,
 }
 
@@ -407,21 +404,6 @@ mod tests {
         assert!(one.processors > 0 && one.memory_bytes > 0 && one.kernel != "unknown");
         let back: Attestation = serde_json::from_str(&one.to_json()).expect("own JSON");
         assert_eq!(back, one);
-    }
-
-    #[test]
-    fn an_attestation_of_an_earlier_version_has_neither_roofs_nor_a_linker() {
-        let now = here();
-        let mut object: serde_json::Value = serde_json::from_str(&now.to_json()).expect("own JSON");
-        assert_eq!(object["roofs"]["compute"][0]["gflops"], 50.0);
-        for key in ["roofs", "linker", "other_compilers"] {
-            let fields = object.as_object_mut().expect("an object");
-            fields.remove(key).expect(key);
-        }
-        let then: Attestation = serde_json::from_value(object).expect("an older attestation");
-        assert_eq!(then.roofs, Roofs::default());
-        assert!(then.linker.is_empty() && then.other_compilers.is_empty());
-        assert_eq!(then.class_key(), now.class_key());
     }
 
     #[test]

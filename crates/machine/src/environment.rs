@@ -33,11 +33,9 @@ pub struct Conditions {
     /// Current frequency of the kernel's first core, MHz.
     pub clock_mhz: Option<f64>,
     /// Use of the timed cores' time during the measurement.
-    #[serde(default)]
     pub meanwhile: Shares,
     /// Increase of the time of the baseline's fastest calls over the measurements before, as a share of their median:
     /// 0.1 is 10 % longer. Unknown in a timer's first measurements.
-    #[serde(default)]
     pub baseline_drift: Option<f64>,
 }
 

@@ -45,28 +45,6 @@ impl Peak {
     }
 }
 
-impl From<&Peak> for Roofs {
-    /// The roofs that attestations of earlier versions hold: one ceiling, and memory.
-    fn from(peak: &Peak) -> Self {
-        Self {
-            compute: vec![Ceiling {
-                vector_bits: peak.vector_bits,
-                threads: peak.threads,
-                gflops: peak.gflops,
-            }],
-            bandwidth: vec![Bandwidth {
-                level: MEMORY.into(),
-                threads: peak.threads,
-                gb_s: peak.bandwidth_gb_s,
-                // The size of the buffer in those versions.
-                buffer_bytes: 48 << 20,
-                holds_bytes: None,
-            }],
-            integer: Vec::new(),
-        }
-    }
-}
-
 /// Measures the peak with one thread on each of `cores`, for about `budget`. If `cores` names fewer cores than
 /// `threads`, the remaining threads are unpinned.
 pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {

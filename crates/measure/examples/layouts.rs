@@ -1,9 +1,9 @@
 //! How much does a number depend on where the linker puts the code?
 //!
 //! `layouts [--pairs 5] [--seed 1] [--json FILE]`: two copies of a kernel whose code lies at different addresses, certified
-//! one after the other: each copy by itself, and as reports do it, each at five places around its own. Identical code, so
-//! whatever the two differ by is an error. Then one of them is certified with the other as its baseline, so that their calls take turns: what
-//! the machine does to both is no part of that.
+//! one after the other: each copy by itself, and as reports do it, each at five places around its own. The code is
+//! identical, so every difference of the two is an error. Then one of them is certified with the other as its baseline,
+//! so that their calls take turns: disturbances of both are no part of that.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]

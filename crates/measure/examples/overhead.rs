@@ -1,9 +1,9 @@
-//! What does a jail cost, and does it leave anything behind?
+//! Measures the cost of a jail, and looks for traces that it leaves behind.
 //!
 //! `overhead [--number 200] [--jobs 0] [--json FILE]`: the whole life of a jailed program that returns at once, beside the
 //! same program started plainly, in turns; then that of jail and harness, in a verification of small calls and in a screening
 //! less its calls. With `--jobs 10000` so many jobs follow that end in every way there is, a fifth of them verifications
-//! ([`SHARES`]), and what this process and the machine hold is counted before and after.
+//! ([`SHARES`]), and everything that this process and the machine hold is counted before and after.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -27,7 +27,7 @@ const KINDS: [(&str, Kind); 2] = [
     ("run", Kind::Run { threads: 1 }),
     ("compile", Kind::Compile),
 ];
-/// What of a thousand jobs of the leak run goes through the harness, or to the compiler; the rest are jails alone.
+/// Those of a thousand jobs of the leak run that go through the harness, or to the compiler; the rest are jails alone.
 const SHARES: &str = "of a thousand jobs 150 are verifications, 50 of programs that die, 20 screenings, 10 compilations, 1 is a new timer";
 /// Where the program is in the jail.
 const INSIDE: &str = "/program";
@@ -74,7 +74,7 @@ fn main() -> Done {
     )
 }
 
-/// What one kind of job costs beside the bare process, in turns with it. `run` gives the seconds of a job.
+/// The cost of one kind of job beside the bare process, in turns with it. `run` gives the seconds of a job.
 fn beside_bare(
     name: &str,
     program: &Path,

@@ -1,8 +1,8 @@
-//! What does screening cost, and what does it get wrong?
+//! Measures the cost and the errors of screening.
 //!
-//! `screening [--seed 1] [--json FILE]`: a group of 64 programs, 40 correct ones with speeds from 0.5 to 50 GFLOPS as far as
-//! this machine goes and 24 that fail in every usual way. What is correct is timed as a run does it, by a screening against the
-//! best program so far, and all of it once more as elites are ranked.
+//! `screening [--seed 1] [--json FILE]`: a group of 64 programs, 40 correct ones with speeds from 0.5 to 50 GFLOPS as
+//! far as this machine goes and 24 that fail in every usual way. The correct ones are timed as a run does it, by a
+//! screening against the best program so far, and all of them once more as elites are ranked.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -40,7 +40,7 @@ const MISTAKES: [&str; 4] = [
      for(long i=0;i<1l<<40;i+=4096)C[i]=A[0]*B[0];\n}\n",
 ];
 
-/// What a standard says of a program.
+/// The speed of a program by one standard.
 #[derive(Clone, Copy)]
 struct Speed {
     log_ratio: f64,

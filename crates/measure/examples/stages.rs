@@ -1,4 +1,4 @@
-//! What does a stage cost?
+//! Measures the cost of each stage.
 //!
 //! `stages [--number 40] [--programs FOLDER] [--json FILE]`: compiles, verifies and screens three correct programs of dgemm in turns:
 //! the plain reference, the baseline and a register-blocked kernel; or the `*.c` of a folder, all of them correct. Prints the

@@ -1,7 +1,7 @@
-//! What does a verification cost?
+//! Measures the cost of a verification.
 //!
 //! `verifying [--number 3] [--problems dgemm,dot]`: verifies the baseline of each problem (all shipped ones, if none is named) as at a
-//! first look, in full, and with its code elsewhere. Prints the milliseconds of each, medians, and what was met in full.
+//! first look, in full, and in another layout. Prints the milliseconds of each, medians, and what was met in full.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -53,7 +53,7 @@ fn main() -> Done {
         for seed in 0..number.max(1) {
             for (thoroughness, of) in [
                 Thoroughness::Screening,
-                Thoroughness::Elsewhere,
+                Thoroughness::OtherLayout,
                 Thoroughness::Full,
             ]
             .into_iter()
@@ -67,9 +67,9 @@ fn main() -> Done {
                 }
             }
         }
-        let [screening, elsewhere, full] = milliseconds.map(|of| numbers::median(&of));
+        let [screening, other_layout, full] = milliseconds.map(|of| numbers::median(&of));
         println!(
-            "{name}: screening {screening:.0} ms, elsewhere {elsewhere:.0} ms, in full {full:.0} ms; {met}"
+            "{name}: screening {screening:.0} ms, other layout {other_layout:.0} ms, in full {full:.0} ms; {met}"
         );
     }
     Ok(())

@@ -107,13 +107,10 @@ pub struct Estimate {
     /// A bound of the 95 % interval of `log_ratio`.
     pub high: f64,
     /// The part of `log_se` that the scatter of the rounds shows. The rest comes from errors that no scatter shows.
-    #[serde(default)]
     pub sampling_log_se: f64,
     /// Number of rounds in which both sides have calls that count.
-    #[serde(default)]
     pub rounds: u32,
     /// Number of outlying rounds, which had no weight. They are kept with all others.
-    #[serde(default)]
     pub outlying: u32,
     /// True if both floors rest on several samples of several bursts.
     pub supported: bool,

@@ -163,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         tokenizer.save(&folder)?;
         if kind == Kind::BFloat16 {
-            // Whoever opens the folder has the same numbers; how half precision computes with them is another matter.
+            // A reader of the folder has the same numbers; how half precision computes with them is another matter.
             model = Model::load(&folder, Device::Cpu, Kind::Float)?;
         }
         let probes = [
@@ -177,7 +177,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect::<flopsmith_policy::Result<Vec<_>>>()?;
         let (logprobs, reward) = match rewards {
             true => (None, Some(reward(&model, &ids)?)),
-            // What is merged says what the adapter said.
+            // The merged model gives the logits that the adapter gave.
             false => match said {
                 None => (Some(model.logits_all(&ids)?), None),
                 said => (said, None),
@@ -197,7 +197,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What a reward model says of a whole text.
+/// The reward that a reward model gives a whole text.
 fn reward(model: &Model, ids: &[u32]) -> flopsmith_policy::Result<Option<f64>> {
     let length = ids.len();
     let ids: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();

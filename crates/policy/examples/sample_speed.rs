@@ -2,10 +2,11 @@
 //!
 //! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--cache-mib MIB] [--dtype float32] [--device cpu]`
 //!
-//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many rows are in flight at most.
-//! Prints one JSON object; the figure is the best of `--steps` after one that does not count. `peak_memory_mib` is the most the process had in
-//! memory while it sampled, the model included, what building the model took not; `tokens_per_cpu_s` counts the processor's time of all
-//! threads, which other programs on the machine disturb less.
+//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many
+//! rows are in flight at most. Prints one JSON object; the figure is the best of `--steps` after one that does not
+//! count. `peak_memory_mib` is the most the process had in memory while it sampled: it includes the model, but not the
+//! memory that only building the model took. `tokens_per_cpu_s` counts the processor's time of all threads, which other
+//! programs on the machine disturb less.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -91,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             mib => mib << 20,
         },
     };
-    // What the model took to build is not what sampling takes.
+    // The memory that building the model took does not count for sampling.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let (mut best, mut least) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..=get("steps") {

@@ -107,7 +107,7 @@ pub enum TokenIds {
 }
 
 impl TokenIds {
-    /// The ids of a field. What can be no token, such as −1, is passed over; none where nothing is left.
+    /// The ids of a field. Numbers that can be no token, such as −1, are passed over; none where nothing is left.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
         match value {
@@ -442,7 +442,7 @@ impl Config {
 /// The end of the names of transformers' classes that score texts.
 const CLASSIFIER: &str = "ForSequenceClassification";
 
-/// Which scalar head the file's class has.
+/// The scalar head of the file's class.
 fn scalar_of(file: &Value) -> Result<Scalar> {
     let class = file.get("architectures").and_then(|a| a.get(0));
     if !class

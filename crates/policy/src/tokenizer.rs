@@ -103,8 +103,8 @@ impl Tokenizer {
         }
     }
 
-    /// For each token id: true if the token is a numeral (decimal digits only).
-    pub fn numerals(&self) -> Vec<bool> {
+    /// For each token id: true if the token is a number token (decimal digits only).
+    pub fn number_tokens(&self) -> Vec<bool> {
         (0..=self.highest_id())
             .map(|id| {
                 let text = self.inner.id_to_token(id).unwrap_or_default();

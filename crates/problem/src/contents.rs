@@ -1,4 +1,4 @@
-//! What inputs hold, as a definition gives it.
+//! The contents of inputs, as a definition gives them.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -18,7 +18,7 @@ pub(crate) struct RawContent {
 /// The kinds with the keys that belong to them, for people.
 const KNOWN: &str = "known are `uniform`, `range`, `magnitudes`, `steps` and `repeating` with `low` and `high`, `shifted` with `low`, `high` and `by`, `dominant`, `distances` with `high`, and `offsets` with `total`";
 
-/// What an input holds. A mistake leaves it uniform, and the definition is refused anyway.
+/// The content of an input. A mistake leaves it uniform, and the definition is refused anyway.
 pub(crate) fn content(
     check: &mut Check<'_>,
     at: &Spanned<RawContent>,

@@ -1,8 +1,8 @@
 //! Compiler flags that are given for a run instead of the problem's.
 //!
 //! They are for optimisation, code generation and the standard of the language.
-//! What reads or writes files, loads code into the compiler, changes what is
-//! linked or makes another kind of object is refused: it would not end in a
+//! A flag that reads or writes files, loads code into the compiler, changes what
+//! is linked or makes another kind of object is refused: it would not end in a
 //! faster kernel but in a program that nobody looked at.
 
 /// Why a flag may not be given.
@@ -160,8 +160,8 @@ pub fn parse(text: &str) -> Result<Vec<String>, Refused> {
         .collect()
 }
 
-/// What makes functions and loops begin at the beginning of a cache line, and what says something else of them. Where code
-/// happens to lie changes speeds by several percent, which would be no merit of a program.
+/// Flags that make functions and loops begin at the beginning of a cache line, and flags that place them otherwise. The
+/// place of code changes speeds by several percent, which would be no merit of a program.
 const ALIGNED: [(&str, &[&str]); 2] = [
     (
         "-falign-functions=64",

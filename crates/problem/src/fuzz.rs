@@ -1,5 +1,5 @@
-//! What is done with one input of the fuzzer `problem` (`fuzz/`). The short runs among the tests call the same, lest one of
-//! the two be forgotten when the other is changed; nothing else does.
+//! Processes one input of the fuzzer `problem` (`fuzz/`). The short runs among the tests call the same, lest one of the
+//! two be forgotten when the other is changed; nothing else does.
 
 use std::path::Path;
 

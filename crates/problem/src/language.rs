@@ -105,7 +105,7 @@ impl Language {
         matches!(self, Self::Fortran | Self::Fortran77)
     }
 
-    /// What a fenced block of it is marked with.
+    /// The mark of a fenced block of it.
     pub fn fence(self) -> &'static str {
         match self {
             Self::C => "c",

@@ -98,7 +98,7 @@ pub struct Problem {
     pub deterministic: bool,
     /// The language candidates are written in.
     pub language: Language,
-    /// What the full prompt says of the task; made from the definition where there is none.
+    /// The text of the full prompt about the task; made from the definition where there is none.
     pub prompt_text: Option<String>,
 }
 
@@ -142,11 +142,11 @@ pub struct Entry {
 pub struct Arg {
     /// Its name in the prototype.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ArgKind,
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgKind {
     /// A C `int`.
@@ -164,7 +164,7 @@ pub enum ArgKind {
         shape: Vec<Formula>,
         /// Alignment of its first byte.
         align: usize,
-        /// What stands in it, for inputs.
+        /// Its content, for inputs.
         content: Content,
         /// In timed calls, each of its rows is multiplied by a power of two of its own, from 1 down to 2 to the minus this; 0 where
         /// rows stay as they are. Beside the large ones, methods that mix rows lose the digits of the small ones: those of
@@ -173,7 +173,7 @@ pub enum ArgKind {
     },
 }
 
-/// What stands in an input array.
+/// The content of an input array.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Content {
     /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
@@ -266,7 +266,7 @@ impl Element {
     }
 }
 
-/// What a candidate does with an array.
+/// A candidate's use of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -283,11 +283,11 @@ pub struct VerifyPlan {
     pub visible: Vec<Params>,
     /// Where hidden sizes come from: parameters that vary together. Those not named keep their timed value.
     pub hidden: Vec<HiddenSizes>,
-    /// What inputs look like.
+    /// The distributions of inputs.
     pub distributions: Vec<Distribution>,
 }
 
-/// What the values of inputs look like.
+/// The distribution of the values of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {

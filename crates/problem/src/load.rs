@@ -38,7 +38,7 @@ pub enum Error {
     /// A folder that holds no problem, or none at all.
     #[error("{}", no_folder(path))]
     NoFolder {
-        /// What was named.
+        /// The path that was named.
         path: PathBuf,
     },
     /// A name that no folder of problems has.
@@ -53,7 +53,7 @@ pub enum Error {
     },
 }
 
-/// What lies at the path instead of a problem, and what may have been meant.
+/// Says what lies at the path instead of a problem, and what may have been meant.
 fn no_folder(path: &Path) -> String {
     let shown = path.display();
     let holds = |folder: &Path| folder.join("problem.toml").is_file();

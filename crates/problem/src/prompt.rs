@@ -143,7 +143,7 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     text
 }
 
-/// What is to be written.
+/// The part of a prompt that asks for the program.
 fn wanted(problem: &Problem) -> String {
     let (prototype, name) = (&problem.entry.prototype, &problem.entry.name);
     match problem.language {
@@ -168,7 +168,7 @@ fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
         .collect();
     let includes = includes.join(", ");
     let in_language = |name: &String| match WORKS.iter().find(|work| work.name == name) {
-        // What the language's library does not do need not be forbidden.
+        // Work that the language's library does not do need not be forbidden.
         Some(work) => {
             let names = work.names(problem.language).iter();
             // Fortran's is forbidden everywhere: its library is not linked.

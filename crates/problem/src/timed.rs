@@ -13,7 +13,7 @@ use crate::{Caches, Params};
 /// The one key that is no parameter.
 const CACHES: &str = "caches";
 
-/// What stands behind a key of `[timed]`.
+/// The value of a key of `[timed]`.
 pub(crate) enum Setting {
     Number(i64),
     Words(String),

@@ -1,4 +1,4 @@
-//! What libraries can do, whose functions do it in each language.
+//! Work that libraries can do, and their functions for it in each language.
 //!
 //! A problem that forbids one function of the C library (`[compile] forbid`)
 //! means what that function does: in C++ and Fortran the same work has other
@@ -9,9 +9,9 @@ use crate::{Language, Problem};
 /// Work that libraries of several languages do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LibraryWork {
-    /// What a definition forbids it by.
+    /// The name by which a definition forbids it.
     pub name: &'static str,
-    /// What is done, for people.
+    /// The work in words, for people.
     pub what: &'static str,
     /// Its functions in the C library.
     pub c: &'static [&'static str],

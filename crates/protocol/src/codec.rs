@@ -54,7 +54,7 @@ message!(messages::PolicyPublished, "policy_published", |m| format!(
     "policy/{}/{}",
     m.run, m.version
 ));
-// A later sitting attests the machine anew, and its measurements name that attestation.
+// A later session attests the machine anew, and its measurements name that attestation.
 message!(messages::MachineFacts, "machine_facts", |m| format!(
     "machine/{}/{}/{}",
     m.run, m.node, m.attestation
@@ -64,10 +64,10 @@ message!(messages::StageChanged, "stage_changed", |m| format!(
     m.run, m.problem, m.step
 ));
 
-// It is written over where a later sitting has other settings.
+// It is written over where a later session has other settings.
 message!(run::RunSpec, "run_spec", |m| format!("run/{}", m.run));
 
-/// What travels: a version, a kind, an id and the message.
+/// The envelope of a message: a version, a kind, an id and the message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope<M> {
     /// Schema version.
@@ -153,7 +153,7 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     {
         return Ok(envelope.body);
     }
-    // What is wrong with it is told from the outside in.
+    // The error names the outermost mistake.
     let head: Head =
         read(bytes).map_err(|e| e.unwrap_or_else(Error::Trailing, Error::Malformed))?;
     if head.v != VERSION {
@@ -208,12 +208,14 @@ impl ReadError {
     }
 }
 
-/// What fills all of `bytes`, read without copying them first; none where anything is wrong, which [`read`] tells.
+/// The value that fills all of `bytes`, read without copying them first; none where anything is wrong: [`read`] says
+/// what.
 fn read_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
     reader.set_max_depth(MOST_NESTED);
     let value = T::deserialize(&mut reader).ok()?;
-    // The reader does not say how far it came. Whatever is left begins with a marker, and a truth value has nothing behind that.
+    // The reader does not say how far it came. Any value that is left begins with a marker, and a truth value has
+    // nothing behind that.
     match bool::deserialize(&mut reader) {
         Err(rmp_serde::decode::Error::InvalidMarkerRead(end))
             if end.kind() == std::io::ErrorKind::UnexpectedEof =>

@@ -15,7 +15,7 @@ pub enum Failure {
     /// The candidate's own fault.
     #[error("{fault}: {detail}")]
     Candidate {
-        /// What it did.
+        /// The fault.
         fault: CandidateFault,
         /// Diagnostics.
         detail: String,
@@ -23,7 +23,7 @@ pub enum Failure {
     /// Nothing the candidate can cause.
     #[error("{cause} failed: {detail}")]
     Infrastructure {
-        /// What failed.
+        /// The part that failed.
         cause: InfrastructureCause,
         /// Diagnostics.
         detail: String,
@@ -147,10 +147,7 @@ impl From<Failure> for Verdict {
         match failure {
             Failure::Candidate { fault, detail } => Verdict::Rejected { fault, detail },
             Failure::Infrastructure { cause, detail } => Verdict::Infrastructure { cause, detail },
-            Failure::Unknown { cause, detail } => Verdict::Unknown {
-                cause: Some(cause),
-                detail,
-            },
+            Failure::Unknown { cause, detail } => Verdict::Unknown { cause, detail },
         }
     }
 }
@@ -174,7 +171,7 @@ mod tests {
             let failure = Failure::unknown(*cause, "no word");
             assert_eq!(failure.to_string(), format!("undecided ({cause}): no word"));
             let expected = Verdict::Unknown {
-                cause: Some(*cause),
+                cause: *cause,
                 detail: "no word".into(),
             };
             assert_eq!(Verdict::from(failure), expected);

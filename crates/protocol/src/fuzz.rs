@@ -1,13 +1,13 @@
-//! What is done with one input of the fuzzer `message` (`fuzz/`). The short runs among the tests call the same, lest one of
-//! the two be forgotten when the other is changed; nothing else does.
+//! Processes one input of the fuzzer `message` (`fuzz/`). The short runs among the tests call the same, lest one of the
+//! two be forgotten when the other is changed; nothing else does.
 
 use crate::{
     Candidate, Compiled, MachineFacts, Message, Outcome, PolicyPublished, Rollout, RunSpec,
     StageChanged, Task, Verified, decode, encode,
 };
 
-/// Reads bytes as one kind of message; true if they are one. What can be read can be written and read again, and all else is
-/// an error that has words.
+/// Reads bytes as one kind of message; true if they are one. A message that can be read can be written and read again,
+/// and all else is an error that has words.
 fn read<M: Message>(bytes: &[u8]) -> bool {
     match decode::<M>(bytes) {
         Ok(message) => {

@@ -1,19 +1,16 @@
-//! What Flopsmith's roles say to each other.
+//! The messages between Flopsmith's roles.
 //!
-//! This crate holds the messages, the versioned envelope they travel in, the
-//! subjects they travel on, the ids that make every effect idempotent, and the
-//! closed sets of outcomes; and how the bytes of text that users write are
-//! decoded ([`text`]), since every crate that reads such text depends on this
-//! one. It does no IO and knows no clock: time stamps and
+//! This crate holds the messages, the versioned envelope they travel in, the subjects they travel on, the ids that make
+//! every effect idempotent, and the closed sets of outcomes. It also decodes the text that users write ([`text`]),
+//! because every crate that reads such text depends on this one. It does no IO and knows no clock: time stamps and
 //! randomness come in as arguments.
 //!
 //! Invariants:
-//! - every message is a MessagePack *map* with named fields, so a field can be
-//!   added without breaking an older reader;
-//! - the kind of a message and the version of its schema stand in the envelope;
-//!   what a reader does not know is a typed [`codec::Error`], never a panic;
-//! - an id is derived from what it names (run, step, group, sample), so work
-//!   that is done twice carries the same id twice.
+//! - every message is a MessagePack *map* with named fields, so a field can be added without breaking an older reader;
+//! - the envelope holds the kind of a message and the version of its schema; an unknown kind or version is a typed
+//!   [`codec::Error`], never a panic;
+//! - an id is derived from the run, step, group and sample that it names, so work that is done twice carries the same
+//!   id twice.
 
 pub mod codec;
 pub mod failure;
@@ -42,5 +39,5 @@ pub use outcome::{
     CandidateFault, Certificate, FaultClass, InfrastructureCause, Interval, Measurement, Outcome,
     StopReason, UnknownCause, Verdict, VerifiedSizes,
 };
-pub use run::{ModelFile, ProblemFiles, RunSpec, Sitting};
+pub use run::{ModelFile, ProblemFiles, RunSpec, Session};
 pub use technique::{Technique, TechniqueSet};

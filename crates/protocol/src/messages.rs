@@ -18,7 +18,7 @@ pub struct ArtifactRef {
     pub size: u64,
 }
 
-/// What a sample is for.
+/// The purpose of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -73,9 +73,9 @@ pub struct Task {
     pub group: GroupId,
     /// How many samples are wanted.
     pub group_size: u32,
-    /// How many of them, the last ones, leave the policy's way once: one of their numerals is exchanged for another.
+    /// Number of exploration samples among them, the last ones: the sampler mutates one number token of each.
     #[serde(default, skip_serializing_if = "is_none_of_them")]
-    pub explorers: u32,
+    pub exploration_samples: u32,
     /// The problem to solve.
     pub problem: ProblemId,
     /// The SQD stage it belongs to.
@@ -84,7 +84,7 @@ pub struct Task {
     pub permitted: TechniqueSet,
     /// A program to build on.
     pub elite: Option<EliteHint>,
-    /// What the samples are for.
+    /// The purpose of the samples.
     pub purpose: Purpose,
     /// How to sample.
     pub sampling: Sampling,
@@ -95,9 +95,9 @@ pub struct Task {
     /// The oldest policy version that may answer; the generator waits for it.
     pub min_policy: PolicyVersion,
     /// The place in the log of outcomes up to which the step rests on them; 0 where that is not said. A source that learns from
-    /// outcomes hears those up to here before it answers, and no later one: so what it answers does not depend on when.
+    /// outcomes sees those up to here before it answers, and no later one, so the answer does not depend on the time.
     #[serde(default, skip_serializing_if = "is_nowhere")]
-    pub heard: u64,
+    pub outcomes_seen: u64,
     /// The conversation so far, oldest first. The prompt comes before it, and the answer to this task follows it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Exchange>,
@@ -115,24 +115,25 @@ pub struct Exchange {
     pub result: String,
 }
 
-/// Tasks that do not say it look as they did before they could.
+/// A task that rests on no outcome is encoded without the field.
 fn is_nowhere(place: &u64) -> bool {
     *place == 0
 }
 
-/// Tasks without explorers look as they did before there were any.
+/// Tasks without exploration samples are encoded without the field.
 fn is_none_of_them(count: &u32) -> bool {
     *count == 0
 }
 
 impl Task {
-    /// Is the sample of this number an explorer? They are the last ones of a group.
+    /// True if the sample of this number is an exploration sample. They are the last ones of a group.
     pub fn explores(&self, sample: u32) -> bool {
-        (self.group_size.saturating_sub(self.explorers)..self.group_size).contains(&sample)
+        let first = self.group_size.saturating_sub(self.exploration_samples);
+        (first..self.group_size).contains(&sample)
     }
 }
 
-/// What every later stage needs to know about a candidate.
+/// The data of a candidate that every later stage needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CandidateRef {
     /// Derived from task and sample number.
@@ -155,9 +156,9 @@ pub struct CandidateRef {
     pub problem: ProblemId,
     /// The stage its task belongs to.
     pub stage: u32,
-    /// What its task permitted.
+    /// The techniques that its task permitted.
     pub permitted: TechniqueSet,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// The policy version that wrote it; none for other generators.
     pub policy: Option<PolicyVersion>,
@@ -168,7 +169,7 @@ pub struct CandidateRef {
     /// Was its answer changed on purpose somewhere, so that it says little about the policy? It may enter the archive, and
     /// counts in no rate, group or stage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub explorer: bool,
+    pub exploration: bool,
     /// Is it measured after the end of its run, for a number to publish? Then it is certified, whatever the run's settings say
     /// of second measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -181,7 +182,7 @@ pub struct CandidateRef {
 /// A program to compile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Who it is.
+    /// Identifies the candidate.
     pub candidate: CandidateRef,
     /// The source, as extracted from the answer.
     pub source: String,
@@ -234,10 +235,10 @@ impl RawAnswer {
     }
 }
 
-/// What the learner needs of a sample beside its outcome: exactly what was sampled.
+/// The part of a sample that the learner needs beside the outcome: exactly the tokens that were sampled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rollout {
-    /// Who it is.
+    /// Identifies the candidate.
     pub candidate: CandidateRef,
     /// Digest of the source that was extracted from these tokens: the outcome it belongs to has the same.
     pub source: Digest,
@@ -254,7 +255,7 @@ pub struct Rollout {
 /// A compiled program, ready to be verified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compiled {
-    /// Who it is.
+    /// Identifies the candidate.
     pub candidate: CandidateRef,
     /// The source.
     pub source: String,
@@ -267,7 +268,7 @@ pub struct Compiled {
     pub vector_bits: Option<u32>,
     /// Digest of compiler, version and flags.
     pub toolchain: Digest,
-    /// Under which its outcome may be reused for equal programs of the run; messages of earlier versions have none.
+    /// Under which its outcome may be reused for equal programs of the run; none if it may not be reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Digest>,
     /// Seconds spent compiling.
@@ -283,7 +284,7 @@ pub struct Verified {
     pub worst_error_share: f64,
     /// Sizes and distributions that were checked.
     pub cases: u32,
-    /// The sizes at which it was verified, where that was done in full; messages of earlier versions do not say.
+    /// The sizes at which it was verified, if that was done in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
     /// Seconds spent verifying.
@@ -303,11 +304,11 @@ pub struct PolicyPublished {
     pub step: u64,
     /// The weights as safetensors.
     pub weights: ArtifactRef,
-    /// What the step that made them looked like; none for the weights a run starts with.
+    /// Metrics of the step that made them; none for the weights a run starts with.
     pub metrics: Option<StepMetrics>,
 }
 
-/// What the learner saw in one step.
+/// The learner's metrics of one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StepMetrics {
     /// The loss that was minimised, mean over minibatches.
@@ -335,23 +336,23 @@ pub struct StepMetrics {
     /// Updates that were left out because the gradient was no finite number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped_updates: u32,
-    /// What such an update would have been made of, kept to be studied; none where nothing was left out, or too much was before.
+    /// The batch of such an update, kept to be studied; none where nothing was left out, or too much was before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped_batch: Option<ArtifactRef>,
-    /// Share of the run's budget that was spent when the step was trained, 0 to 1: step sizes may follow from it, so whoever
-    /// repeats the step needs it. Steps of earlier versions do not say it.
+    /// Share of the run's budget that was spent when the step was trained, 0 to 1: a repetition of the step needs it,
+    /// since step sizes may follow from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
     /// Groups that were drawn in the place of others whose rewards were all equal.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub refilled_groups: u32,
+    pub resampled_groups: u32,
     /// Versions that the oldest policy of the samples was behind the one that was trained. Above 0 only where sampling goes on while the
     /// learner steps.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub staleness: u32,
     /// Samples that counted in their groups and were not trained on: of a policy too old, or cut off, as the settings want it.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub untaught: u32,
+    pub filtered: u32,
     /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: what the arithmetic of sampler and learner differs by, plus
     /// what was learned in between where samples are of earlier versions. None where nothing was trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]

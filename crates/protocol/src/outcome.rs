@@ -1,4 +1,4 @@
-//! What can become of a candidate: measured, or whose fault it was that it was not.
+//! The outcomes of candidates: a measurement, or the cause of its absence.
 
 use std::cmp::Ordering;
 
@@ -34,7 +34,7 @@ macro_rules! closed_set {
 }
 
 closed_set!(
-    /// What a candidate did wrong. Everything it can cause is its own fault.
+    /// The fault of a candidate. Everything that a candidate can cause is its own fault.
     CandidateFault {
         /// No program could be found in the answer.
         Format => "format",
@@ -86,7 +86,7 @@ closed_set!(
 );
 
 closed_set!(
-    /// What went wrong that no candidate can cause. Such an outcome has no reward.
+    /// A failure that no candidate can cause. Such an outcome has no reward.
     InfrastructureCause {
         /// The jail could not be set up.
         Jail => "jail",
@@ -121,7 +121,7 @@ closed_set!(
         /// The raw samples of a measurement could not be written.
         UnwritableSamples => "unwritable_samples",
         /// Built with sanitizers, under which the problem's reference runs clean, the program could not be built or came to no
-        /// end that says anything: what is undefined in it would not have been found.
+        /// end that says anything: undefined behaviour in it would not have been found.
         Unchecked => "unchecked",
     }
 );
@@ -215,8 +215,8 @@ closed_set!(
         Decided => "decided",
         /// The time budget was spent; the interval says how good the number is.
         Budget => "budget",
-        /// The time budget was spent, and the number is far less sure than was aimed at. It confirms nothing: whoever needs
-        /// one that does measures again.
+        /// The time budget was spent, and the number is far less sure than was aimed at. It confirms nothing: a second
+        /// measurement may.
         Unconverged => "unconverged",
     }
 );
@@ -228,7 +228,7 @@ pub struct Measurement {
     pub gflops: f64,
     /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
-    /// Median of the seconds of the timed calls, with whatever disturbed them; messages of earlier versions do not say.
+    /// Median of the seconds of the timed calls, disturbances included; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
     /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against the baseline.
@@ -256,22 +256,20 @@ pub struct Measurement {
     pub share_of_peak: f64,
     /// True when an identical program had been measured before in this run.
     pub reused: bool,
-    /// How far the number holds elsewhere, for certified measurements.
+    /// How far the number holds in other layouts and without caches, for certified measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
-    /// Rounds, a burst of each side after the other, in which both have calls that count; messages of earlier versions do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u32>,
-    /// Those of them that lay so far off that they had no weight. They are among the raw samples with all others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outlying: Option<u32>,
+    /// Number of rounds in which both sides have calls that count; a round is a burst of each side after the other.
+    pub rounds: u32,
+    /// Number of outlying rounds, which had no weight. The raw samples hold them with all others.
+    pub outlying: u32,
     /// The sizes at which the program was verified, where that was done in full; a screening does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
 }
 
 impl Measurement {
-    /// Is it about as sure as was aimed at? What is not confirms nothing.
+    /// Is it about as sure as was aimed at? A number that is not confirms nothing.
     pub fn converged(&self) -> bool {
         self.stop != StopReason::Unconverged
     }
@@ -297,8 +295,9 @@ impl Measurement {
         }
     }
 
-    /// Which of two programs is known to be faster? What did not converge comes before whatever did, and otherwise it goes by
-    /// what they reach at least: the largest of many estimates is mostly one that noise made large.
+    /// Orders programs by how fast they are known to be. A number that did not converge comes before one that did.
+    /// Otherwise the speeds decide that the programs reach at least: the largest of many estimates is mostly one that
+    /// noise made large.
     pub fn compare(&self, other: &Self) -> Ordering {
         let known = self.converged().cmp(&other.converged());
         known.then(self.reaches().total_cmp(&other.reaches()))
@@ -322,12 +321,13 @@ impl VerifiedSizes {
     /// How probable it is at least that a program is found that is wrong at one size in [`VerifiedSizes::one_in`].
     pub const PROBABILITY: f64 = 0.99;
 
-    /// What a verification says that met `met` of `legal` sizes, `drawn` of which were drawn at random, one from each of as many
-    /// equal parts of all sizes: a program that is wrong at a share p of them passes with a probability of (1 - p) to the power
-    /// of `drawn` at most (by the inequality of the means, whatever parts the wrong sizes lie in).
+    /// The result of a verification that met `met` of `legal` sizes, `drawn` of which were drawn at random, one from
+    /// each of as many equal parts of all sizes: a program that is wrong at a share p of them passes with a probability
+    /// of (1 - p) to the power of `drawn` at most (by the inequality of the means, whatever parts the wrong sizes lie
+    /// in).
     pub fn of(met: u64, legal: u64, drawn: u32) -> Self {
         let share = 1.0 - (1.0 - Self::PROBABILITY).powf(1.0 / f64::from(drawn.max(1)));
-        // What an odd rounding adds must not turn 20 into 19.
+        // A rounding error must not turn 20 into 19.
         let one_in = (1.0 / share + 1e-9).floor().max(1.0) as u32;
         Self {
             met,
@@ -352,10 +352,10 @@ impl std::fmt::Display for VerifiedSizes {
     }
 }
 
-/// How far a number holds when the code lies elsewhere, and when its data are in no cache.
+/// How far a number holds in other layouts, and without caches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Certificate {
-    /// The measurement's `ratio` for each place of the code: the median of two or three processes, of one in earlier versions.
+    /// The measurement's `ratio` for each layout: the median of two or three processes.
     pub layout_ratios: Vec<f64>,
     /// Largest of them divided by the smallest, minus 1.
     pub layout_spread: f64,
@@ -368,7 +368,7 @@ pub struct Certificate {
     /// Interval of `cold_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_interval: Option<Interval>,
-    /// Why the calls without caches ended; messages of earlier versions do not say.
+    /// The reason why the calls without caches ended; none if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_stop: Option<StopReason>,
 }
@@ -395,23 +395,22 @@ pub enum Verdict {
     },
     /// The candidate's own fault.
     Rejected {
-        /// What it did.
+        /// The fault.
         fault: CandidateFault,
         /// Diagnostics for people and models, at most a few kilobytes.
         detail: String,
     },
-    /// Nobody can blame the candidate: it is tried again elsewhere or leaves its group.
+    /// Nobody can blame the candidate: it is tried again on another node or leaves its group.
     Infrastructure {
-        /// What failed.
+        /// The part that failed.
         cause: InfrastructureCause,
         /// Diagnostics for people.
         detail: String,
     },
     /// Neither can be told; treated like an infrastructure failure and counted apart.
     Unknown {
-        /// Why not; messages of earlier versions do not say.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cause: Option<UnknownCause>,
+        /// The reason.
+        cause: UnknownCause,
         /// Diagnostics for people.
         detail: String,
     },
@@ -445,7 +444,7 @@ impl Verdict {
 /// The end of a candidate's journey. The id of an outcome is its candidate's id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// Which candidate.
+    /// Identifies the candidate.
     pub candidate: CandidateRef,
     /// Its source.
     pub source: String,
@@ -454,7 +453,7 @@ pub struct Outcome {
     /// Width of the widest vector register in its object, bits; none where nothing was built, it has none, or its code cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_bits: Option<u32>,
-    /// What became of it.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Seconds of work in each stage: compile, verify, time.
     pub stage_seconds: [f32; 3],

@@ -1,4 +1,4 @@
-//! What a run says of itself to nodes that never heard of it.
+//! The messages by which a run introduces itself to nodes that do not know it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{MachineClass, ProblemId, RunId};
 use crate::messages::ArtifactRef;
 
-/// A problem as its files say it, so that whoever works for a run has the run's own.
+/// A problem as its files say it, so that each worker of a run has the run's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProblemFiles {
     /// The name of its folder.
@@ -35,7 +35,7 @@ pub struct ModelFile {
 pub struct RunSpec {
     /// The run.
     pub run: RunId,
-    /// Whose build started it, and by which method it measures: numbers of another one cannot stand beside its numbers.
+    /// The build that started it, and its method of measuring: numbers of another method are not comparable.
     pub version: String,
     /// The problem.
     pub problem: ProblemFiles,
@@ -52,16 +52,16 @@ pub struct RunSpec {
     /// The store that its artifacts lie in, where nodes need it: a node that has another one would not find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
-    /// Its latest sitting, by which whoever looks on knows how much of the budget is left; runs of earlier versions do not say it.
+    /// Its latest session, by which a follower knows how much of the budget is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sitting: Option<Sitting>,
+    pub session: Option<Session>,
 }
 
-/// A sitting of a run, as it begins.
+/// A session of a run, as it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sitting {
+pub struct Session {
     /// When it began by its own clock, milliseconds since 1970.
     pub began_unix_ms: u64,
-    /// What earlier sittings have taken, milliseconds.
+    /// The time that earlier sessions have taken, milliseconds.
     pub before_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! NATS subjects: what a worker needs stands in the name.
+//! NATS subjects: their names hold all that a worker selects by.
 
 use crate::ids::{MachineClass, RunId};
 
@@ -24,8 +24,8 @@ fn token(text: &str) -> String {
     text.replace('.', "_")
 }
 
-/// Work queues. Each has the work of all runs, and every message says in its subject whose it is: what a run still has in
-/// the queues can be counted.
+/// Work queues. Each has the work of all runs, and the subject of every message names its run: so the work that a run
+/// still has in the queues can be counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Queue(String);
 
@@ -59,7 +59,7 @@ impl Queue {
         format!("{}.{}", self.0, token(run.as_str()))
     }
 
-    /// What its workers take: the work of all runs.
+    /// The subjects that its workers take: the work of all runs.
     pub fn all(&self) -> String {
         format!("{}.*", self.0)
     }
@@ -104,8 +104,8 @@ pub fn stage(run: &RunId) -> String {
     format!("fs.v1.event.{}.stage", token(run.as_str()))
 }
 
-/// Where a message goes that nobody could work off; `subject` is where it had been. Its parts stay apart, so that who may take work off
-/// one queue may say no more than that it died there.
+/// Where a message goes that nobody could work off; `subject` is where it had been. Its parts stay apart, so that a key
+/// for one queue cannot dead-letter work of another.
 pub fn dead(subject: &str) -> String {
     format!(
         "{DEAD_PREFIX}{}",

@@ -70,9 +70,7 @@ impl fmt::Display for Technique {
 
 /// A name that is no technique.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "unknown technique `{0}`; known are loop_reorder, unroll, cache_blocking, register_blocking, packing, simd, openmp, prefetch"
-)]
+#[error("unknown technique `{0}`; known are {known}", known = Technique::ALL.map(Technique::name).join(", "))]
 pub struct UnknownTechnique(pub String);
 
 impl FromStr for Technique {
@@ -139,19 +137,19 @@ impl TechniqueSet {
         self.0 & !other.0 == 0
     }
 
-    /// What both sets have.
+    /// The techniques that both sets have.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What either set has.
+    /// The techniques that either set has.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What this set has and `other` has not.
+    /// The techniques that this set has and `other` has not.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)

@@ -1,8 +1,8 @@
-//! Text that people and other programs write: what is in the bytes of a file of theirs, or of a pipe.
+//! Text that people and other programs write: the content of the bytes of a file of theirs, or of a pipe.
 
 use std::io;
 
-/// What editors for Windows put at the beginning of UTF-8.
+/// The mark that editors for Windows put at the beginning of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The text of a file that a user wrote, without a byte-order mark. All that reads such files reads them by this.

@@ -21,7 +21,7 @@ use crate::skipped::Skipped;
 use crate::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
-/// What was made.
+/// The report on a finished model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
     /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
@@ -32,7 +32,7 @@ struct Report {
     left_out: usize,
     /// Weights in all.
     parameters: i64,
-    /// What the training reported.
+    /// The report of the training.
     training: SftReport,
 }
 

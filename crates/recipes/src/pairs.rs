@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use flopsmith_config::recipe::Pairs as Recipe;
 use flopsmith_generator::measured::pairs::Pair;
-use flopsmith_learner::{Evidence, PairTraining, Standing, TokenPair};
+use flopsmith_learner::{Evidence, PairMetrics, PairTraining, TokenPair};
 use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
@@ -31,18 +31,18 @@ pub enum Aim {
     Dpa,
 }
 
-/// What a checkpoint has beside the training's own state.
+/// The part of a checkpoint beside the training's own state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Sitting {
-    validation_before: Option<Standing>,
-    first: Option<Standing>,
+struct Session {
+    validation_before: Option<PairMetrics>,
+    first: Option<PairMetrics>,
     seconds: f64,
 }
 
-/// The file of a `Sitting` in a checkpoint.
-const SITTING: &str = "sitting.json";
+/// The file of a `Session` in a checkpoint.
+const SESSION: &str = "session.json";
 
-/// What was made.
+/// The report on a finished model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
     /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
@@ -58,13 +58,13 @@ struct Report {
     /// Weights in all.
     parameters: i64,
     /// The first update's pairs.
-    first: Option<Standing>,
+    first: Option<PairMetrics>,
     /// The last update's.
-    last: Option<Standing>,
+    last: Option<PairMetrics>,
     /// The validation pairs before the training.
-    validation_before: Option<Standing>,
+    validation_before: Option<PairMetrics>,
     /// The validation pairs after it.
-    validation: Option<Standing>,
+    validation: Option<PairMetrics>,
     /// Seconds of training.
     seconds: f64,
 }
@@ -102,24 +102,24 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         validation.len()
     ));
     let mut training = begin(model, &pairs, &validation, &recipe, aim)?;
-    let mut sitting = match &saved {
+    let mut session = match &saved {
         Some(files) => {
             training.restore(files).map_err(unrestorable)?;
-            let found = files.iter().find(|(name, _)| name == SITTING);
-            let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
+            let found = files.iter().find(|(name, _)| name == SESSION);
+            let (_, bytes) = found.context("the checkpoint has no session.json")?;
             say(&format!("resuming after update {}", training.steps_done()));
-            serde_json::from_slice(bytes).context("the checkpoint's sitting.json is damaged")?
+            serde_json::from_slice(bytes).context("the checkpoint's session.json is damaged")?
         }
         None => {
             prepare(&mut training)?;
-            Sitting {
+            Session {
                 validation_before: training.judge()?,
                 first: None,
                 seconds: 0.0,
             }
         }
     };
-    let earlier = sitting.seconds;
+    let earlier = session.seconds;
     let watch = Watch::start()?;
     let mut last = None;
     let mut ticker = Ticker::new(50);
@@ -139,19 +139,19 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
             break;
         };
         last = progress.batch.or(last);
-        sitting.first = sitting.first.or(progress.batch);
-        sitting.seconds = earlier + began.elapsed().as_secs_f64();
+        session.first = session.first.or(progress.batch);
+        session.seconds = earlier + began.elapsed().as_secs_f64();
         ticker.tick(progress.step, progress.steps, || {
-            let standing = progress.batch.map_or("skipped".to_owned(), |b| {
+            let metrics = progress.batch.map_or("skipped".to_owned(), |b| {
                 format!("loss {:.4}, {:.0} % right", b.loss, 100.0 * b.accuracy)
             });
-            format!("update {}/{}: {standing}", progress.step, progress.steps)
+            format!("update {}/{}: {metrics}", progress.step, progress.steps)
         });
         let every = recipe.checkpoint_every;
         let over = progress.step == progress.steps;
         let interrupted = watch.asked().is_cancelled() && !over;
         if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
-            checkpoints.write(progress.step, &files(&training, &sitting)?)?;
+            checkpoints.write(progress.step, &files(&training, &session)?)?;
         }
         if interrupted {
             ticker.end();
@@ -173,9 +173,9 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         pairs: count,
         left_out,
         parameters,
-        first: sitting.first,
+        first: session.first,
         last,
-        validation_before: sitting.validation_before,
+        validation_before: session.validation_before,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
     std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
@@ -238,9 +238,9 @@ fn prepare(training: &mut PairTraining) -> Result<()> {
     Ok(())
 }
 
-fn files(training: &PairTraining, sitting: &Sitting) -> Result<Files> {
+fn files(training: &PairTraining, session: &Session) -> Result<Files> {
     let mut files = training.state()?;
-    files.push((SITTING.to_owned(), serde_json::to_vec(sitting)?));
+    files.push((SESSION.to_owned(), serde_json::to_vec(session)?));
     Ok(files)
 }
 

@@ -26,7 +26,7 @@ use crate::skipped::Skipped;
 use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use flopsmith_run::exit::{INTERRUPTED, OK};
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Step {
     /// Its number, from 1.
@@ -44,15 +44,14 @@ struct Step {
     ppo: PpoReport,
 }
 
-/// What a checkpoint has beside the training's own state.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Sitting {
+/// The part of a checkpoint beside the training's own state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Session {
     seconds: f64,
     best: Option<Best>,
     steps: Vec<Step>,
     /// [`Rewards::digest`].
-    #[serde(default)]
-    rewards: Option<Digest>,
+    rewards: Digest,
 }
 
 /// The answer with the highest measured reward.
@@ -64,13 +63,13 @@ struct Best {
     source: String,
 }
 
-/// The file of a `Sitting` in a checkpoint.
-const SITTING: &str = "sitting.json";
+/// The file of a `Session` in a checkpoint.
+const SESSION: &str = "session.json";
 
 /// Number of steps over which the first and the last means are taken.
 const ENDS: usize = 5;
 
-/// What was made.
+/// The report on a finished model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Report {
     /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
@@ -119,25 +118,26 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;
-    let mut sitting = match &saved {
+    let mut session = match &saved {
         Some(files) => {
             ppo.restore(files).map_err(unrestorable)?;
-            let found = files.iter().find(|(name, _)| name == SITTING);
-            let (_, bytes) = found.context("the checkpoint has no sitting.json")?;
+            let found = files.iter().find(|(name, _)| name == SESSION);
+            let (_, bytes) = found.context("the checkpoint has no session.json")?;
             say(&format!("resuming after step {}", ppo.steps()));
-            let mut sitting: Sitting = serde_json::from_slice(bytes)
-                .context("the checkpoint's sitting.json is damaged")?;
-            if sitting.rewards.as_ref().is_some_and(|known| *known != by) {
+            let session: Session = serde_json::from_slice(bytes)
+                .context("the checkpoint's session.json is damaged")?;
+            if session.rewards != by {
                 return Err(usage(
                     "the exercises or the reward model have changed since the checkpoint was written; continue with those of the beginning, or start again in another folder",
                 ));
             }
-            sitting.rewards.get_or_insert(by);
-            sitting
+            session
         }
-        None => Sitting {
-            rewards: Some(by),
-            ..Sitting::default()
+        None => Session {
+            seconds: 0.0,
+            best: None,
+            steps: Vec::new(),
+            rewards: by,
         },
     };
     let prompts = prompts.iter().map(Vec::as_slice);
@@ -147,29 +147,29 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         recipe: &recipe,
         exercises: &asked,
     };
-    let earlier = sitting.seconds;
+    let earlier = session.seconds;
     let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
     let mut skipped = Skipped::of(&output, order.resume)?;
-    let mut number = sitting.steps.len() as u64;
+    let mut number = session.steps.len() as u64;
     while number < recipe.steps {
         let step = step(
             &mut ppo,
             &mut rewards,
             &course,
             number,
-            &mut sitting.best,
+            &mut session.best,
             &mut skipped,
         )?;
         number += 1;
         ticker.tick(number, recipe.steps, || line(&step, recipe.steps));
-        sitting.steps.push(step);
-        sitting.seconds = earlier + began.elapsed().as_secs_f64();
+        session.steps.push(step);
+        session.seconds = earlier + began.elapsed().as_secs_f64();
         let every = recipe.checkpoint_every;
         let over = number == recipe.steps;
         let interrupted = watch.asked().is_cancelled() && !over;
         if interrupted || (every > 0 && number.is_multiple_of(every) && !over) {
-            checkpoints.write(number, &files(&ppo, &sitting)?)?;
+            checkpoints.write(number, &files(&ppo, &session)?)?;
         }
         if interrupted {
             ticker.end();
@@ -179,10 +179,10 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     }
     ticker.end();
     let ends = |of: fn(&Step) -> f64, last: bool| {
-        let count = sitting.steps.len().min(ENDS);
+        let count = session.steps.len().min(ENDS);
         let (head, tail) = (
-            &sitting.steps[..count],
-            &sitting.steps[sitting.steps.len() - count..],
+            &session.steps[..count],
+            &session.steps[session.steps.len() - count..],
         );
         let part = if last { tail } else { head };
         part.iter().map(of).sum::<f64>() / count.max(1) as f64
@@ -191,10 +191,10 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         skipped: ppo.skipped(),
         first_score: ends(|s| s.ppo.score, false),
         last_score: ends(|s| s.ppo.score, true),
-        last_kl: divergence(&sitting.steps),
+        last_kl: divergence(&session.steps),
         model: save(&ppo.model, &reader.tokenizer, &output, Some(&reader.base))?,
-        best: sitting.best,
-        steps: sitting.steps,
+        best: session.best,
+        steps: session.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
     std::fs::write(output.join(REPORT), serde_json::to_vec_pretty(&report)?)
@@ -382,9 +382,9 @@ fn divergence(steps: &[Step]) -> f64 {
     known.iter().sum::<f64>() / known.len().max(1) as f64
 }
 
-fn files(ppo: &Ppo, sitting: &Sitting) -> Result<Files> {
+fn files(ppo: &Ppo, session: &Session) -> Result<Files> {
     let mut files = ppo.state()?;
-    files.push((SITTING.to_owned(), serde_json::to_vec(sitting)?));
+    files.push((SESSION.to_owned(), serde_json::to_vec(session)?));
     Ok(files)
 }
 

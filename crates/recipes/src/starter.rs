@@ -38,7 +38,7 @@ const CORPUS_BEST: &str = "corpus_best.c";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
-    /// What this recipe is for.
+    /// The purpose of this recipe.
     #[serde(default)]
     about: String,
     /// The problem.
@@ -88,13 +88,13 @@ enum Start {
     },
 }
 
-/// What is written beside the model.
+/// The evaluation that is written beside the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Evaluation {
     /// Digest of the `model.safetensors`, or `adapter_model.safetensors`, that all this is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Digest>,
-    /// What the training reported.
+    /// The report of the training.
     training: SftReport,
     /// Weights in all.
     parameters: i64,
@@ -122,7 +122,7 @@ struct Evaluation {
     machine: Option<MeasuredOn>,
 }
 
-/// What speeds were measured on.
+/// The machine and the compiler of the measured speeds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct MeasuredOn {
     cpu_model: String,

@@ -105,7 +105,7 @@ pub fn chart(steps: &[StepMetrics]) -> String {
     let x = Scale::new(x0 - 0.5, x1 + 0.5, LEFT, RIGHT);
     let y = Scale::new(0.0, 1.0, BOTTOM, TOP);
     let mut svg = format!(
-        "<figure class=\"chart\"><figcaption>What became of the samples</figcaption><svg viewBox=\"0 0 {WIDTH} 220\" role=\"img\" \
+        "<figure class=\"chart\"><figcaption>Outcomes of the samples</figcaption><svg viewBox=\"0 0 {WIDTH} 220\" role=\"img\" \
          aria-label=\"Share of outcomes by step; the list beside it holds the totals\">"
     );
     for tick in y.ticks(4) {

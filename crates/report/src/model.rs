@@ -21,7 +21,7 @@ pub struct RunReport {
     pub steps: Vec<StepMetrics>,
     /// Stage changes in order.
     pub stage_changes: Vec<StageChange>,
-    /// Techniques of the archive's grid; those found in `cells` when empty.
+    /// Techniques of the archive view; those found in `cells` when empty.
     pub techniques: TechniqueSet,
     /// The archive.
     pub cells: Vec<CellRow>,
@@ -234,7 +234,7 @@ pub struct OpenBlas {
     pub core: Option<String>,
 }
 
-/// What a machine permits by the roofline model.
+/// The limits of a machine by the roofline model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Roofline {
@@ -242,9 +242,9 @@ pub struct Roofline {
     pub threads: u32,
     /// Operations of a call for each byte it must move at least, FLOP/byte; none where that is not known.
     pub intensity: Option<f64>,
-    /// What this intensity permits with so many threads, 10⁹ operations a second.
+    /// The limit at this intensity with so many threads, 10⁹ operations a second.
     pub roof_gflops: f64,
-    /// What sets that roof: `compute` or `memory`.
+    /// The resource that sets that roof: `compute` or `memory`.
     pub bound: String,
     /// The smallest cache that holds all bytes a call must move; they need not come from memory then.
     pub cached_in: Option<String>,
@@ -282,7 +282,7 @@ pub struct Bandwidth {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Command {
-    /// What it does.
+    /// Its effect.
     pub what: String,
     /// The command line.
     pub line: String,

@@ -56,7 +56,7 @@ pub fn html(report: &RunReport) -> String {
     section(
         &mut out,
         "roofline",
-        "What the machine permits",
+        "The limits of the machine",
         &roofline::lead(report),
         &wrap("charts", &roofline::html(report)),
     );

@@ -355,7 +355,10 @@ fn what_went_wrong_is_counted_where_something_did() {
 
 #[test]
 fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predict() {
-    let charts = ["Divergence from the first policy", "that the values explain"];
+    let charts = [
+        "Divergence from the first policy",
+        "that the values explain",
+    ];
     let mut report = example();
     let page = html(&report);
     assert!(charts.iter().all(|chart| !page.contains(chart)));

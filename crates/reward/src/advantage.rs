@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Added to every standard deviation that divides, as in TRL.
 pub const EPSILON: f64 = 1e-4;
 
-/// Whose standard deviation the centred rewards are divided by.
+/// The standard deviation that the centred rewards are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
@@ -17,7 +17,7 @@ pub enum Scale {
     Group,
     /// That of all rewards of the batch, each group still centred on its own mean.
     Batch,
-    /// Nobody's (as in Dr. GRPO): hard and easy prompts weigh as their rewards say.
+    /// None (as in Dr. GRPO): hard and easy prompts weigh as their rewards say.
     None,
 }
 

@@ -100,7 +100,7 @@ pub struct Ladder {
     pub runtime: f64,
     /// It computes something else.
     pub wrong: f64,
-    /// It is right: what its speed is worth.
+    /// It is right: the reward of its speed.
     pub success: SuccessScale,
 }
 

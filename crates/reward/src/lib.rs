@@ -1,10 +1,9 @@
-//! Rewards of outcomes, and metrics of a policy: pure functions.
+//! Rewards of outcomes and advantages in groups: pure functions.
 //!
 //! - [`Reward`] turns a verdict into a number, with its standard error;
 //! - [`advantage`] turns the rewards of a group into advantages;
 //! - [`sharing`] lowers the reward of a program that many samples found;
-//! - [`turns`] turns the rewards of a conversation into one number, or into one for each turn;
-//! - [`metrics`] holds the numbers that evaluations report.
+//! - [`turns`] turns the rewards of a conversation into one number, or into one for each turn.
 //!
 //! This crate does no IO, knows no clock and draws no random numbers. The verdict already says who is at fault for an
 //! outcome; this crate does not decide it.
@@ -19,7 +18,6 @@
 
 pub mod advantage;
 mod ladder;
-pub mod metrics;
 mod reward;
 pub mod sharing;
 pub mod turns;

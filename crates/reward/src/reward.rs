@@ -62,7 +62,7 @@ impl Default for Logistic {
     }
 }
 
-/// What an outcome is worth.
+/// The reward of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reward {

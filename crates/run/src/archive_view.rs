@@ -87,7 +87,7 @@ pub fn archive(outcomes: &[Outcome], pool: TechniqueSet) -> Option<Archive> {
     let mut archive = Archive::new(problem, class, pool, 1);
     for outcome in outcomes
         .iter()
-        .filter(|o| !repeats(o) && !o.candidate.explorer && o.verdict.counts())
+        .filter(|o| !repeats(o) && !o.candidate.exploration && o.verdict.counts())
     {
         let Some(techniques) = outcome.techniques else {
             continue;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::evaluation;
 use flopsmith_actors::role::recorder::note_machine;
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::Settings;
 use flopsmith_evaluate::{Evaluated, Evaluator, cores_to_watch};
 use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Language;
@@ -234,7 +234,7 @@ pub fn corpus_best(
 
 /// The source of the fastest program tried of the starter's corpus.
 fn shown_source(settings: &Settings) -> Option<String> {
-    if settings.generator.kind != GeneratorKind::Policy {
+    if !settings.generator.kind.has_policy() {
         return None;
     }
     let path = paths::model(&settings.generator.model).join("corpus_best.c");

@@ -20,7 +20,7 @@ pub fn located(error: anyhow::Error, path: &Path, overrides: &[String]) -> anyho
     let text = flopsmith_config::read_text(path).unwrap_or_default();
     let name = path.display().to_string();
     let words = error.to_string();
-    let located = flopsmith_config::explain::at_its_line(&words, &text, &name, overrides);
+    let located = flopsmith_config::at_its_line(&words, &text, &name, overrides);
     located.map_or(error, usage)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::Settings;
 use flopsmith_protocol::ModelFile;
 use flopsmith_store::{Checkpoints, Store};
 
@@ -26,7 +26,7 @@ const TRAINED_ADAPTER: &str = "adapter.safetensors";
 /// # Errors
 /// When the store cannot be read or the folder cannot be written.
 pub async fn model(folder: &Folder, settings: &Settings, store: Store) -> Result<Option<PathBuf>> {
-    if settings.generator.kind != GeneratorKind::Policy {
+    if !settings.generator.kind.has_policy() {
         return Ok(None);
     }
     let Some(checkpoint) = Checkpoints::new(store, "learner")

@@ -293,9 +293,8 @@ fn unfinished(path: &Path, prefix: &str, job: Job) -> bool {
     named && read_facts(path).is_ok_and(|f| !f.concluded && is_of(&f, job))
 }
 
-/// `run.json` of earlier versions names no job before the run has begun; such a run is of any job.
 fn is_of(facts: &Facts, job: Job) -> bool {
-    facts.job.is_empty() || facts.job == job_name(job)
+    facts.job == job_name(job)
 }
 
 /// Refuses to resume a run as another job: a training run resumed as a search would lose its learner for good.
@@ -303,6 +302,12 @@ fn refuse_another_job(path: &Path, job: Job, settings: &Settings) -> Result<()> 
     let facts = read_facts(path)?;
     if is_of(&facts, job) {
         return Ok(());
+    }
+    if facts.job.is_empty() {
+        return Err(usage(format!(
+            "the run in {} was stopped before it began, so there is nothing to resume; start a new one without --resume",
+            path.display()
+        )));
     }
     let (kind, right) = if facts.job == job_name(Job::Train) {
         (

@@ -31,7 +31,7 @@ pub fn used(cores: &Watched) -> Option<String> {
 
 /// The quarantine's reason, if the baseline is slower than before.
 pub fn drifted(timer: &mut Timer) -> Option<String> {
-    if !timer.standing().is_quarantine() {
+    if !timer.quarantine_state().is_quarantine() {
         return None;
     }
     match timer.canary() {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_timed_in_quiet_is_as_certain_as_its_yardstick() {
+    fn a_program_timed_in_quiet_is_as_certain_as_its_reference() {
         let reference = Some("core 1 is used 40 % by others");
         assert_eq!(
             resting_on(reference, None).unwrap(),

@@ -1,8 +1,8 @@
 //! The folder, start, resume and end of a run, and the life of a worker.
 //!
-//! The library holds everything that commands share: settings, the evaluation pipeline of this process, the folder and
-//! the summary of a run, and the output of results. The binary reads arguments, calls this library, prints, and sets
-//! the exit code.
+//! Commands share this library: the folder and the summary of a run, the output of results, and [`evaluator`], which
+//! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. The settings are types of
+//! `flopsmith-config`. The binary reads arguments, calls this library, prints, and sets the exit code.
 //!
 //! Invariants:
 //! - One process at a time works on a run's folder; a lock that ends with the process guards it.
@@ -32,7 +32,9 @@ pub mod machine;
 pub mod measuring_lock;
 pub mod output;
 pub mod paths;
+pub mod permissions;
 pub mod record;
+pub mod report;
 pub mod roofline;
 pub mod run;
 pub mod shell;

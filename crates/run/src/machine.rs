@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use flopsmith_actors::Host;
 use procfs::ProcResult;
 use procfs::process::{MemoryMap, Process, all_processes};
 
@@ -116,6 +117,16 @@ fn share(process: &Process) -> Option<u64> {
     rollup.into_iter().find_map(pss)
 }
 
+/// The node with its GPU, if libtorch computes on one and the node samples or trains policies.
+pub fn with_gpu(host: Host, has_policies: bool) -> Host {
+    #[cfg(feature = "torch")]
+    if has_policies && flopsmith_policy::Device::cuda_if_available().is_cuda() {
+        return host.with_gpu();
+    }
+    let _ = has_policies;
+    host
+}
+
 /// Processor cores this process may use.
 pub fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
@@ -158,14 +169,5 @@ mod tests {
         assert!(child.wait().unwrap().success());
         assert!(tree_bytes(child.id()) < BYTES, "it is gone");
         assert!(watch.peak_bytes() >= BYTES, "but it was there");
-    }
-
-    #[test]
-    fn names_of_processes_do_not_confuse() {
-        assert_eq!(
-            parent_of(std::process::id()),
-            Some(std::os::unix::process::parent_id())
-        );
-        assert_eq!(parent_of(u32::MAX), None);
     }
 }

@@ -69,11 +69,13 @@ fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
             let other = holder(&mut file);
             let what = what.to_owned();
             // The thread takes the lock once the other process has ended, so that a third process notices this one.
-            Builder::new().name("neighbour".into()).spawn(move || {
-                if file.lock().is_ok() {
-                    hold(file, &what);
-                }
-            })?;
+            Builder::new()
+                .name("measuring-lock".into())
+                .spawn(move || {
+                    if file.lock().is_ok() {
+                        hold(file, &what);
+                    }
+                })?;
             Ok(Some(other))
         }
         Err(TryLockError::Error(e)) => Err(e),

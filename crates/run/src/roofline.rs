@@ -69,19 +69,7 @@ pub fn short(place: &Place) -> String {
 struct Attested {
     threads: u32,
     peak: Peak,
-    #[serde(default)]
     roofs: Roofs,
-}
-
-impl Attested {
-    /// The roofs. Attestations of earlier versions hold the peak only, which is then the only roof.
-    fn measured(&self) -> Roofs {
-        if self.roofs.compute.is_empty() {
-            Roofs::from(&self.peak)
-        } else {
-            self.roofs.clone()
-        }
-    }
 }
 
 /// The roofs of the machine that a run was timed on, for the report. `None` if the attestation cannot be read.
@@ -118,11 +106,11 @@ pub fn of_best(
 /// `bytes` bytes.
 fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option<(Place, u32)> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
-    let measured = attested.measured();
+    let measured = &attested.roofs;
     let roof = Roof {
         peak_gflops: machine.peak_gflops,
         threads: attested.threads,
-        measured: &measured,
+        measured,
     };
     let place = roofline::place(flops, bytes, gflops, roof)?;
     Some((place, attested.peak.vector_bits))
@@ -131,11 +119,8 @@ fn placed(machine: &MachineFacts, flops: f64, bytes: f64, gflops: f64) -> Option
 /// The ceilings for the element type of a run's problem, and the number of elements that a vector holds for each
 /// double. The run's peak equals the attested peak of that element type, or is slightly larger if it was raised later.
 /// So the ratio of the two peaks tells floats, doubles and integers apart even if the problem is gone.
-fn ceilings_of<'a>(
-    attested: &Attested,
-    measured: &'a Roofs,
-    peak_gflops: f64,
-) -> (&'a [roofline::Ceiling], f64) {
+fn ceilings_of(attested: &Attested, peak_gflops: f64) -> (&[roofline::Ceiling], f64) {
+    let measured = &attested.roofs;
     let lanes = (peak_gflops / attested.peak.gflops).round().max(1.0);
     let floats = lanes.min(2.0);
     let off = |peak: f64| (peak_gflops / peak).ln().abs();
@@ -150,12 +135,12 @@ fn ceilings_of<'a>(
 /// `call`: operations and bytes of one call, if they are known.
 fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
-    let measured = attested.measured();
-    let (computed, lanes) = ceilings_of(&attested, &measured, machine.peak_gflops);
+    let measured = &attested.roofs;
+    let (computed, lanes) = ceilings_of(&attested, machine.peak_gflops);
     let roof = Roof {
         peak_gflops: machine.peak_gflops,
         threads: attested.threads,
-        measured: &measured,
+        measured,
     };
     let (flops, bytes) = call.unwrap_or((1.0, f64::NAN));
     let place = roofline::place(flops, bytes, 0.0, roof)?;
@@ -255,6 +240,7 @@ mod tests {
                     {"level": "L2", "threads": 1, "gb_s": 90.0, "buffer_bytes": 1024, "holds_bytes": 2048},
                     {"level": "memory", "threads": 1, "gb_s": 10.0, "buffer_bytes": 65536, "holds_bytes": null},
                 ],
+                "integer": [],
             },
         }));
         let found = drawn(&facts, Some((4000.0, 2000.0))).unwrap();
@@ -279,6 +265,7 @@ mod tests {
             "roofs": {
                 "compute": [{"vector_bits": 256, "threads": 1, "gflops": 10.0}],
                 "integer": [{"vector_bits": 256, "threads": 1, "gflops": 60.0}],
+                "bandwidth": [],
             },
         });
         let heights = |peak_gflops: f64| -> Vec<f64> {
@@ -295,14 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn an_older_attestation_has_its_peak_and_words_have_nothing() {
+    fn an_attestation_without_roofs_and_words_have_nothing() {
         let facts = machine(&json!({
             "threads": 2,
             "peak": {"gflops": 50.0, "bandwidth_gb_s": 10.0, "vector_bits": 512, "threads": 2},
         }));
-        let found = drawn(&facts, Some((2000.0, 1000.0))).unwrap();
-        assert_eq!((found.ceilings.len(), found.bandwidths.len()), (1, 1));
-        assert_eq!(found.roof_gflops, 20.0);
+        assert_eq!(drawn(&facts, Some((2000.0, 1000.0))), None);
         assert_eq!(drawn(&flopsmith_test_support::machine("words"), None), None);
     }
 }

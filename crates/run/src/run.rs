@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::cores::{Cores, Shares};
 use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::node::{Context, Node, Parts, unix_ms};
+use flopsmith_actors::pool::{Pool, Shares};
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::recorder::Progress;
-use flopsmith_actors::supervisor::Standing;
+use flopsmith_actors::supervisor::RoleState;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_config::Job;
 use flopsmith_config::{Hosted, Settings};
@@ -141,7 +141,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     if facts.started_unix_ms == 0 {
         facts.started_unix_ms = unix_ms();
     }
-    facts.sittings += 1;
+    facts.sessions += 1;
     folder.write_facts(&facts)?;
 
     let evaluation = if settings.evaluate.workers || replays {
@@ -162,7 +162,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
         Some(ready) => (Some(ready.evaluator), Some((ready.timer, ready.openblas))),
         None => (None, None),
     };
-    let sat = runtime.block_on(sitting(
+    let sat = runtime.block_on(session(
         job,
         settings.clone(),
         folder,
@@ -295,9 +295,9 @@ fn store(settings: &Settings, folder: &Folder) -> Result<Store> {
 
 #[expect(
     clippy::too_many_arguments,
-    reason = "the parts of a sitting, each made by the caller"
+    reason = "the parts of a session, each made by the caller"
 )]
-async fn sitting(
+async fn session(
     job: Job,
     settings: Settings,
     folder: &Folder,
@@ -332,7 +332,7 @@ async fn sitting(
         return Ok(true);
     }
     let store = store(&settings, folder)?;
-    let cores = Cores::new(machine::cores());
+    let cores = Pool::new(machine::cores());
     let node = NodeId::new("local")?;
     let class = MachineClass::new(&settings.machine_class)?;
     let problem = match evaluator {
@@ -357,7 +357,7 @@ async fn sitting(
     }
     if server.is_none() {
         let chain = timer.as_ref().map(flopsmith_measure::Timer::chain);
-        let first = facts.sittings == 1;
+        let first = facts.sessions == 1;
         let parts = (folder, &settings, &*problem, &class);
         Box::pin(announce::announce(&bus, &store, job, parts, chain, first)).await?;
     }
@@ -371,7 +371,10 @@ async fn sitting(
             Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
             None => comparability::workers_toolchain(),
         },
-        host: Host::new(node, class, bus.clone(), store, cores.clone()),
+        host: machine::with_gpu(
+            Host::new(node, class, bus.clone(), store, cores.clone()),
+            settings.generator.kind.has_policy(),
+        ),
     });
     let finished = CancellationToken::new();
     let stop = CancellationToken::new();
@@ -385,7 +388,7 @@ async fn sitting(
     let evaluation = match (recorded, evaluator.zip(timer)) {
         (Some(recorded), _) => roles::Evaluation::Recorded(recorded),
         (None, Some((evaluator, timer))) => roles::Evaluation::Here(evaluator, Box::new(timer)),
-        (None, None) => roles::Evaluation::Elsewhere,
+        (None, None) => roles::Evaluation::Workers,
     };
     let specs = roles::specs(job, &context, evaluation, progress_tx, &told, facts.seconds)?;
     let mut node = Node::start(Arc::clone(&context), specs, stop.clone()).await?;
@@ -415,7 +418,7 @@ async fn sitting(
     let (interrupted, failed) = loop {
         tokio::select! {
             () = finished.cancelled() => break (false, None),
-            standing = node.wait() => break (false, Some(standing)),
+            state = node.wait() => break (false, Some(state)),
             () = watch.asked().cancelled() => break (true, None),
             () = told.ended.cancelled() => {
                 say("the run was ended by `flopsmith cluster stop`; it can be resumed");
@@ -423,12 +426,12 @@ async fn sitting(
             }
             words = given_up(server.as_ref()) => {
                 broker_lost = true;
-                break (false, Some(Standing::Failed(words)));
+                break (false, Some(RoleState::Failed(words)));
             }
             _ = clock.tick() => {
                 note(facts);
                 if let Err(error) = folder.write_facts(facts) {
-                    break (false, Some(Standing::Failed(format!("{error:#}"))));
+                    break (false, Some(RoleState::Failed(format!("{error:#}"))));
                 }
                 if silent.is_some_and(|since| since.elapsed() > SILENCE) {
                     silent = None;
@@ -458,7 +461,7 @@ async fn sitting(
             },
         );
     }
-    let standing = node
+    let state = node
         .close(if broker_lost { LOST_GRACE } else { GRACE })
         .await;
     note(facts);
@@ -483,7 +486,7 @@ async fn sitting(
         true => anyhow::anyhow!("{words}"),
         false => kept(words, resume),
     };
-    let warning = roles_ended(failed, standing).map_err(|words| kept(&words))?;
+    let warning = roles_ended(failed, state).map_err(|words| kept(&words))?;
     if let Some(warning) = warning {
         say(&warning);
     }
@@ -521,10 +524,10 @@ async fn nobody_answers(bus: &Bus, settings: &Settings, run: &RunId, live: bool)
 
 /// The message about roles that ended. The failure of a role before the run's end is the error of the session; a role
 /// that did not stop in time is a warning, also after a stop request.
-fn roles_ended(failed: Option<Standing>, closed: Standing) -> Result<Option<String>, String> {
+fn roles_ended(failed: Option<RoleState>, closed: RoleState) -> Result<Option<String>, String> {
     match (failed, closed) {
-        (Some(Standing::Failed(words)), _) => Err(words),
-        (_, Standing::Failed(words)) => Ok(Some(format!("warning: {words}"))),
+        (Some(RoleState::Failed(words)), _) => Err(words),
+        (_, RoleState::Failed(words)) => Ok(Some(format!("warning: {words}"))),
         _ => Ok(None),
     }
 }
@@ -576,14 +579,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_that_does_not_come_to_rest_is_named_whoever_ended_the_sitting() {
-        let late = || Standing::Failed("a role did not drain".into());
+    fn a_role_that_does_not_come_to_rest_is_named_whoever_ended_the_session() {
+        let late = || RoleState::Failed("a role did not drain".into());
         let warning = Ok(Some("warning: a role did not drain".to_owned()));
         // After ctrl-c no role has failed, and none has drained by itself.
         assert_eq!(roles_ended(None, late()), warning);
-        assert_eq!(roles_ended(Some(Standing::Drained), late()), warning);
-        assert_eq!(roles_ended(None, Standing::Drained), Ok(None));
-        let failed = Some(Standing::Failed("the timer failed".into()));
+        assert_eq!(roles_ended(Some(RoleState::Drained), late()), warning);
+        assert_eq!(roles_ended(None, RoleState::Drained), Ok(None));
+        let failed = Some(RoleState::Failed("the timer failed".into()));
         let error = Err("the timer failed".to_owned());
         assert_eq!(roles_ended(failed, late()), error);
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flopsmith_actors::cores::Shares;
 use flopsmith_actors::journal::Lines;
+use flopsmith_actors::pool::Shares;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_archive::identity::source_digest;
@@ -60,7 +60,6 @@ pub struct Best {
     /// Place of its raw samples: a file of the run's folder, or the digest of an artifact in the run's store.
     pub samples: Option<String>,
     /// The disturbance of its last measurement, if the machine did not become quiet.
-    #[serde(default)]
     pub machine_busy: Option<String>,
 }
 
@@ -79,22 +78,18 @@ pub struct Summary {
     /// The policy after training; none if it was not evaluated.
     pub end: Option<Samples>,
     /// Share of a search's judged programs that were verified and measured; none in training, where `end` has it.
-    #[serde(default)]
     pub search_correct_rate: Option<f64>,
     /// The best program.
     pub best: Option<Best>,
     /// Place of the best program under the roofs of the machine that it was measured on; none if the machine's
     /// attestation does not contain the roofs, or if the problem was edited since.
-    #[serde(default)]
     pub roofline: Option<Place>,
     /// Width of the vectors of the compute roof, bits.
-    #[serde(default)]
     pub roof_vector_bits: Option<u32>,
     /// Measured peak of the machine that the best program was measured on, at the run's thread count. Each session
     /// measures its own peak.
     pub peak_gflops: Option<f64>,
     /// Thread count of that peak; none if the machine's attestation does not contain it.
-    #[serde(default)]
     pub peak_threads: Option<u32>,
     /// Measured speed of the plain reference.
     pub reference_gflops: Option<f64>,
@@ -112,16 +107,12 @@ pub struct Summary {
     /// Number of outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
     /// Number of programs that were judged for the first time.
-    #[serde(default)]
     pub judged_programs: u64,
     /// Number of these programs that were verified and measured.
-    #[serde(default)]
     pub correct_programs: u64,
     /// Faults for which the other programs were refused, the three most frequent first.
-    #[serde(default)]
     pub refusals: Vec<Refusal>,
     /// Number of last training or search steps, in a row, without a correct program.
-    #[serde(default)]
     pub fruitless_steps: u64,
     /// Number of unreadable lines of `outcomes.jsonl`. Their contents are in none of these numbers.
     pub unreadable_outcomes: u64,
@@ -131,16 +122,13 @@ pub struct Summary {
     /// Number of messages that left their queues without having been processed, see `dead_letters.jsonl`.
     pub dead_letters: u64,
     /// Number of updates that were left out because their gradient was not finite.
-    #[serde(default)]
     pub skipped_updates: u64,
     /// Share of wall time by role, and `idle`, of the time in which roles could be at work. Measurements before this
     /// time and after the run's end are in `seconds` only.
     pub share_of_time: BTreeMap<String, f64>,
     /// Time in which nothing was timed because the machine was not quiet, seconds.
-    #[serde(default)]
     pub quarantine_seconds: f64,
     /// Number of programs that were timed while other processes were at work on the timed cores.
-    #[serde(default)]
     pub disturbed: u64,
     /// Peak memory of this process and of all processes it started (broker, compilers, jails), see
     /// [`crate::machine::Watch`].
@@ -161,32 +149,27 @@ pub struct Facts {
     /// Duration of all sessions so far, with the measurements after the end, seconds.
     pub seconds: f64,
     /// Number of sessions so far.
-    pub sittings: u64,
+    pub sessions: u64,
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
     /// were tried).
     pub corpus_best_gflops: Option<f64>,
     /// The ratio of the plain reference to the baseline, as the first session measured it; all ratios of the run's loop
     /// use it. The ratios of the last measurements use a longer measurement.
-    #[serde(default)]
     pub reference: Option<Chain>,
     /// Shares of the time in which roles could be at work, over all sessions so far.
     pub shares: Shares,
     /// Number of programs that were timed while other processes were at work on the timed cores, over all sessions so
     /// far.
-    #[serde(default)]
     pub disturbed: u64,
     /// Largest peak memory of a session, with all processes it started.
     pub peak_memory_bytes: u64,
     /// True if the run reached its planned end.
     pub finished: bool,
     /// The fastest programs, certified after the end.
-    #[serde(default)]
     pub certified: Vec<Certified>,
     /// The fastest programs that were then refused by their own fault; the run's measurements of them do not count.
-    #[serde(default)]
     pub refused: Vec<CandidateId>,
     /// True if the measurements after the end are made.
-    #[serde(default)]
     pub concluded: bool,
 }
 
@@ -233,17 +216,7 @@ fn read_outcomes(folder: &Path) -> Result<Lines<Outcome>> {
 
 /// The timing machine as each session attested it, the latest last.
 pub fn machines(folder: &Path) -> Result<Vec<MachineFacts>> {
-    let mut all: Vec<MachineFacts> = lines(&folder.join(files::MACHINES))?;
-    // Runs of earlier versions kept only the latest machine.
-    let latest: Option<MachineFacts> = std::fs::read(folder.join(files::MACHINE))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    if let Some(latest) = latest
-        && all.iter().all(|m| m.attestation != latest.attestation)
-    {
-        all.push(latest);
-    }
-    Ok(all)
+    lines(&folder.join(files::MACHINES))
 }
 
 /// The machine that the best program was measured on; the latest machine if there is no best program or its machine is

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use flopsmith_actors::cores::Cores;
+use flopsmith_actors::Pool;
 use flopsmith_actors::host::Host;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::compiler::Compiler;
 use flopsmith_actors::role::queues::Queues;
 use flopsmith_actors::role::timer::Timer;
 use flopsmith_actors::role::verifier::Verifier;
-use flopsmith_actors::supervisor::{Limits, Spec, Standing, supervise};
+use flopsmith_actors::supervisor::{Limits, RoleState, Spec, supervise};
 use flopsmith_bus::Bus;
 use flopsmith_config::Hosted;
 use flopsmith_machine::pinning;
@@ -36,7 +36,7 @@ use benches::Benches;
 use claims::Claim;
 use hosted::Hosting;
 
-/// What a worker does.
+/// A duty of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Duty {
     /// Compile.
@@ -145,9 +145,12 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     let store = Store::open(&plan.store)?;
     // An unusable store is reported now, not with the first program.
     store.probe().await.context("the store cannot be used")?;
-    let cores = Cores::new(machine::cores());
+    let cores = Pool::new(machine::cores());
     let class = plan.class.clone();
     let host = Host::new(plan.node.clone(), class, bus.clone(), store, cores);
+    let has_policies = [Duty::Generator, Duty::Learner];
+    let has_policies = has_policies.iter().any(|duty| plan.duties.contains(duty));
+    let host = machine::with_gpu(host, has_policies);
     let registry = RunRegistry::open(&bus).await?;
     if plan.duties.contains(&Duty::Timer) {
         let worker = format!("worker {}", plan.node);
@@ -200,8 +203,8 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
         subject = not_its_own() => {
             Some(format!("{} cannot work with its key", plan.node) + "\n  " + &not_allowed(&subject))
         }
-        standing = supervised.wait() => match standing {
-            Standing::Failed(words) => Some(words),
+        state = supervised.wait() => match state {
+            RoleState::Failed(words) => Some(words),
             _ => None,
         },
     };
@@ -216,7 +219,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     if let Some(words) = failed {
         anyhow::bail!("{words}");
     }
-    if let Standing::Failed(words) = closed {
+    if let RoleState::Failed(words) = closed {
         say(&format!(
             "warning: {words}; the broker delivers its unfinished messages again"
         ));

@@ -30,8 +30,8 @@ fn roots() -> usize {
         .count()
 }
 
-/// What there is clearly more of than before. Most of it belongs to the whole machine, where other things go on; two hundred
-/// jobs of four kinds that left something would leave fifty at least.
+/// The traces of which there are clearly more than before. Most of them belong to the whole machine, where other things
+/// go on; two hundred jobs of four kinds that left something would leave fifty at least.
 fn grown(before: &Traces, after: &Traces) -> Vec<String> {
     const FEW: u64 = 20;
     const FEW_KILOBYTES: u64 = 32 << 10;

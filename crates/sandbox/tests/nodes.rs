@@ -33,8 +33,8 @@ fn inside() {
     }
 }
 
-/// What a sandbox comes to behind these words of a shell, for a job that asks for a stack of so many MiB. None where the shell
-/// cannot do that here.
+/// The result of making a sandbox behind these words of a shell, for a job that asks for a stack of so many MiB. None
+/// where the shell cannot do that here.
 fn behind(before: &[&str], does: &str, stack: u64) -> Option<String> {
     let this = std::env::current_exe().unwrap();
     let script = format!("{does} exec \"$0\" --exact inside --nocapture");

@@ -1,4 +1,4 @@
-//! What a supervisor leaves behind that was killed at the worst moment, the next one cleans up.
+//! The next supervisor cleans up after one that was killed at the worst moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};

@@ -43,30 +43,30 @@ pub struct Config {
 
 /// The terms of the real roles in virtual time. The hold limit is shorter here: the real one would be most of a run.
 pub(crate) mod terms {
-    use super::{MILLI, Micros, SECOND, micros};
-    use flopsmith_coordination::{delivery, duplicates, lease, restart};
+    use super::{Micros, SECOND, micros};
+    use flopsmith_coordination::{delivery, duplicates, lease, limits, restart};
 
     pub use delivery::{ATTEMPTS, MAX_DELIVER};
     pub const ACK_WAIT: Micros = micros(delivery::ACK_WAIT);
     pub const HOLD_LIMIT: Micros = 120 * SECOND;
-    pub const ACK_TRY: Micros = SECOND;
-    pub const ACK_LIMIT: Micros = 15 * SECOND;
-    pub const STALE_ACK_LIMIT: Micros = 500 * MILLI;
-    pub const REQUEST_LIMIT: Micros = 5 * SECOND;
+    pub const ACK_TRY: Micros = micros(limits::ACK_TRY);
+    pub const ACK_LIMIT: Micros = micros(limits::ACK);
+    pub const STALE_ACK_LIMIT: Micros = micros(limits::STALE_ACK);
+    pub const REQUEST_LIMIT: Micros = micros(limits::REQUEST);
     pub const PUBLISH_LIMIT: Micros = 30 * SECOND;
-    pub const GRACE: Micros = 300 * MILLI;
-    pub const SILENCE: Micros = 11 * SECOND;
+    pub const GRACE: Micros = micros(limits::GRACE);
+    pub const SILENCE: Micros = micros(limits::SILENCE);
     pub const LEASE: lease::Terms = lease::Terms::DEFAULT;
-    pub const TWIN_PATIENCE: Micros = micros(duplicates::PATIENCE);
+    pub const DUPLICATE_PATIENCE: Micros = micros(duplicates::PATIENCE);
     pub const FIRST_PAUSE: Micros = micros(duplicates::FIRST_PAUSE);
     pub const LOST_AFTER: Micros = 150 * SECOND;
-    pub const ROLLOUT_SILENCE: Micros = 5 * SECOND;
+    pub const ROLLOUT_SILENCE: Micros = micros(limits::ROLLOUT);
     /// Of a process whose role was replaced or failed too often.
-    pub const PAUSE: Micros = 15 * SECOND;
+    pub const PAUSE: Micros = micros(limits::ROLE_PAUSE);
     pub const ROLES: restart::Limits = restart::Limits::DEFAULT;
 }
 
-/// What a node does.
+/// The role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Takes work off a queue.
@@ -108,7 +108,7 @@ impl Config {
             compilers: third,
             verifiers: third,
             timers: workers.saturating_sub(2 * third).max(1),
-            // What kills whoever has it goes through a hundred hands.
+            // A message that kills each worker that takes it goes through a hundred hands.
             patience: small.patience * 2,
             ..small
         }
@@ -213,7 +213,7 @@ impl Config {
     }
 }
 
-/// Are all samples of a group right, or all wrong? What the infrastructure failed is neither.
+/// Are all samples of a group right, or all wrong? A sample that the infrastructure failed is neither.
 fn is_flat(group: &[Verdict]) -> bool {
     let judged = group.iter().filter_map(|verdict| match verdict {
         Verdict::Measured(_) => Some(true),
@@ -257,7 +257,7 @@ macro_rules! mutations {
 mutations! {
     /// Work is acknowledged first, and its result published then.
     AcknowledgeBeforePublish,
-    /// Messages carry no id, so that what is sent again is stored again.
+    /// Messages carry no id, so that a message that is sent again is stored again.
     NoMessageId,
     /// The archive counts what it reads, not whose it is.
     NoDedupeAtArchive,
@@ -269,7 +269,7 @@ mutations! {
     LaterResultOverwrites,
     /// The archive does not look at dead letters.
     DeadLetterWithoutOutcome,
-    /// What fails too often is taken out of its queue without a letter.
+    /// A message that fails too often is taken out of its queue without a dead letter.
     LostWithoutDeadLetter,
     /// Work that takes longer than the ack wait gets no more signs of life.
     SignsOfLifeStopEarly,
@@ -310,5 +310,5 @@ impl Mutation {
     }
 }
 
-/// Half a second, at most, between two looks at a queue that is empty: what virtual time may pass unnoticed.
+/// Half a second, at most, between two looks at a queue that is empty. So much virtual time may pass unnoticed.
 pub(crate) const CLOCK: Micros = 500 * MILLI;

@@ -23,7 +23,7 @@
 //! - The cache of outcomes that identical programs share (`actors::outcome_cache`), leases with their terms
 //!   (`actors::role_lease`), checkpoints by term, tasks that the archive publishes again after a restart, samples that
 //!   the archive gives up as lost (`actors::role::archive`), complete steps (`actors::batches`), groups that are drawn
-//!   again (`actors::dynamic_sampling`), policy versions, and stage failures and restarts
+//!   again (`coordination::sampling`, `actors::rounds`), policy versions, and stage failures and restarts
 //!   (`actors::{stage_failure, supervisor}`).
 //!
 //! # Invariants
@@ -48,7 +48,7 @@
 //!
 //! [`Mutation`]s are typical mistakes of such a protocol. A test shows that the invariants detect each of them.
 //!
-//! # What it deliberately does not do
+//! # Deliberate omissions
 //!
 //! The decisions (leases, duplicates, delivery, complete steps, groups that are drawn again, restarts) are those of
 //! `flopsmith-coordination`, which the real roles call too. The order in which a role performs them, and what it asks of

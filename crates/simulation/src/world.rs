@@ -6,7 +6,7 @@ use crate::event::{Agenda, Ask, Event, Packet, Timer, ToNode};
 use crate::fact::Fact;
 use crate::faults::Faults;
 use crate::message::{Log, MILLI, Micros, NodeId, Queue};
-use crate::node::{Heard, Node, Then};
+use crate::node::{Node, Response, Then};
 use crate::random::Chance;
 use crate::store::Store;
 
@@ -129,8 +129,8 @@ impl World {
                 found,
             } => {
                 if self.node(to).is(life) {
-                    let heard = found.map_or(Heard::Stored, Heard::Found);
-                    self.on_store_reply(to, id, heard);
+                    let response = found.map_or(Response::Stored, Response::Found);
+                    self.on_store_reply(to, id, response);
                 }
             }
             Event::Sync { generation } => {
@@ -215,13 +215,13 @@ impl World {
     }
 
     /// Passes the result of a request to the code that made the request.
-    pub fn heard(&mut self, node: NodeId, then: Then, heard: Heard) {
+    pub fn on_response(&mut self, node: NodeId, then: Then, response: Response) {
         match then {
             Then::Job(job) => {
-                if !self.on_job(node, job, &heard) {
+                if !self.on_job(node, job, &response) {
                     match self.node(node).role {
-                        Role::Worker(Queue::Generate) => self.on_task(node, job, &heard),
-                        _ => self.on_stage(node, job, heard),
+                        Role::Worker(Queue::Generate) => self.on_task(node, job, &response),
+                        _ => self.on_stage(node, job, response),
                     }
                 }
             }
@@ -230,25 +230,25 @@ impl World {
                 program,
                 sample,
                 verdict,
-            } => self.on_note(node, (job, program, sample, verdict), heard),
-            Then::Seek => self.on_seek(node, heard),
-            Then::Take(record) => self.on_take(node, record, heard),
-            Then::Renew(record) => self.on_renew(node, record, heard),
-            Then::Adopt(record) => self.on_adopt(node, record, heard),
-            Then::Restore => match heard {
-                Heard::Found(saved) => self.restore(node, Some(saved)),
+            } => self.on_note(node, (job, program, sample, verdict), response),
+            Then::Seek => self.on_seek(node, response),
+            Then::Take(record) => self.on_take(node, record, response),
+            Then::Renew(record) => self.on_renew(node, record, response),
+            Then::Adopt(record) => self.on_adopt(node, record, response),
+            Then::Restore => match response {
+                Response::Found(saved) => self.restore(node, Some(saved)),
                 _ => self.role_failed(node),
             },
-            Then::Save => match heard {
-                Heard::Stored => {
+            Then::Save => match response {
+                Response::Stored => {
                     self.book_saved(node);
                     self.lessons_saved(node);
                 }
                 _ => self.role_failed(node),
             },
-            Then::Replay(log) => self.on_replay(node, log, heard),
+            Then::Replay(log) => self.on_replay(node, log, response),
             Then::Follow(log) => {
-                let Heard::Entries(entries, pending) = heard else {
+                let Response::Entries(entries, pending) = response else {
                     return;
                 };
                 match (self.node(node).role, log) {
@@ -260,12 +260,12 @@ impl World {
                     _ => self.on_outcomes(node, &entries, pending),
                 }
             }
-            Then::Part => self.on_part(node, &heard),
+            Then::Part => self.on_part(node, &response),
             Then::Decided(sample, key, verdict) => {
-                self.on_decided(node, (sample, key, verdict), &heard);
+                self.on_decided(node, (sample, key, verdict), &response);
             }
-            Then::Count => self.on_queued(node, &heard),
-            Then::Told => self.on_told(node, &heard),
+            Then::Count => self.on_queued(node, &response),
+            Then::Told => self.on_told(node, &response),
         }
     }
 

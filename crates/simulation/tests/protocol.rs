@@ -158,7 +158,7 @@ fn a_seed_gives_the_same_events_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever nodes there are, and however a step is cut into tasks.
+    /// For all numbers of nodes, and all ways to cut a step into tasks.
     #[test]
     fn the_protocol_holds_in_any_cluster(
         counts in (1u32..4, 1u32..6, 1u32..6, 1u32..6, 1u32..4),

@@ -1,6 +1,7 @@
 //! Measures a store: objects of some size put and got again, several at a time.
 //!
-//! `requests PLACE [--objects 2000] [--bytes 16384] [--at-a-time 16]`; who one is at an object store says the environment.
+//! `requests PLACE [--objects 2000] [--bytes 16384] [--at-a-time 16]`; the environment holds the credentials of an
+//! object store.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;

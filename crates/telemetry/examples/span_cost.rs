@@ -1,5 +1,5 @@
-//! What a span costs: processor time of making it as the roles do — continued from a message's headers, with its fields, its own
-//! headers for the next message — and of sending it, all threads of the process together.
+//! The cost of a span: processor time of making it as the roles do — continued from a message's headers, with its
+//! fields, its own headers for the next message — and of sending it, all threads of the process together.
 //!
 //! `span_cost [ENDPOINT] [--spans 100000]`
 //!

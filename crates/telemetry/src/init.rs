@@ -31,7 +31,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 /// A gradient step links to all of its samples. The standard limit of 128 would cut off the links of a large step.
 const MAX_LINKS: u32 = 16_384;
 
-/// What to log and where to send traces.
+/// The settings of the log and of traces.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `error`, `warn`, `info`, `debug`, `trace`, or directives like `warn,flopsmith_bus=debug`.

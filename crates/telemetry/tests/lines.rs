@@ -33,6 +33,6 @@ fn a_line_within_a_span_names_its_trace() {
     );
     assert!(line("somewhere").ends_with(&ids), "{text}");
     assert!(line("nowhere").ends_with("nowhere"), "{text}");
-    // What could not be sent is said in the log, and no matter of this test.
+    // The log names the spans that could not be sent; this test does not look at that.
     drop(guard);
 }

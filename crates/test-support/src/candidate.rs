@@ -17,7 +17,7 @@ pub fn task(step: u64, number: u32) -> Task {
         step,
         tasks_in_step: 2,
         group_size: 2,
-        explorers: 0,
+        exploration_samples: 0,
         problem: problem_id(),
         stage: 0,
         permitted: TechniqueSet::EMPTY,
@@ -32,7 +32,7 @@ pub fn task(step: u64, number: u32) -> Task {
         seed: 1,
         machine_class: machine_class(),
         min_policy: PolicyVersion(0),
-        heard: 0,
+        outcomes_seen: 0,
         history: Vec::new(),
         follows: None,
     }
@@ -56,7 +56,7 @@ pub fn sample_of(task: &Task, sample: u32) -> CandidateRef {
         policy: (task.purpose == Purpose::Train).then_some(PolicyVersion(task.step)),
         remeasures: None,
         machine_class: task.machine_class.clone(),
-        explorer: task.explores(sample),
+        exploration: task.explores(sample),
         finalist: false,
         follows: task.follows.clone(),
     }

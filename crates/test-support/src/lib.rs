@@ -1,12 +1,13 @@
 //! Messages for the tests of the other crates: tasks, candidates, measurements, verdicts, outcomes.
 //!
-//! Each has many fields, and a test is about one or two of them. What is made here fits together (one run, one problem,
-//! one machine), and a test says only what it is about: by struct update, or for measurements by [`Measured`].
-//! Beside them, [`mutate`] breaks whatever is real, for parsers that have to bear it, [`traces`] counts what jobs may
-//! leave behind, [`sample`] says which of many cases a commit tries, and [`skipped`] what cannot be tried here.
+//! Each message has many fields, and a test is about one or two of them. The messages of this crate fit together (one
+//! run, one problem, one machine), and a test names only the fields that it is about: by struct update, or for
+//! measurements by [`Measured`]. [`mutate`] makes broken versions of real input, for parsers that have to refuse them.
+//! [`traces`] counts the processes, files and memory that jobs leave behind. [`sample`] chooses the cases that a commit
+//! tries. [`skipped`] reports a test that this machine cannot run.
 //!
-//! It is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled with a
-//! `protocol` of their own, whose types are others than those here.
+//! The crate is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled
+//! with a `protocol` of their own, whose types are others than those here.
 
 mod candidate;
 mod ids;

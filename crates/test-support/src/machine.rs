@@ -4,7 +4,7 @@ use flopsmith_protocol::{Digest, MachineFacts};
 
 use crate::ids::{machine_class, node_id, run_id};
 
-/// What the machine attested that a measurement was made on.
+/// The attestation of the machine that made the measurements.
 pub const ATTESTED: &str = "machine";
 
 /// The floating-point peak of that machine.

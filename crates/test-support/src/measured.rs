@@ -92,8 +92,8 @@ impl Measured {
             share_of_peak: self.share_of_peak,
             reused: self.reused,
             certificate: None,
-            rounds: Some(12),
-            outlying: Some(0),
+            rounds: 12,
+            outlying: 0,
             sizes: None,
         }
     }

@@ -1,4 +1,4 @@
-//! Broken versions of what is real: what a parser meets when a model, a person or a wire goes wrong.
+//! Broken versions of real inputs, as a parser meets them when a model, a person or a wire goes wrong.
 
 /// One change: what is done, where, with which part, and how much of it. Any numbers will do; they are taken modulo what there is.
 pub type Edit = (u8, usize, usize, usize);

@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::{
     CandidateFault, CandidateRef, Digest, InfrastructureCause, Outcome, Rollout, TechniqueSet,
-    Verdict,
+    UnknownCause, Verdict,
 };
 
 use crate::candidate::{candidate, remeasured};
@@ -32,12 +32,12 @@ pub fn infrastructure(cause: InfrastructureCause) -> Verdict {
 /// Nobody knows whose fault.
 pub fn unknown() -> Verdict {
     Verdict::Unknown {
-        cause: None,
+        cause: UnknownCause::NoSamples,
         detail: String::new(),
     }
 }
 
-/// What became of `candidate`, which has a program of its own. No technique was detected in it if it was measured, and
+/// The outcome of `candidate`, which has a program of its own. No technique was detected in it if it was measured, and
 /// nothing was looked for otherwise.
 pub fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
     Outcome {

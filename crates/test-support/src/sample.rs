@@ -1,4 +1,4 @@
-//! Which of many cases are tried, where all of them take too long for every time.
+//! The choice of the cases that are tried, where all of them take too long for every time.
 //!
 //! The choice follows the commit: each commit tries other cases, and the same commit the same ones, on any day and any machine.
 

@@ -1,4 +1,4 @@
-//! What a process and its machine hold: whatever jobs leave behind shows as more of it.
+//! Counts of the things that a process and its machine hold: leftovers of jobs make them larger.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 /// How deep control groups are looked at.
 const DEPTH: u32 = 8;
 
-/// What, and how much of it.
+/// The name of each thing, and its count.
 pub type Traces = Vec<(&'static str, u64)>;
 
-/// Counts everything now. Some of it belongs to the whole machine, so whatever else goes on there is in it.
+/// Counts everything now. Some of it belongs to the whole machine, so all other work there is in it, too.
 pub fn take() -> Traces {
     vec![
         ("open files of this process", count("/proc/self/fd")),

@@ -13,7 +13,7 @@ use super::{Entry, Lookup};
 use crate::error::Error;
 
 /// The NATS bucket of the entries.
-pub(crate) const BUCKET: &str = "fs_results";
+pub(crate) const BUCKET: &str = "fs_outcome_cache";
 
 /// The entries of all programs that were tried, shared by all nodes. Cheap to clone.
 #[derive(Clone)]

@@ -54,11 +54,9 @@ struct Saved {
     /// Outcomes up to here are in `sqd`.
     sequence: u64,
     /// The last of them that was new: what the tasks rest on.
-    #[serde(default)]
-    heard: u64,
+    outcomes_seen: u64,
     elapsed: f64,
     /// The best speeds of the stages before the current step, as the learner knows them: rewards may be relative to them.
-    #[serde(default)]
     bests: StageBests,
 }
 
@@ -207,7 +205,7 @@ impl Archive {
         } else {
             return;
         }
-        work.saved.heard = work.saved.heard.max(sequence);
+        work.saved.outcomes_seen = work.saved.outcomes_seen.max(sequence);
     }
 
     /// Counts the outcomes that have arrived: second measurements first, because they were asked for earlier.
@@ -364,8 +362,8 @@ impl Archive {
                 self.ask_held(work).await?;
             }
             // On a bus that nodes share, repetitions may wait behind the work of other runs.
-            let waited = work.last_news.at.elapsed() > LAST_MEASUREMENTS
-                && self.left_elsewhere().await? == 0;
+            let waited =
+                work.last_news.at.elapsed() > LAST_MEASUREMENTS && self.queued_work().await? == 0;
             if (work.repeated.is_empty() || waited) && !self.finished.is_cancelled() {
                 self.count(work).await?;
                 let bytes = rmp_serde::to_vec_named(&work.saved).map_err(|e| Error::Saved {
@@ -396,7 +394,7 @@ impl Archive {
             .idle()
             .saturating_sub(work.last_news.idle);
         if idle.as_secs_f64() > self.context.settings.lost_after_seconds {
-            let left = self.left_elsewhere().await?;
+            let left = self.queued_work().await?;
             if left > 0 {
                 tracing::warn!(
                     left,
@@ -412,7 +410,7 @@ impl Archive {
 
     /// Messages that other nodes hold or may take. On a private bus there are no other nodes: its roles will never take
     /// a message that they have not taken by then.
-    async fn left_elsewhere(&self) -> Result<u64, Error> {
+    async fn queued_work(&self) -> Result<u64, Error> {
         if self.context.host.bus.is_private() {
             return Ok(0);
         }

@@ -403,7 +403,7 @@ async fn pass_on(
     let candidate = &compiled.candidate;
     let subject = Queue::verify(&candidate.machine_class).of(&candidate.run);
     host.bus.publish(&subject, &compiled).await?;
-    host.standing.worked("compile");
+    host.circuit_breaker.worked("compile");
     Ok(delivery.done().await?)
 }
 

@@ -31,7 +31,7 @@ const SHARED: Duration = Duration::from_millis(30);
 const ALONE: Duration = Duration::from_secs(2);
 /// Longest wait for the outcomes on which a task rests. They were in the log before the task was published; if they
 /// have not been read after this time, the log no longer has them.
-const HEARING: Duration = Duration::from_secs(10);
+const OUTCOMES_WAIT: Duration = Duration::from_secs(10);
 /// Number of answers without a program whose text is kept per step: a model that gives only such answers must not fill
 /// disk and bus.
 const KEPT: usize = 8;
@@ -42,7 +42,7 @@ pub struct Generator {
     source: Box<dyn Source>,
     policy: &'static str,
     /// Outcomes that the source has not received yet, with their places in the log.
-    untold: VecDeque<(u64, Outcome)>,
+    unseen: VecDeque<(u64, Outcome)>,
     /// The newest step with a task that was answered here, and the number of its tasks that were answered here.
     answered: (u64, usize),
     /// The step whose raw answers were kept last, and the number of answers kept of it.
@@ -56,7 +56,7 @@ impl Generator {
             context,
             source,
             policy,
-            untold: VecDeque::new(),
+            unseen: VecDeque::new(),
             answered: (0, 0),
             kept: (0, 0),
         }
@@ -87,7 +87,7 @@ impl Role for Generator {
             () = stop.cancelled() => return Ok(()),
             past = past => past?,
         };
-        self.untold = decided.into();
+        self.unseen = decided.into();
         let last = published.into_iter().map(|(_, published)| published);
         if let Some(last) = last.max_by_key(|published| published.version) {
             newest = Some(self.take_up(last).await?);
@@ -105,9 +105,9 @@ impl Role for Generator {
         loop {
             let wanted = held.iter().map(|d| self.left(d.message())).min();
             let wanted = wanted.unwrap_or(usize::MAX);
-            let heard = held.iter().map(|d| d.message().heard).max().unwrap_or(0);
-            let heard = heard <= outcomes.place() || since.elapsed() > HEARING;
-            let ready = heard && !held.is_empty() && self.serves(&held);
+            let needed = held.iter().map(|d| d.message().outcomes_seen).max();
+            let seen = needed.unwrap_or(0) <= outcomes.place() || since.elapsed() > OUTCOMES_WAIT;
+            let ready = seen && !held.is_empty() && self.serves(&held);
             let full = ready && held.len() >= wanted.min(BATCH);
             if full {
                 self.answer(std::mem::take(&mut held)).await?;
@@ -129,14 +129,14 @@ impl Role for Generator {
                         newest = Some(self.take_up(published).await?);
                     }
                 }
-                outcome = outcomes.next() => self.untold.push_back(outcome?),
+                outcome = outcomes.next() => self.unseen.push_back(outcome?),
                 delivery = worker.next(), if held.len() < BATCH => {
                     let Some(delivery) = delivery else { break };
                     held.push(delivery);
                     since = Instant::now();
                 }
                 // The reader may advance in the log without returning a new outcome, so its place is checked again.
-                () = tokio::time::sleep(Duration::from_millis(100)), if !heard => {}
+                () = tokio::time::sleep(Duration::from_millis(100)), if !seen => {}
                 // The rest of the step does not come (another node has it): begin with the tasks in hand.
                 () = tokio::time::sleep(rest), if ready => {
                     self.answer(std::mem::take(&mut held)).await?;
@@ -153,15 +153,15 @@ impl Role for Generator {
 impl Generator {
     /// Reports the outcomes up to a place in the log to the source. A failure of the infrastructure says nothing about
     /// a program and is left out.
-    fn hear(&mut self, place: u64) {
-        while let Some((at, _)) = self.untold.front()
+    fn report_outcomes(&mut self, place: u64) {
+        while let Some((at, _)) = self.unseen.front()
             && *at <= place
-            && let Some((_, outcome)) = self.untold.pop_front()
+            && let Some((_, outcome)) = self.unseen.pop_front()
         {
             if outcome.verdict.counts() {
                 let gflops = outcome.verdict.measurement().map(|m| m.gflops);
                 let problem = &outcome.candidate.problem;
-                self.source.heard(problem, &outcome.source, gflops);
+                self.source.outcome_seen(problem, &outcome.source, gflops);
             }
         }
     }
@@ -213,7 +213,7 @@ impl Generator {
     async fn answer(&mut self, mut deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
         deliveries.sort_by_key(|delivery| {
             let task = delivery.message();
-            (task.heard, task.step, task.id.group())
+            (task.outcomes_seen, task.step, task.id.group())
         });
         for delivery in &deliveries {
             let step = delivery.message().step;
@@ -225,11 +225,10 @@ impl Generator {
             self.answered = (step, before + 1);
         }
         while let Some(first) = deliveries.first() {
-            let heard = first.message().heard;
-            let alike = deliveries.partition_point(|d| d.message().heard == heard);
+            let seen = first.message().outcomes_seen;
+            let alike = deliveries.partition_point(|d| d.message().outcomes_seen == seen);
             let later = deliveries.split_off(alike);
-            // A task of an earlier version carries no place (0): all known outcomes are reported then.
-            self.hear(if heard == 0 { u64::MAX } else { heard });
+            self.report_outcomes(seen);
             self.answer_alike(std::mem::replace(&mut deliveries, later))
                 .await?;
         }
@@ -241,8 +240,7 @@ impl Generator {
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
         let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
         let host = &self.context.host;
-        let cores = host.policy_cores(&self.context.settings);
-        let lease = host.cores.some("generate", cores).await;
+        let lease = host.policy_lease("generate", &self.context.settings).await;
         let started = Instant::now();
         let problems = self.context.problems().map(|of| &*of.problem);
         let problems: Vec<&Problem> = problems.collect();
@@ -350,7 +348,7 @@ pub(crate) fn candidate_ref(
         policy: version,
         remeasures: None,
         machine_class: task.machine_class.clone(),
-        explorer: task.explores(sample),
+        exploration: task.explores(sample),
         finalist: false,
         follows: task.follows.clone(),
     }

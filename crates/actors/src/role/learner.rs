@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use flopsmith_coordination::limits;
 use flopsmith_protocol::{Digest, PolicyVersion, StepMetrics};
 use flopsmith_store::Checkpoints;
 use serde::{Deserialize, Serialize};
@@ -14,15 +15,15 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::Role;
-use crate::advantages::{StageBests, credit};
-use crate::batches::{Batch, Batches, SILENCE};
+use crate::advantages::{StageBests, with_advantages};
+use crate::batches::{Batch, Batches};
 use crate::best_answers::BestAnswers;
 use crate::error::Error;
 use crate::memory;
 use crate::node::Context;
 use crate::recorded::Recorded;
 use crate::role_lease::RoleLease;
-use crate::sample_filter::taught;
+use crate::sample_filter;
 use crate::skipped::{self, Skipped};
 use crate::versions::{Told, Versions};
 use flopsmith_config::Settings;
@@ -112,7 +113,7 @@ impl Role for Learner {
             return Ok(());
         };
         let mut work = self.restore(lease).await?;
-        let mut batches = Batches::open(&self.context, work.first, SILENCE)
+        let mut batches = Batches::open(&self.context, work.first, limits::ROLLOUT)
             .await?
             .behind(work.stage_bests.clone());
         loop {
@@ -227,7 +228,7 @@ impl Learner {
         if work.peak_gflops.is_none() {
             work.peak_gflops = self.context.machine_peak().await?;
         }
-        let (credited, mut metrics) = credit(
+        let (samples, mut metrics) = with_advantages(
             groups,
             settings,
             work.peak_gflops,
@@ -237,7 +238,7 @@ impl Learner {
         if metrics.dropped > 0 {
             tracing::warn!(step, dropped = metrics.dropped, "samples left their groups");
         }
-        let written_by = credited
+        let written_by = samples
             .iter()
             // Best answers were not drawn for this step.
             .filter(|sample| !sample.rollout.logprobs.is_empty())
@@ -246,22 +247,21 @@ impl Learner {
             .min();
         let behind = work.version.0 - written_by.unwrap_or(work.version.0).min(work.version.0);
         metrics.staleness = u32::try_from(behind).unwrap_or(u32::MAX);
-        let (credited, untaught) = taught(credited, &settings.advantage, work.version);
-        if untaught > 0 {
+        let (samples, filtered) = sample_filter::filter(samples, &settings.advantage, work.version);
+        if filtered > 0 {
             tracing::info!(
                 step,
-                untaught,
+                filtered,
                 "answers that were cut off or are too old are not trained on"
             );
         }
-        metrics.untaught = untaught;
+        metrics.filtered = filtered;
         let temperature = settings.generator.temperature;
-        let credited = Arc::new(credited);
-        let cores = self.context.host.policy_cores(settings);
-        let lease = self.context.host.cores.some("learn", cores).await;
+        let samples = Arc::new(samples);
+        let lease = self.context.host.policy_lease("learn", settings).await;
         let progress = work.progress(settings)?;
         let mut stage = work.stage.take().ok_or(Error::Thread("learner"))?;
-        let given = Arc::clone(&credited);
+        let given = Arc::clone(&samples);
         let (stage, done) = tokio::task::spawn_blocking(move || {
             let done = stage.step(&given, temperature, progress);
             (stage, done)
@@ -272,11 +272,11 @@ impl Learner {
         work.stage = Some(stage);
         let done = done.map_err(|error| match error.is_out_of_memory() {
             true => {
-                let longest = credited
+                let longest = samples
                     .iter()
                     .map(|s| s.rollout.prompt_tokens.len() + s.rollout.tokens.len());
                 let step = memory::Step {
-                    samples: credited.len(),
+                    samples: samples.len(),
                     longest: longest.max().unwrap_or_default(),
                     micro_batch_tokens,
                 };
@@ -303,7 +303,7 @@ impl Learner {
                 settings: skipped::digest(settings),
                 learner: settings.learner.clone(),
                 progress,
-                samples: credited
+                samples: samples
                     .iter()
                     .map(|sample| skipped::Sample::of(sample, temperature))
                     .collect(),

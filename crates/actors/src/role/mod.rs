@@ -1,4 +1,6 @@
-//! The roles, one per file. A folder with the role's name holds its larger parts.
+//! The roles of a node, one in each file. A folder with the role's name holds its larger parts. [`steady`] is no role
+//! but a stage that the timer calls in campaigns of faults. One more role is outside of this folder: `Hosting` in
+//! `run/src/worker/hosted.rs` runs archive, generator and learner of all runs that leave them to nodes.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;

@@ -36,8 +36,8 @@ impl<S: Stage> Stage for Steady<S> {
         Ok(steady(timed, first))
     }
 
-    fn standing(&self) -> State {
-        self.0.standing()
+    fn quarantine_state(&self) -> State {
+        self.0.quarantine_state()
     }
 }
 

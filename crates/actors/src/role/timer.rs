@@ -65,14 +65,14 @@ pub trait Stage: Send + 'static {
         None
     }
 
-    /// The state of the machine after the last measurement; see [`flopsmith_measure::Timer::standing`].
-    fn standing(&self) -> State {
+    /// The state of the machine after the last measurement; see [`flopsmith_measure::Timer::quarantine_state`].
+    fn quarantine_state(&self) -> State {
         State::Quiet
     }
 
     /// Times the baseline alone and returns the state of the machine then; see [`flopsmith_measure::Timer::canary`].
     fn canary(&mut self) -> Result<State, Failure> {
-        Ok(self.standing())
+        Ok(self.quarantine_state())
     }
 
     /// Ends the quarantine because the timer waits no longer; see [`flopsmith_measure::Timer::go_on`].
@@ -99,8 +99,8 @@ impl Stage for flopsmith_measure::Timer {
         environment::complaint(&environment::look(cores, LOOK), cores)
     }
 
-    fn standing(&self) -> State {
-        flopsmith_measure::Timer::standing(self)
+    fn quarantine_state(&self) -> State {
+        flopsmith_measure::Timer::quarantine_state(self)
     }
 
     fn canary(&mut self) -> Result<State, Failure> {
@@ -200,7 +200,7 @@ impl Role for Timer {
                     batch.push(delivery);
                 }
                 // With work in hand: begin once no role compiles any more, or after a while.
-                () = self.host.cores.quiet(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
+                () = self.host.cores.wait_until_idle(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
                     self.time(std::mem::take(&mut batch), &mut worker, &stop).await?;
                 }
             }
@@ -262,7 +262,7 @@ impl Timer {
                         .leave_to_others(stage_context, next, rest, worker, stop)
                         .await;
                 }
-                stage_context.wait_until_quiet(stop).await;
+                stage_context.idle_wait(stop).await;
                 lease = self.host.cores.all("time").await;
             }
             if stop.is_cancelled() {
@@ -293,14 +293,14 @@ impl Timer {
         stop: &CancellationToken,
     ) -> Result<(), Error> {
         worker.rest(REST);
-        self.host.standing.waits("time", true);
+        self.host.circuit_breaker.waits("time", true);
         for held in std::iter::once(next).chain(rest) {
-            held.delivery.retry(ErrorClass::Elsewhere).await?;
+            held.delivery.retry(ErrorClass::OtherNode).await?;
         }
         // The wait is counted anew each time, because a node works for a run for days.
         *stage_context.waited() = Duration::ZERO;
-        stage_context.wait_until_quiet(stop).await;
-        self.host.standing.waits("time", false);
+        stage_context.idle_wait(stop).await;
+        self.host.circuit_breaker.waits("time", false);
         worker.rest(Duration::ZERO);
         Ok(())
     }
@@ -335,7 +335,7 @@ impl Timer {
             Ok(measurement) => {
                 let verdict = Verdict::Measured { measurement };
                 self.host.publish_outcome(decided(verdict)).await?;
-                self.host.standing.worked("time");
+                self.host.circuit_breaker.worked("time");
                 Ok(delivery.done().await?)
             }
             Err(stage_failure) => {
@@ -390,18 +390,18 @@ impl StageContext {
 
     fn is_to_wait(&self) -> bool {
         let wanted = self.context.settings.evaluate.quarantine;
-        wanted && unharmed(&self.stage).standing().is_quarantine()
+        wanted && unharmed(&self.stage).quarantine_state().is_quarantine()
     }
 
     /// Waits for the end of a quarantine, at most for the limit in the run's settings.
-    async fn wait_until_quiet(&self, stop: &CancellationToken) {
+    async fn idle_wait(&self, stop: &CancellationToken) {
         let cores = &self.context.host.cores;
         let _lease = cores.all(QUARANTINE).await;
         let limit = self.context.settings.evaluate.quarantine_limit_seconds;
         let limit = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let before = *self.waited();
         let began = Instant::now();
-        if let Some(why) = unharmed(&self.stage).standing().why() {
+        if let Some(why) = unharmed(&self.stage).quarantine_state().why() {
             tracing::warn!(%why, "the machine is not quiet; waiting until it is");
         }
         loop {
@@ -498,7 +498,7 @@ impl Job {
             let Some(layouts) = &self.layouts else {
                 return Err(Failure::infrastructure(
                     InfrastructureCause::Harness,
-                    "this timer cannot certify: nothing here builds programs at other places",
+                    "this timer cannot certify: nothing here builds programs in other layouts",
                 ));
             };
             let layouts = layouts.layouts(&self.problem, &self.source)?;

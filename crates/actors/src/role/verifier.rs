@@ -233,7 +233,7 @@ async fn verify(
             let candidate = &verified.compiled.candidate;
             let subject = Queue::time(&candidate.machine_class).of(&candidate.run);
             host.bus.publish(&subject, &verified).await?;
-            host.standing.worked("verify");
+            host.circuit_breaker.worked("verify");
             Ok(delivery.done().await?)
         }
         Err(stage_failure) => {

@@ -18,7 +18,7 @@ use flopsmith_config::{Generator, Prompt};
 pub struct PolicySource {
     handle: Handle,
     tokenizer: Arc<Tokenizer>,
-    numerals: Arc<[bool]>,
+    number_tokens: Arc<[bool]>,
     store: Store,
     style: prompt::Style,
     stops: Option<Arc<Stops>>,
@@ -26,9 +26,9 @@ pub struct PolicySource {
     version: Option<PolicyVersion>,
 }
 
-/// An explorer exchanges one of this many numerals of its answer; all are equally likely. In a program of the schedule
-/// space these numerals reach from the declarations through the first loops.
-const NUMERALS: u64 = 24;
+/// The sampler mutates one of the first so many number tokens of an exploration sample; all are equally likely. In a
+/// program of the schedule space these number tokens reach from the declarations through the first loops.
+const NUMBER_TOKENS: u64 = 24;
 
 impl PolicySource {
     /// A source of `handle`'s samples, within the memory limits of the settings; weights come from `store`.
@@ -55,7 +55,7 @@ impl PolicySource {
             handle,
             stops: (!settings.stop.is_empty()).then(|| Arc::new(stops)),
             repeats: settings.repeats,
-            numerals: tokenizer.numerals().into(),
+            number_tokens: tokenizer.number_tokens().into(),
             tokenizer,
             store,
             style,
@@ -169,9 +169,9 @@ impl Source for PolicySource {
                         ..Extras::default()
                     },
                     detour: explores.then(|| Detour {
-                        kind: Arc::clone(&self.numerals),
+                        kind: Arc::clone(&self.number_tokens),
                         // The seed's high bits are the mixed ones.
-                        at: ((seed >> 40) % NUMERALS) as u32,
+                        at: ((seed >> 40) % NUMBER_TOKENS) as u32,
                     }),
                 });
             }

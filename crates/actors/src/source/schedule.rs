@@ -74,7 +74,7 @@ impl Source for ScheduleSource {
         Ok(answers)
     }
 
-    fn heard(&mut self, problem: &ProblemId, source: &str, gflops: Option<f64>) {
+    fn outcome_seen(&mut self, problem: &ProblemId, source: &str, gflops: Option<f64>) {
         let Some(of) = self.searches.get_mut(problem) else {
             return;
         };
@@ -133,15 +133,15 @@ mod tests {
                 // Any landscape will do, with some programs that fail.
                 let length = answer.source.len();
                 let gflops = (length % 5 > 0).then_some(length as f64);
-                source.heard(&problem.id, &answer.source, gflops);
+                source.outcome_seen(&problem.id, &answer.source, gflops);
                 log.push((answer.source, gflops));
             }
         }
         let mut again = made();
         for (program, gflops) in &log {
-            again.heard(&problem.id, program, *gflops);
+            again.outcome_seen(&problem.id, program, *gflops);
         }
-        again.heard(&problem.id, "int other;", Some(1e9));
+        again.outcome_seen(&problem.id, "int other;", Some(1e9));
         let next = again
             .answer(&[&problem], &[task(6)])
             .await

@@ -96,7 +96,7 @@ async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
             .await
             .expect("starts");
         reached(&runs, 1).await;
-        assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+        assert_eq!(all.close(Duration::from_secs(10)).await, RoleState::Drained);
         let left = left.lock().expect("no panic");
         assert_eq!(left.len(), lasts.len());
         assert_eq!(left.last(), Some(&"recorder"));
@@ -135,7 +135,7 @@ async fn who_leaves_last_and_fails_while_the_node_stops_is_started_once_more() {
         .await
         .expect("starts");
     reached(&runs, 1).await;
-    assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+    assert_eq!(all.close(Duration::from_secs(10)).await, RoleState::Drained);
     assert_eq!(ends.load(Ordering::SeqCst), 2);
 }
 
@@ -177,7 +177,7 @@ async fn who_was_replaced_is_not_started_again_and_the_node_ends() {
     let mut all = supervise(specs, quick(), never(), CancellationToken::new())
         .await
         .expect("starts");
-    let Standing::Failed(why) = all.wait().await else {
+    let RoleState::Failed(why) = all.wait().await else {
         panic!("it cannot go on");
     };
     assert!(why.contains("the archive was replaced"), "{why}");
@@ -196,7 +196,7 @@ async fn what_fails_while_the_bus_is_away_is_started_again_for_as_long_as_it_tak
         .await
         .expect("starts");
     reached(&runs, 42).await;
-    assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+    assert_eq!(all.close(Duration::from_secs(10)).await, RoleState::Drained);
 }
 
 async fn reached(runs: &AtomicUsize, count: usize) {
@@ -222,7 +222,7 @@ async fn a_failed_role_is_started_again_and_drains() {
         .await
         .expect("starts");
         reached(&runs, 3).await;
-        assert_eq!(all.close(Duration::from_secs(10)).await, Standing::Drained);
+        assert_eq!(all.close(Duration::from_secs(10)).await, RoleState::Drained);
     }
 }
 
@@ -238,11 +238,11 @@ async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
     )
     .await
     .expect("starts");
-    let standing = tokio::time::timeout(Duration::from_secs(10), all.wait())
+    let role_state = tokio::time::timeout(Duration::from_secs(10), all.wait())
         .await
         .expect("ends");
-    let Standing::Failed(text) = standing else {
-        panic!("{standing:?}")
+    let RoleState::Failed(text) = role_state else {
+        panic!("{role_state:?}")
     };
     assert!(
         text.contains("flaky failed 4 times") && text.contains("failure 3"),
@@ -275,7 +275,7 @@ async fn what_a_restart_would_repeat_ends_the_node_at_once_with_its_own_words() 
         .expect("starts");
     assert_eq!(
         all.wait().await,
-        Standing::Failed("the policy is broken".into())
+        RoleState::Failed("the policy is broken".into())
     );
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }

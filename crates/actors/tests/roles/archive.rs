@@ -1,4 +1,4 @@
-//! What the archive does when outcomes do not come, and how a run ends.
+//! The archive when outcomes do not come, and the end of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn impatient() -> Settings {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_missing_sample_gets_one_outcome_and_no_known_one_does() {
-    // The server forgets ids at once: what is published twice is stored twice.
+    // The server forgets ids at once: a message that is published twice is stored twice.
     let setup = RunSetup {
         duplicate_window: Duration::from_millis(100),
         ..RunSetup::default()
@@ -371,7 +371,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     }
     assert_eq!(all["r-s0-g1-c1"].techniques, Some(TechniqueSet::all()));
 
-    // Whoever reads the letters again later finds that all is decided.
+    // An archive that reads the dead letters again later finds that all is decided.
     let finished = CancellationToken::new();
     let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
     let working = start(archive);
@@ -422,7 +422,7 @@ fn step_of(step: u64, gflops: [f64; 4]) -> Vec<Outcome> {
     places.into_iter().zip(gflops).map(outcome).collect()
 }
 
-/// Which programs of a run of one step are measured again, when their outcomes come in this order.
+/// The programs of a run of one step that are measured again when their outcomes come in this order.
 async fn measured_again(outcomes: Vec<Outcome>) -> Vec<String> {
     let world = World::new().await;
     let subject = subjects::outcome(&run_id());
@@ -517,7 +517,7 @@ async fn a_step_rests_on_the_second_measurements_that_were_asked_for_before_the_
     assert_eq!(task.step, 2);
     let mut log = world.bus.log::<Outcome>(&subject, 0).await.unwrap();
     let last = soon(log.replay()).await.unwrap().last().unwrap().0;
-    assert_eq!(task.heard, last, "it says what it rests on");
+    assert_eq!(task.outcomes_seen, last, "it says what it rests on");
     queue.close();
     working.end().await.unwrap();
 }

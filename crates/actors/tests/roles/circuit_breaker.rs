@@ -17,7 +17,7 @@ use flopsmith_test_support::{machine_class, node_id, run_id};
 use crate::role_lease::shared;
 use crate::{World, candidate, settings, soon, start};
 
-/// What the jail of a node does.
+/// The behaviour of a node's jail.
 #[derive(Clone, Copy)]
 enum Jail {
     Works,
@@ -52,7 +52,7 @@ async fn node(world: &World, jail: Jail) -> (Host, Verifier) {
         machine_class(),
         bus,
         store,
-        flopsmith_actors::Cores::new(2),
+        flopsmith_actors::Pool::new(2),
     );
     let context = Context::new(Parts {
         run: run_id(),
@@ -97,7 +97,7 @@ async fn rests_and_others_work(jail: Jail) {
     let queue = Queue::verify(&machine_class()).of(&run_id());
     world.bus.publish_many(&queue, &programs).await.unwrap();
     soon(async {
-        while !host.standing.doubtful().contains(&("verify", true)) {
+        while !host.circuit_breaker.doubtful().contains(&("verify", true)) {
             tokio::task::yield_now().await;
         }
     })
@@ -111,7 +111,7 @@ async fn rests_and_others_work(jail: Jail) {
     }
     let outcomes = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
     assert!(outcomes.is_empty(), "none was given up: {outcomes:?}");
-    assert_eq!(healthy.standing.doubtful(), [("verify", false)]);
+    assert_eq!(healthy.circuit_breaker.doubtful(), [("verify", false)]);
     working.end().await.unwrap();
     broken.end().await.unwrap();
 }

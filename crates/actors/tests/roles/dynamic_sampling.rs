@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use flopsmith_actors::advantages::{StageBests, credit};
-use flopsmith_actors::batches::{Batch, Batches, SILENCE};
+use flopsmith_actors::advantages::{StageBests, with_advantages};
+use flopsmith_actors::batches::{Batch, Batches};
 use flopsmith_actors::best_answers::BestAnswers;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{Delivery, Worker, WorkerOptions};
 use flopsmith_config::{Job, PpoConfig, Settings};
+use flopsmith_coordination::limits;
 use flopsmith_protocol::InfrastructureCause;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{Outcome, Purpose, Rollout, Task, Verdict, subjects};
@@ -82,12 +83,15 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
     let again = tasks(&mut queue, 1).await;
     let task = again[0].message();
     assert_eq!((task.id.as_str(), task.step), ("r-s1-g2", 1));
-    assert_eq!((task.tasks_in_step, task.heard), (3, step[0].heard));
+    assert_eq!(
+        (task.tasks_in_step, task.outcomes_seen),
+        (3, step[0].outcomes_seen)
+    );
     assert!(step.iter().all(|t| t.seed != task.seed));
 
-    // Who trains waits for it, and who gives out tasks may die meanwhile.
+    // The learner waits for it, and the archive may die meanwhile.
     let context = world.context(drawing_again());
-    let mut batches = Batches::open(&context, 0, SILENCE).await.unwrap();
+    let mut batches = Batches::open(&context, 0, limits::ROLLOUT).await.unwrap();
     let waits = tokio::time::timeout(Duration::from_millis(300), batches.next()).await;
     assert!(waits.is_err(), "the step is not over");
     first.ended.abort();
@@ -101,15 +105,15 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
     let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
     assert_eq!((step, groups.len()), (1, 3));
     let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
-    let (credited, metrics) = credit(
+    let (advantaged, metrics) = with_advantages(
         groups,
         &context.settings,
         None,
         &mut bests,
         &mut best_answers,
     );
-    assert_eq!((credited.len(), metrics.samples), (2, 2));
-    assert_eq!(metrics.refilled_groups, 1);
+    assert_eq!((advantaged.len(), metrics.samples), (2, 2));
+    assert_eq!(metrics.resampled_groups, 1);
     assert!((metrics.flat_groups - 2.0 / 3.0).abs() < 1e-12);
     for delivery in evaluation.into_iter().chain(begun).chain(again).chain(last) {
         delivery.done().await.unwrap();
@@ -151,10 +155,10 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
         assert_eq!(task.history.len(), 1);
     }
 
-    // Who gives out tasks may die meanwhile; nothing is told twice.
+    // The archive may die meanwhile; nothing is told twice.
     first.ended.abort();
     let context = world.context(told());
-    let mut batches = Batches::open(&context, 0, SILENCE).await.unwrap();
+    let mut batches = Batches::open(&context, 0, limits::ROLLOUT).await.unwrap();
     let next = archive(&world, told());
     for (delivery, gflops) in second.iter().zip([20.0, 30.0, 40.0]) {
         answer(&world, delivery.message(), [measured(gflops)]).await;
@@ -165,7 +169,7 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
     let Batch { step, groups, .. } = soon(batches.next()).await.unwrap();
     assert_eq!((step, groups.len()), (1, 5));
     let (mut bests, mut best_answers) = (StageBests::default(), BestAnswers::default());
-    let (credited, metrics) = credit(
+    let (advantaged, metrics) = with_advantages(
         groups,
         &context.settings,
         None,
@@ -173,10 +177,10 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
         &mut best_answers,
     );
     assert_eq!(
-        (credited.len(), metrics.samples, metrics.dropped),
+        (advantaged.len(), metrics.samples, metrics.dropped),
         (6, 6, 1)
     );
-    let score = |n: usize| credited[n].advantage;
+    let score = |n: usize| advantaged[n].advantage;
     let share = context.settings.turns.discount;
     // The answers to the two tasks come first, then the turns that follow them, each faster than the one before.
     assert!(score(4) > score(3) && score(5) > score(4));

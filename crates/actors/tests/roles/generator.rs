@@ -1,4 +1,4 @@
-//! What a generator knows when it answers its first task.
+//! The state of a generator when it answers its first task.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,10 +19,10 @@ use tokio::sync::Semaphore;
 
 use crate::{World, candidate, settings, soon, start, task};
 
-/// What a source was told and asked, in order.
+/// A call of a source.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
-    Heard(String),
+    Seen(String),
     Wants(u64),
     Updated(u64),
     Asked,
@@ -35,7 +35,7 @@ struct Witness {
     said: Arc<Mutex<Vec<Said>>>,
     /// Each update takes a permit.
     gate: Arc<Semaphore>,
-    /// What it answers where it writes no program.
+    /// Its answer where it writes no program.
     unread: Option<String>,
 }
 
@@ -87,13 +87,13 @@ impl Source for Witness {
         Ok(tasks.iter().map(group).collect())
     }
 
-    fn heard(&mut self, _: &ProblemId, source: &str, _: Option<f64>) {
-        self.note(Said::Heard(source.to_owned()));
+    fn outcome_seen(&mut self, _: &ProblemId, source: &str, _: Option<f64>) {
+        self.note(Said::Seen(source.to_owned()));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_version() {
+async fn a_generator_that_is_started_again_sees_the_past_and_takes_the_newest_version() {
     let world = World::new().await;
     let context = world.context(settings());
     let mut versions = Versions::open(&context).await.unwrap();
@@ -109,8 +109,11 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
         .collect();
     let log = subjects::outcome(&run_id());
     world.bus.publish_many(&log, &past).await.unwrap();
+    let mut reader = world.bus.log::<Outcome>(&log, 0).await.unwrap();
+    let (outcomes_seen, _) = soon(reader.replay()).await.unwrap().pop().unwrap();
     // The task was there before the generator.
     let waiting = Task {
+        outcomes_seen,
         tasks_in_step: 1,
         min_policy: PolicyVersion(5),
         ..task(61, 0, Purpose::Train)
@@ -136,8 +139,8 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
     working.end().await.unwrap();
 
     let mut expected = vec![Said::Wants(5), Said::Updated(5)];
-    let heard = past[..60].iter().map(|o| Said::Heard(o.source.clone()));
-    expected.extend(heard);
+    let seen = past[..60].iter().map(|o| Said::Seen(o.source.clone()));
+    expected.extend(seen);
     expected.push(Said::Asked);
     assert_eq!(*said.lock().unwrap(), expected);
     let rollouts: Vec<Rollout> = world.log(&subjects::rollout(&run_id())).await;
@@ -145,7 +148,7 @@ async fn a_generator_that_is_started_again_hears_the_past_and_takes_the_newest_v
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_hears_what_a_task_rests_on_and_nothing_later() {
+async fn a_source_sees_what_a_task_rests_on_and_nothing_later() {
     let world = World::new().await;
     let log = subjects::outcome(&run_id());
     let past: Vec<Outcome> = (0..4)
@@ -164,10 +167,10 @@ async fn a_source_hears_what_a_task_rests_on_and_nothing_later() {
     let context = world.context(settings());
     let working = start(Generator::new(context, Box::new(source), "policy"));
     let queue = Queue::generate("policy").of(&run_id());
-    for (step, heard) in [(10, places[1]), (11, places[3])] {
+    for (step, outcomes_seen) in [(10, places[1]), (11, places[3])] {
         let rests = Task {
             tasks_in_step: 1,
-            heard,
+            outcomes_seen,
             ..task(step, 0, Purpose::Search)
         };
         world.bus.publish(&queue, &rests).await.unwrap();
@@ -187,19 +190,19 @@ async fn a_source_hears_what_a_task_rests_on_and_nothing_later() {
         .await;
     }
     working.end().await.unwrap();
-    let heard = |number: usize| Said::Heard(past[number].source.clone());
+    let reported = |number: usize| Said::Seen(past[number].source.clone());
     let expected = [
-        heard(0),
-        heard(1),
+        reported(0),
+        reported(1),
         Said::Asked,
-        heard(2),
-        heard(3),
+        reported(2),
+        reported(3),
         Said::Asked,
     ];
     assert_eq!(*said.lock().unwrap(), expected);
 }
 
-/// What a model wrote instead of a program is not lost, and does not fill the disk either.
+/// An answer without a program is not lost, and does not fill the disk either.
 #[tokio::test(flavor = "multi_thread")]
 async fn some_answers_without_a_program_are_kept_of_each_step() {
     let world = World::new().await;

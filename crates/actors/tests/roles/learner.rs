@@ -1,9 +1,10 @@
-//! What a step is trained on, and what becomes of the weights.
+//! The samples that a step is trained on, and the weights after it.
 
 use std::time::Duration;
 
-use flopsmith_actors::batches::{Batches, SILENCE};
+use flopsmith_actors::batches::Batches;
 use flopsmith_actors::versions::{KEPT, Versions};
+use flopsmith_coordination::limits;
 use flopsmith_protocol::{
     InfrastructureCause, MachineClass, MachineFacts, NodeId, Outcome, PolicyPublished,
     PolicyVersion, Purpose, Rollout, subjects,
@@ -32,7 +33,7 @@ async fn outcomes_that_are_read_first_wait_for_their_rollouts() {
     let context = world.context(settings());
     let outcomes = step(1);
     let rollouts: Vec<Rollout> = outcomes.iter().map(rollout).collect();
-    let mut batches = Batches::open(&context, 1, SILENCE).await.unwrap();
+    let mut batches = Batches::open(&context, 1, limits::ROLLOUT).await.unwrap();
     let of = subjects::outcome(&run_id());
     world.bus.publish_many(&of, &outcomes).await.unwrap();
     let next = tokio::time::timeout(Duration::from_millis(300), batches.next()).await;
@@ -50,10 +51,10 @@ async fn outcomes_that_are_read_first_wait_for_their_rollouts() {
         (vec![true, true], vec![false, true])
     );
 
-    // After a restart both logs are read from their beginnings, and what is trained is not trained again.
-    let mut again = Batches::open(&context, 1, SILENCE).await.unwrap();
+    // After a restart both logs are read from their beginnings, and no sample is trained on again.
+    let mut again = Batches::open(&context, 1, limits::ROLLOUT).await.unwrap();
     assert_eq!(soon(again.next()).await.unwrap(), batch);
-    let mut later = Batches::open(&context, 2, SILENCE).await.unwrap();
+    let mut later = Batches::open(&context, 2, limits::ROLLOUT).await.unwrap();
     let next = tokio::time::timeout(Duration::from_millis(300), later.next()).await;
     assert!(next.is_err());
 }

@@ -10,6 +10,7 @@ mod circuit_breaker;
 mod dynamic_sampling;
 mod generator;
 mod learner;
+mod leases;
 #[cfg(feature = "torch")]
 mod policy;
 mod quarantine;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::Role;
-use flopsmith_actors::{Cores, Error, Host};
+use flopsmith_actors::{Error, Host, Pool};
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions, WorkerOptions};
 use flopsmith_config::GeneratorKind;
 use flopsmith_config::Settings;
@@ -103,7 +104,7 @@ impl World {
     /// A node.
     fn host(&self) -> Host {
         let (bus, store) = (self.bus.clone(), self.store.clone());
-        Host::new(node_id(), machine_class(), bus, store, Cores::new(2))
+        Host::new(node_id(), machine_class(), bus, store, Pool::new(2))
     }
 
     /// Puts messages into a queue, and lets somebody take each who can do nothing with it.

@@ -1,4 +1,4 @@
-//! What a timer does while its machine is not quiet.
+//! A timer while its machine is not quiet.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::role_lease::shared;
 use crate::stages::verdicts;
 use crate::{World, candidate, settings, soon, start};
 
-/// What a stage was asked for, in order.
+/// The calls of a stage, in order.
 type Asked = Arc<Mutex<Vec<&'static str>>>;
 
 const WHY: Why = Why::Slower { times: 1.5 };
@@ -61,7 +61,7 @@ impl Stage for Noisy {
         Some("core 1 is used 40 % by others".into())
     }
 
-    fn standing(&self) -> State {
+    fn quarantine_state(&self) -> State {
         self.state
     }
 
@@ -80,8 +80,8 @@ impl Stage for Noisy {
     }
 }
 
-/// Has three programs timed where so many canaries find nothing; what the stage was asked for, and how long the role waited.
-/// It looks around before the first of them and whatever it sees goes on.
+/// Has three programs timed where so many canaries find nothing. Returns the calls of the stage, and how long the role
+/// waited. The role looks around before the first program, and the disturbance that it sees does not stop it.
 async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>, Duration) {
     let world = World::new().await;
     publish_three(&world).await;
@@ -147,7 +147,7 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
     let node = async |settings: &Settings, canaries: u32, quiet: bool| {
         let ours = world.context(settings.clone());
         let (bus, store) = (shared(&world).await, world.store.clone());
-        let cores = flopsmith_actors::Cores::new(2);
+        let cores = flopsmith_actors::Pool::new(2);
         let host = Host::new(node_id(), machine_class(), bus, store, cores);
         let context = Context::new(Parts {
             run: run_id(),
@@ -169,7 +169,7 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
     let (host, asked, timer) = node(&settings, u32::MAX, false).await;
     let waiting = start(timer);
     soon(async {
-        while !host.standing.doubtful().contains(&("time", true)) {
+        while !host.circuit_breaker.doubtful().contains(&("time", true)) {
             tokio::task::yield_now().await;
         }
     })
@@ -185,7 +185,7 @@ async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
     assert_eq!((measured(&asked), measured(&others)), (1, 2));
     working.end().await.unwrap();
     waiting.end().await.unwrap();
-    assert!(!host.standing.doubtful().contains(&("time", true)));
+    assert!(!host.circuit_breaker.doubtful().contains(&("time", true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! What is in a run's folder once its recorder has left.
+//! The content of a run's folder once its recorder has left.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What nodes are told of runs.
+//! The run registry tells nodes of runs.
 
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Change, RunSetup};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_actors::role_lease::{Head, RoleLease, Terms};
-use flopsmith_actors::{Cores, Error, Host};
+use flopsmith_actors::{Error, Host, Pool};
 use flopsmith_bus::{Bus, Options, ServerOptions};
 use flopsmith_config::Job;
-use flopsmith_protocol::{Outcome, Purpose, subjects};
+use flopsmith_protocol::{Digest, Outcome, Purpose, subjects};
 use flopsmith_store::{Checkpoints, Store};
 use flopsmith_test_support::{machine_class, node_id, outcome, run_id, wrong};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ async fn take(bus: &Bus, who: &str, terms: Terms) -> RoleLease {
 fn head(name: &str) -> Head {
     Head {
         checkpoint: name.into(),
-        manifest: None,
+        manifest: Digest::of(name.as_bytes()),
     }
 }
 
@@ -71,7 +71,7 @@ async fn one_holds_it_and_the_next_goes_on_where_it_left() {
     };
     // Longer than anybody's patience: signs of life are what keeps it.
     let enough = 3 * SHORT.patience.as_millis() / SHORT.beat.as_millis();
-    let kv = bus.kv("fs_offices").await.unwrap();
+    let kv = bus.kv("fs_leases").await.unwrap();
     let key = format!("{}.archive", run_id());
     soon(async {
         loop {
@@ -116,7 +116,7 @@ async fn who_finds_its_own_late_write_goes_on() {
     let world = World::new().await;
     let bus = shared(&world).await;
     let lease = take(&bus, "a", STOPPED).await;
-    let kv = bus.kv("fs_offices").await.unwrap();
+    let kv = bus.kv("fs_leases").await.unwrap();
     let key = format!("{}.archive", run_id());
     let late = async |change: &dyn Fn(&mut serde_json::Value)| {
         let found = kv.get(&key).await.unwrap().unwrap();
@@ -130,7 +130,7 @@ async fn who_finds_its_own_late_write_goes_on() {
     lease.commit(head("1")).await.unwrap();
     let found = kv.get(&key).await.unwrap().unwrap();
     let record: serde_json::Value = serde_json::from_slice(&found.value).unwrap();
-    assert_eq!(record["beat"], 7, "what arrived late is kept: {record}");
+    assert_eq!(record["beat"], 7, "the late record is kept: {record}");
     assert_eq!(lease.head().await, Some(head("1")));
     // Another term is another holder, even of this name.
     let term = lease.term() + 1;
@@ -211,8 +211,8 @@ async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     .await;
     let bus = shared(&world).await;
     let lease = take(&bus, "a", SHORT).await;
-    let kv = bus.kv("fs_offices").await.unwrap();
-    // To the last byte: what is smaller than a sign of life no longer fits either.
+    let kv = bus.kv("fs_leases").await.unwrap();
+    // To the last byte: a value smaller than a sign of life no longer fits either.
     for size in [60_000, 1_000, 1] {
         for key in 0..1_000_000 {
             let name = format!("filler.{size}-{key}");
@@ -242,7 +242,7 @@ async fn node(world: &World) -> Arc<Context> {
         problem: Arc::clone(&ours.first().problem),
         others: Vec::new(),
         toolchain: ours.toolchain.clone(),
-        host: Host::new(node_id(), machine_class(), bus, store, Cores::new(2)),
+        host: Host::new(node_id(), machine_class(), bus, store, Pool::new(2)),
     })
 }
 

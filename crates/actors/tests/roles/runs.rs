@@ -86,7 +86,7 @@ impl Runs<StageContext> for Two {
         let known = self.stage_contexts.get(&candidate.run).cloned();
         known.ok_or_else(|| {
             self.unfit.send_modify(|asked| *asked += 1);
-            StageFailure::elsewhere("this node is another version")
+            StageFailure::other_node("this node is another version")
         })
     }
 }
@@ -130,7 +130,7 @@ async fn a_node_works_for_every_run_it_knows_and_the_outcome_is_the_runs_own() {
         assert_eq!(outcome.candidate.run, *run);
         assert_eq!(outcome.verdict.kind(), "compile_error");
     }
-    // What it cannot do is left to others, however often it meets it.
+    // It leaves work that it cannot do to other nodes, however often it meets that work.
     let limit = world.host().attempts;
     soon(unfit.wait_for(|asked| *asked > limit)).await.unwrap();
     let log = world
@@ -160,7 +160,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
             machine_class(),
             bus,
             world.store.clone(),
-            flopsmith_actors::Cores::new(1),
+            flopsmith_actors::Pool::new(1),
         );
         nodes.push((
             host.clone(),
@@ -192,7 +192,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
     let verdicts = crate::stages::verdicts(&world, duplicates.len()).await;
     let reused = |verdict: &&Verdict| verdict.measurement().is_some_and(|m| m.reused);
     assert_eq!(verdicts.values().filter(reused).count(), 3, "{verdicts:?}");
-    // What is measured once more is not built once more.
+    // A program that is measured once more is not built once more.
     let again = program(
         flopsmith_test_support::remeasured(&compiled.candidate, 1),
         "program",
@@ -209,7 +209,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_twin_that_waits_is_given_back_when_its_node_stops() {
+async fn a_duplicate_that_waits_is_given_back_when_its_node_stops() {
     let world = World::new().await;
     let subject = Queue::compile(&machine_class()).of(&run_id());
     let of = |sample| program(candidate(0, 0, sample, Purpose::Search), "program");

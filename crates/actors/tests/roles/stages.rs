@@ -1,4 +1,4 @@
-//! What becomes of programs whose objects are lost, and of programs that a stage cannot digest.
+//! Outcomes of programs whose objects are lost, and of programs that a stage cannot process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -240,7 +240,7 @@ async fn the_last_look_ends_with(failure: Failure, kind: &str) {
     all_well(&world, working).await;
 }
 
-/// What is measured for the first time is passed on to be timed.
+/// A program that is measured for the first time is passed on to be timed.
 async fn the_first_is_passed_on(world: &World) {
     let subject = Queue::time(&machine_class()).of(&run_id());
     let options = WorkerOptions::new(subject, 2);
@@ -292,7 +292,7 @@ impl timer::Stage for Rough {
     }
 }
 
-/// What a timer is asked for by a program that is measured first and once more.
+/// The calls of a timer for a program that is measured a first time and then once more.
 async fn asked_for(again: Standard) -> Vec<String> {
     let world = World::new().await;
     let [_, _, first] = compiled(&world).await;

@@ -143,7 +143,7 @@ async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the
     assert_eq!(files.len(), 3);
     assert_eq!(std::fs::read(&files[2]).unwrap(), bytes);
 
-    // Whoever goes on with the run does so behind that step, and with another chance.
+    // A learner that goes on with the run begins behind that step, and has another chance.
     let learner = start(Learner::new(context.clone()));
     publish(&world, 5, UNHEARD_OF).await;
     publish(&world, 6, -1.0).await;

@@ -1,4 +1,4 @@
-//! Laws of the grid.
+//! Laws of the archive.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_archive::{Archive, Counts, Elite, Inserted};

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::made::*;
 
-/// What a test does to an [`Sqd`].
+/// A test's action on an [`Sqd`].
 #[derive(Debug, Clone)]
 enum Act {
     Outcome(Box<Outcome>),

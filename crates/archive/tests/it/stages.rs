@@ -109,18 +109,18 @@ fn success_rate_gate_and_demotion() {
     ));
     // Going back is limited.
     assert_eq!(step(&mut s, 8, 0, 8, 1.0), vec![]);
-    // Replayed samples, evaluations and explorers say nothing about this stage.
+    // Replayed samples, evaluations and exploration samples say nothing about this stage.
     let mut t = s.clone();
     for i in 20..60 {
-        let mut explorer = bad(
+        let mut exploration = bad(
             From {
                 stage: 1,
                 ..sample(11, i)
             },
             CandidateFault::Crash,
         );
-        explorer.candidate.explorer = true;
-        t.on_outcome(&explorer);
+        exploration.candidate.exploration = true;
+        t.on_outcome(&exploration);
         t.on_outcome(&bad(
             From {
                 stage: 0,
@@ -196,12 +196,12 @@ fn no_rule_leaves_a_stage_in_which_nothing_is_correct() {
             assert_eq!(step(&mut s, n, 0, 8, 1.0), vec![], "{advance:?}");
         }
         assert_eq!(s.stage(), 0, "{advance:?}");
-        // What the machine is to blame for is no correct program either.
+        // A sample that the infrastructure failed is no correct program either.
         s.on_outcome(&outcome(sample(20, 0), "int x;", None, lost()));
         assert_eq!(s.on_step_end(20), vec![], "{advance:?}");
         assert_eq!(step(&mut s, 21, 1, 7, 1.0).len(), 1, "{advance:?}");
         assert!(s.stage() > 0, "{advance:?}");
-        // What counted in one stage does not count in the next.
+        // Samples that counted in one stage do not count in the next.
         let stage = s.stage();
         assert_eq!(step(&mut s, 22, 0, 8, 1.0), vec![], "{advance:?}");
         assert_eq!(s.stage(), stage, "{advance:?}");

@@ -135,7 +135,7 @@ async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
     }
     other.close();
     drop(other);
-    // What is in hand stays in hand.
+    // Work in hand stays in hand.
     first.done().await.unwrap();
     world.bus.publish(COMPILE, &job(9)).await.unwrap();
     // The last word counts.
@@ -355,7 +355,7 @@ async fn what_nobody_can_do_for_long_is_refused_less_and_less_often() {
     }
     let delivery = soon(worker.next()).await.unwrap();
     assert_eq!((delivery.attempt(), delivery.failures()), (15, 0));
-    delivery.retry(ErrorClass::Elsewhere).await.unwrap();
+    delivery.retry(ErrorClass::OtherNode).await.unwrap();
     // The server is told how long to wait: the first ten times two seconds, then ever longer.
     let said = soon(async {
         loop {

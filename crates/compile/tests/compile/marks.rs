@@ -31,7 +31,7 @@ fn a_source_is_the_same_program_with_a_byte_order_mark_before_it() {
         let plain = build(source).unwrap();
         let marked = build(&format!("\u{feff}{source}")).unwrap();
         assert_eq!(marked.object, plain.object, "{language:?}");
-        // What is wrong is in the line that people see, with the mark and without.
+        // A mistake is in the line that people see, with the mark and without.
         let wrong = |begin: &str| match build(&format!("{begin}{source}?\n")) {
             Err(Failure::Candidate { detail, .. }) => detail,
             other => panic!("{language:?}: {:?}", other.map(|b| b.diagnostics)),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::check::check_training;
+use crate::check::{check_training, warnings};
 
 #[test]
 fn a_misspelt_key_is_shown_with_its_line_and_the_right_name() {
@@ -211,6 +211,10 @@ fn training_is_refused_what_only_a_search_may_have() {
         ),
         ("[ppo]\nclip = 1.5\n", ["[ppo]", "`clip` is 1.5"]),
         (
+            "[ppo]\n[learner.lora]\nrank = 4\n",
+            ["`[learner.lora]`", "`[ppo.lora]`"],
+        ),
+        (
             "[ppo]\n[advantage]\nimitation = 0.1\n",
             ["`advantage.imitation` is 0.1", "[ppo]"],
         ),
@@ -225,6 +229,22 @@ fn training_is_refused_what_only_a_search_may_have() {
             assert!(error.contains(part), "{part} for {text}: {error}");
         }
     }
+}
+
+#[test]
+fn settings_that_ppo_does_not_read_are_named() {
+    let warned = |text: &str| warnings(&parse(text, "x.toml", &[]).expect("settings")).concat();
+    let learner =
+        "[learner]\nlearning_rate = 0.5\nloss = \"dapo\"\ndtype = \"bfloat16\"\ncores = 1\n";
+    assert_eq!(warned(learner), "");
+    assert_eq!(warned("[ppo]\n[learner]\ncores = 1\n"), "");
+    let warning = warned(&format!("[ppo]\n{learner}"));
+    assert!(
+        warning.contains("`learner.learning_rate`, `learner.loss`")
+            && !warning.contains("cores")
+            && !warning.contains("dtype"),
+        "{warning}"
+    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand};
+use flopsmith_run::permissions::Holder;
 
 use super::Format;
 
@@ -95,27 +96,6 @@ pub enum Cluster {
         #[arg(long, value_enum, default_value_t = Format::Text, env = "FLOPSMITH_FORMAT")]
         format: Format,
     },
-}
-
-/// The holders of keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Holder {
-    /// A node that compiles.
-    Compiler,
-    /// A node that verifies.
-    Verifier,
-    /// A node that times.
-    Timer,
-    /// A node that decides what runs try next.
-    Archive,
-    /// A node that writes programs.
-    Generator,
-    /// A node that trains.
-    Learner,
-    /// A process that starts and follows runs.
-    Client,
-    /// An administrator that sets up the bus; its key permits everything.
-    Admin,
 }
 
 /// A bus.

@@ -54,16 +54,6 @@ pub enum Dead {
     },
 }
 
-impl Dead {
-    /// The requested format; none for `retry`.
-    pub fn format(&self) -> Option<Format> {
-        match self {
-            Dead::List { format, .. } | Dead::Show { format, .. } => Some(*format),
-            Dead::Retry { .. } => None,
-        }
-    }
-}
-
 /// The bus and the dead letters on it.
 #[derive(Debug, ClapArgs)]
 pub struct Where {

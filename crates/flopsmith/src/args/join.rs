@@ -71,7 +71,7 @@ impl Join {
     /// Sets the addresses of the cluster. The environment counts only for runs that leave work to a cluster.
     fn find(&self, settings: &mut Settings, set: &[String], cluster: bool) {
         let told = |flag: &Option<String>, key: &str, variable: &str| {
-            // What was typed is nearer than what stands in the environment.
+            // Typed arguments take precedence over the environment.
             let typed = set.iter().any(|pair| key_of(pair) == key);
             let variable = || std::env::var(variable).ok().filter(|_| cluster && !typed);
             flag.clone().or_else(variable).filter(|v| !v.is_empty())

@@ -4,18 +4,33 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use super::Args;
 
 impl Args {
-    /// Reads the command line of this process. What is wrong is said on stderr and ends it with exit code 2.
-    pub fn read() -> Self {
+    /// Reads the command line of this process. True if programs read the result, as JSON. A mistake is reported on
+    /// stderr and ends the process with exit code 2.
+    pub fn read() -> (Self, bool) {
         let words: Vec<OsString> = std::env::args_os().collect();
-        Self::try_parse_from(&words).unwrap_or_else(|error| {
+        Self::of(&words).unwrap_or_else(|error| {
             with_hint(error, &words, |name| std::env::var(name).ok()).exit()
         })
     }
+
+    pub(super) fn of(words: &[OsString]) -> Result<(Self, bool), clap::Error> {
+        let matches = Self::command().try_get_matches_from(words)?;
+        let args = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut Self::command()))?;
+        Ok((args, wants_json(&matches)))
+    }
+}
+
+/// True if the command, whichever it is, has `--format json` or `jsonl`.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let formats = matches.try_get_raw("format").ok().flatten();
+    let is_json = |format: &std::ffi::OsStr| format == "json" || format == "jsonl";
+    let inner = matches.subcommand().map(|(_, inner)| inner);
+    formats.into_iter().flatten().any(is_json) || inner.is_some_and(wants_json)
 }
 
 /// An error of clap with a line on what to try, where one is known.
@@ -88,6 +103,8 @@ fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     fn said(line: &str, environment: &[(&str, &str)]) -> String {

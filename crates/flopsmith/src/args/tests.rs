@@ -4,9 +4,9 @@ use flopsmith_bench::threads::ThreadCount::{All, Of};
 use super::{Args, Command};
 
 fn wants_json(line: &str) -> bool {
-    let words = line.split_whitespace();
-    let args = Args::try_parse_from(words).unwrap_or_else(|e| unreachable!("{line}: {e}"));
-    args.wants_json()
+    let words: Vec<_> = line.split_whitespace().map(Into::into).collect();
+    let (_, wants_json) = Args::of(&words).unwrap_or_else(|e| unreachable!("{line}: {e}"));
+    wants_json
 }
 
 #[test]
@@ -15,6 +15,9 @@ fn whoever_asks_for_json_also_gets_errors_so() {
         "flopsmith problem list",
         "flopsmith problem prompt dgemm",
         "flopsmith config check a.toml",
+        "flopsmith replay",
+        "flopsmith runs",
+        "flopsmith bench a.c --problem dgemm",
     ] {
         assert!(wants_json(&format!("{line} --format json")), "{line}");
         assert!(!wants_json(&format!("{line} --format text")), "{line}");
@@ -88,25 +91,24 @@ fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
     }
 }
 
-/// The words of a line's first command as a shell reads them, as far as the documentation needs it.
+/// The commands of a line, each as its words, as a shell reads them as far as the documentation needs it.
 #[cfg(feature = "torch")]
-fn words(line: &str) -> Vec<String> {
+fn commands(line: &str) -> Vec<Vec<String>> {
     let mut words = vec![String::new()];
-    let mut quoted = false;
+    let mut quote = None;
     for c in line.chars() {
         let last = words.len() - 1;
         match c {
-            '\'' => quoted = !quoted,
-            '#' if !quoted && words[last].is_empty() => break,
-            c if c.is_whitespace() && !quoted => words.push(String::new()),
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            c if quote == Some(c) => quote = None,
+            '#' if quote.is_none() && words[last].is_empty() => break,
+            c if c.is_whitespace() && quote.is_none() => words.push(String::new()),
             c => words[last].push(c),
         }
     }
     words.retain(|word| !word.is_empty());
-    let end = |word: &String| ["|", ">", ">>", "&&"].contains(&word.as_str());
-    let length = words.iter().position(end).unwrap_or(words.len());
-    words.truncate(length);
-    words
+    let ends = |word: &String| ["|", ">", ">>", "&&", "&", "<"].contains(&word.as_str());
+    words.split(ends).map(<[String]>::to_vec).collect()
 }
 
 /// Every page under a folder, with its text.
@@ -126,16 +128,46 @@ fn pages(folder: &std::path::Path, found: &mut Vec<(std::path::PathBuf, String)>
     }
 }
 
+/// README, docs and the pages beside chart and fuzz targets.
+#[cfg(feature = "torch")]
+fn documents() -> Vec<(std::path::PathBuf, String)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut documents: Vec<_> = ["README.md", "helm/flopsmith/README.md", "fuzz/README.md"]
+        .map(|name| {
+            let path = root.join(name);
+            let text = std::fs::read_to_string(&path);
+            (path, text.unwrap_or_else(|e| unreachable!("{name}: {e}")))
+        })
+        .into();
+    pages(&root.join("docs"), &mut documents);
+    documents
+}
+
+/// The arguments that a command gives to Flopsmith, its name first; `None` if the command calls another program.
+#[cfg(feature = "torch")]
+fn arguments(words: &[String]) -> Option<&[String]> {
+    let is_setting = |word: &String| {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    let from = words.iter().position(|word| !is_setting(word))?;
+    let words = &words[from..];
+    if words[0] == "docker" && !words.iter().any(|word| word == "--entrypoint") {
+        let at = words.iter().position(|word| word == "run")?;
+        let service = words[at..].iter().position(|word| word == "flopsmith")?;
+        return Some(&words[at + service..]);
+    }
+    let is_ours = words[0] == "flopsmith" || words[0].ends_with("/flopsmith");
+    is_ours.then_some(words)
+}
+
 #[cfg(feature = "torch")]
 #[test]
 fn what_the_documentation_says_to_type_is_understood() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let readme = root.join("README.md");
-    let text = std::fs::read_to_string(&readme).expect("README.md");
-    let mut documents = vec![(readme, text)];
-    pages(&root.join("docs"), &mut documents);
-    let mut commands = 0;
-    for (path, text) in documents {
+    let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
+    let makefile = std::fs::read_to_string(makefile).expect("a Makefile");
+    let (mut typed, mut made) = (0, 0);
+    for (path, text) in documents() {
         let mut inside = false;
         let mut exported = false;
         // A backslash at the end of a line joins it with the next one.
@@ -143,24 +175,95 @@ fn what_the_documentation_says_to_type_is_understood() {
             let line = line.trim_start();
             if line.starts_with("```") {
                 inside = line == "```sh";
-            } else if inside && line.starts_with("export FLOPSMITH_NATS=") {
-                exported = true;
-            } else if inside && line.starts_with("flopsmith ") {
-                let mut words = words(line);
-                let mut parsed = Args::try_parse_from(&words);
-                for named in ["--nats", "--store"] {
-                    // As the environment that was exported says.
-                    if exported && parsed.is_err() {
-                        words.extend([named, "nats://broker:4222"].map(str::to_owned));
-                        parsed = Args::try_parse_from(&words);
-                    }
+                continue;
+            }
+            if !inside {
+                continue;
+            }
+            exported |= line.starts_with("export FLOPSMITH_NATS=");
+            for command in commands(line) {
+                let place = format!("{}: {line}", path.display());
+                // A loop's variable stands for words that only the loop has.
+                if command.iter().any(|word| word.contains("${")) {
+                    continue;
                 }
-                assert!(parsed.is_ok(), "{}: {line}: {parsed:?}", path.display());
-                commands += 1;
+                // A service of the dev cluster has its addresses in the environment.
+                let told = exported || command.first().is_some_and(|word| word == "docker");
+                if let Some(given) = arguments(&command) {
+                    let mut words = given.to_vec();
+                    let mut parsed = Args::try_parse_from(&words);
+                    for named in ["--nats", "--store"] {
+                        if told && parsed.is_err() {
+                            words.extend([named, "nats://broker:4222"].map(str::to_owned));
+                            parsed = Args::try_parse_from(&words);
+                        }
+                    }
+                    assert!(parsed.is_ok(), "{place}: {parsed:?}");
+                    typed += 1;
+                } else if let Some(at) = command.iter().position(|word| word == "make") {
+                    let target = &command[at + 1];
+                    assert!(
+                        makefile.contains(&format!("\n{target}:")),
+                        "{place}: {target}"
+                    );
+                    let more = command.iter().find_map(|word| word.strip_prefix("ARGS="));
+                    let whole = match target.as_str() {
+                        "train" => "flopsmith train examples/dgemm.toml",
+                        "search" => "flopsmith search --problem dgemm",
+                        _ => continue,
+                    };
+                    let whole = format!("{whole} {}", more.unwrap_or_default());
+                    let parsed = Args::try_parse_from(whole.split_whitespace());
+                    assert!(parsed.is_ok(), "{place}: {parsed:?}");
+                    made += 1;
+                }
             }
         }
     }
-    assert!(commands > 60, "only {commands} commands were found");
+    assert!(
+        typed > 70 && made > 4,
+        "only {typed} and {made} commands were found"
+    );
+}
+
+#[cfg(feature = "torch")]
+#[test]
+fn commands_and_flags_within_sentences_exist() {
+    use clap::CommandFactory;
+    let mut seen = 0;
+    for (path, text) in documents() {
+        for span in text.split('`').skip(1).step_by(2) {
+            let Some(rest) = span.strip_prefix("flopsmith ") else {
+                continue;
+            };
+            let mut command = Args::command();
+            command.build();
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            let mut at = 0;
+            while let Some(inner) = words.get(at).and_then(|word| command.find_subcommand(word)) {
+                command = inner.clone();
+                at += 1;
+            }
+            let place = format!("{}: `{span}`", path.display());
+            // A word in capitals stands for any command.
+            let Some(first) = words.first() else { continue };
+            let any = first.chars().all(|c| c.is_ascii_uppercase());
+            assert!(at > 0 || any, "{place}");
+            for flag in words[at..]
+                .iter()
+                .filter_map(|word| word.strip_prefix("--"))
+            {
+                let name = flag.split('=').next().unwrap_or_default();
+                let known = |arg: &clap::Arg| arg.get_long() == Some(name);
+                assert!(
+                    any || name == "help" || command.get_arguments().any(known),
+                    "{place}: --{name}"
+                );
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "only {seen} commands were found");
 }
 
 #[test]

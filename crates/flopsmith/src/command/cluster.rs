@@ -15,12 +15,13 @@ use flopsmith_bus::{Bus, Key, RunSetup};
 use flopsmith_protocol::{MachineClass, RunId};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::output::unwritable;
+use flopsmith_run::permissions::{self, Holder};
 use flopsmith_run::{broker, durations, paths};
 use flopsmith_store::{Honours, Store};
 use serde::Serialize;
 
-use crate::args::{Cluster, Format, Holder};
-use crate::{exit, permissions};
+use crate::args::{Cluster, Format};
+use crate::exit;
 
 /// Executes a subcommand.
 pub fn run(args: &Cluster) -> Result<ExitCode> {
@@ -185,7 +186,7 @@ fn too_few(error: flopsmith_bus::Error, copies: usize) -> anyhow::Error {
     }
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Serialize)]
 struct Found {
     /// Version of the server.

@@ -1,11 +1,10 @@
 //! `flopsmith config`.
 
-mod explain;
-
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_config::Reference;
 use flopsmith_run::console::{data, say};
 use flopsmith_run::{console, evaluator};
 
@@ -19,8 +18,18 @@ pub fn run(args: &Config) -> Result<ExitCode> {
             set,
             format,
         } => check(config, set, *format),
-        Config::Explain { key, format } => explain::run(key.as_deref(), *format),
+        Config::Explain { key, format } => explain(key.as_deref().unwrap_or_default(), *format),
     }
+}
+
+/// Prints the meaning of a setting or of a table, or of all settings.
+fn explain(key: &str, format: Format) -> Result<ExitCode> {
+    let reference = Reference::default();
+    match format {
+        Format::Text => reference.explain(key)?.iter().for_each(|line| data(line)),
+        Format::Json => data(&reference.schema_of(key)?.to_string()),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Checks a configuration and prints it with all defaults.
@@ -29,6 +38,9 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     let settings = flopsmith_config::load(path, set)?;
     let located = |e| console::located(e, path, set);
     flopsmith_config::check_training(&settings).map_err(|e| located(e.into()))?;
+    for warning in flopsmith_config::warnings(&settings) {
+        say(&format!("warning: {warning}"));
+    }
     #[cfg(feature = "torch")]
     super::train::check_files(&settings).map_err(located)?;
     #[cfg(not(feature = "torch"))]

@@ -79,7 +79,7 @@ fn can_be_repeated(folder: &Path) -> Result<()> {
 fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Result<Settings> {
     if let Some(version) = recorded.silent() {
         return Err(usage(format!(
-            "{} does not record the share of its budget that was spent when policy version {} was trained, and step sizes depend on this share; an earlier version of Flopsmith made the run",
+            "{} does not record the share of its budget that was spent when policy version {} was trained, and step sizes depend on this share; its training.jsonl may be incomplete",
             folder.display(),
             version.0
         )));

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_archive::Advance;
-use flopsmith_config::Job;
-use flopsmith_config::{GeneratorKind, Settings, Standard};
+use flopsmith_config::search::{BUDGET, defaults};
+use flopsmith_config::{GeneratorKind, Job, Settings};
 use flopsmith_generator::schedule::Space;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::{data, say, usage};
@@ -86,39 +85,6 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// The default budget of a search, seconds.
-const BUDGET: f64 = 300.0;
-/// A search of fewer seconds uses smaller steps and certifies fewer programs.
-const SHORT: f64 = 120.0;
-/// Shares of the budget at which the stages end. After the last one all techniques are permitted: the fastest programs
-/// are found there.
-const STAGES: [f64; 4] = [0.02, 0.08, 0.16, 0.28];
-
-/// The settings of a search of which only problem and budget are given.
-pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
-    let short = budget_seconds < SHORT;
-    let mut settings = Settings {
-        problem: problem.to_owned(),
-        seed: 1,
-        budget_seconds,
-        // Each step learns from the one before, so a short search needs many steps more than many programs in each.
-        tasks: if short { 2 } else { 4 },
-        group_size: 8,
-        ..Settings::default()
-    };
-    settings.generator.kind = GeneratorKind::Schedule;
-    settings.sqd.advance = Advance::BudgetShare {
-        shares: STAGES.to_vec(),
-    };
-    settings.evaluate.finalists = if short { 2 } else { 4 };
-    if short {
-        // Second measurements of elites take time from new programs; the winner is certified in any case.
-        settings.evaluate.again = Standard::Screen;
-        settings.sqd.remeasures_per_step = 2;
-    }
-    settings
-}
-
 fn settings(args: &Search) -> Result<Settings> {
     let budget = args.budget.as_deref().map(durations::budget).transpose()?;
     let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
@@ -193,6 +159,7 @@ fn fruitless(summary: &Summary) -> (u8, String) {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use clap::Parser;
+    use flopsmith_archive::Advance;
 
     use super::*;
     use crate::args::{Args, Command};

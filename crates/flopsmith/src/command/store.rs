@@ -48,7 +48,7 @@ pub fn run(args: &args::Store) -> Result<ExitCode> {
     Ok(ExitCode::from(exit::OK))
 }
 
-/// What was found and done.
+/// The findings, and the work that was done.
 #[derive(Debug, Default, Serialize)]
 struct Found {
     /// Was nothing removed?

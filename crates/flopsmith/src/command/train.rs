@@ -87,6 +87,9 @@ pub fn refuse_with_resume(flags: &[(&str, bool)]) -> Result<()> {
 /// Checks that a run can be made of these settings.
 pub fn check(settings: &Settings) -> Result<()> {
     flopsmith_config::check_training(settings)?;
+    for warning in flopsmith_config::warnings(settings) {
+        say(&format!("warning: {warning}"));
+    }
     evaluator::has_cores_of(settings)?;
     check_files(settings)
 }
@@ -189,7 +192,9 @@ pub fn finish(
             .ok()
     });
     let time_it = shell::bench(&path, &bench_settings);
-    let report = super::report::write(&path).map_err(&mut lacking).ok();
+    let report = flopsmith_run::report::write(&path)
+        .map_err(&mut lacking)
+        .ok();
     say("");
     for line in summary.table() {
         say(&line);

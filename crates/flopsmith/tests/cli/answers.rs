@@ -1,4 +1,4 @@
-//! What is answered at once: wrong usage, the soundness of a problem, the state of this machine.
+//! Commands that answer at once: wrong usage, the soundness of a problem, the state of this machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         .map(|p| p["problem"].as_str().unwrap())
         .collect();
     assert!(names.is_sorted(), "{names:?}");
-    // What the starter model was never shown is not asked for unless somebody says so.
+    // A prompt permits no technique that the starter model was never shown, unless the user asks for it.
     let prompt = object(&["problem", "prompt", "dgemm"]);
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
@@ -273,7 +273,7 @@ fn doctor_finds_what_a_run_needs() {
     assert!(found.ends_with("starts with JetStream"), "{object}");
 }
 
-/// What the doctor says of the broker.
+/// The doctor's finding about the broker.
 fn nats_server(object: &Value) -> Value {
     let findings = object["findings"].as_array().unwrap();
     let mut named = findings.iter().filter(|f| f["what"] == "nats-server");
@@ -293,7 +293,7 @@ fn who_has_no_nats_server_is_told_what_needs_one() {
         assert_eq!(found["state"], state, "{object}");
         assert!(found["found"].as_str().unwrap().contains("/no/such"));
         assert_eq!(object["ready"], code == 0, "{object}");
-        // What is missing says what to do in its own words.
+        // The advice about a missing broker has words of its own.
         found["advice"].as_str().unwrap_or_default().to_owned()
     };
     let advice = says(&[], 0, "advice");
@@ -347,8 +347,9 @@ fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
     std::fs::write(run.join("config.toml"), "").unwrap();
     let started = 1_750_000_000_000_u64;
     let facts = serde_json::json!({
-        "job": "search", "problem": "dgemm", "started_unix_ms": started, "seconds": 60.0, "sittings": 1,
+        "job": "search", "problem": "dgemm", "started_unix_ms": started, "seconds": 60.0, "sessions": 1,
         "shares": { "by_role": {}, "idle": 0.0, "seconds": 0.0 }, "peak_memory_bytes": 1, "finished": false,
+        "disturbed": 0, "certified": [], "refused": [], "concluded": false,
     });
     std::fs::write(run.join("run.json"), facts.to_string()).unwrap();
     let changed = std::time::UNIX_EPOCH + std::time::Duration::from_millis(started + 90_000);

@@ -1,8 +1,8 @@
 //! `bench`: programs, timed or refused.
 
 mod languages;
-mod neighbours;
-mod places;
+mod layouts;
+mod measuring_lock;
 mod ranks;
 mod threads;
 
@@ -238,7 +238,7 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
     }
     let ranked = |n: usize| !of(n, "rank").is_null();
     assert!(!ranked(1) || of(0, "ratio").as_f64() > of(1, "ratio").as_f64());
-    // What did not converge on a busy machine has no place.
+    // A program whose measurement did not converge on a busy machine has no rank.
     assert!(of(0, "outcome") == "unconverged" || of(0, "group") == "a");
     // On a busy machine the two may be too close to what noise makes to be told apart.
     let bound = |n: usize, end: &str| objects[n]["interval"][end].as_f64().unwrap();
@@ -373,9 +373,9 @@ fn what_cannot_be_measured_is_said_before_anything_is() {
 
 #[test]
 fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_it_has() {
-    // Twins cannot be told apart, however often they are measured.
-    let twin = format!("{GOOD}/* another one */\n");
-    let folder = programs(&[("a.c", GOOD), ("b.c", &twin)]);
+    // Duplicates cannot be told apart, however often they are measured.
+    let duplicate = format!("{GOOD}/* another one */\n");
+    let folder = programs(&[("a.c", GOOD), ("b.c", &duplicate)]);
     let ranked = |time: &str| {
         let output = as_shipped()
             .arg("bench")
@@ -462,7 +462,7 @@ fn a_single_program_that_is_interrupted_ends_with_the_code_for_that() {
     let mut stdout = child.0.stdout.take().unwrap();
     std::io::Read::read_to_string(&mut stdout, &mut shown).unwrap();
     assert_eq!(child.0.wait().unwrap().code(), Some(130));
-    assert_eq!(shown, "", "what was cut short is no result");
+    assert_eq!(shown, "", "a measurement that was cut short is no result");
 }
 
 /// A process that ends with the test, whatever becomes of that.

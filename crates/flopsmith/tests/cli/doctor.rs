@@ -1,4 +1,4 @@
-//! What `doctor` measures.
+//! The measurements of `doctor`.
 
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
     }
 }
 
-/// What is said of the resolution, which has to be good.
+/// The finding about the resolution, which has to be good.
 fn resolution(doctor: &Value) -> &str {
     let findings = doctor["findings"].as_array().unwrap();
     let mut named = findings.iter().filter(|f| f["what"] == "resolution");
@@ -122,7 +122,7 @@ fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
         assert_eq!(output.status.code(), Some(0), "{object}");
         object
     };
-    // What else it measures is left out: this takes a minute as it is.
+    // Its other measurements are left out: this takes a minute as it is.
     let first = doctor(&["--timing", "--quick"]);
     let timing = &first["timing"];
     assert!(!timing["machine"].as_str().unwrap().is_empty(), "{timing}");

@@ -11,16 +11,16 @@ use serde_json::Value;
 use crate::search::{quick_search, resume_quick_search};
 use crate::{last_object, only_run, outcomes, wait_for};
 
-/// Whatever a test here waits for comes long before this, also on a busy machine.
+/// Every event that a test here waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// A run that is at work, with what it says to people in a file.
-struct Sitting {
+struct Session {
     child: Child,
     said: PathBuf,
 }
 
-impl Sitting {
+impl Session {
     fn start(mut command: Command, said: PathBuf) -> Self {
         let child = command
             .stdout(Stdio::null())
@@ -61,7 +61,7 @@ impl Sitting {
     }
 }
 
-impl Drop for Sitting {
+impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -84,7 +84,7 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     let resume = || resume_quick_search(&runs);
 
     // While it measures the machine: there is a run, and nothing in it yet.
-    let mut first = Sitting::start(start(), place.path().join("first"));
+    let mut first = Session::start(start(), place.path().join("first"));
     let said = first.said.clone();
     wait_for(&mut first.child, LIMIT, "the first measurement", || {
         std::fs::read_to_string(&said).is_ok_and(|text| text.contains("measuring this machine"))
@@ -100,7 +100,7 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     assert!(peak > 0, "{facts}");
 
     // In the middle of its first step.
-    let mut second = Sitting::start(resume(), place.path().join("second"));
+    let mut second = Session::start(resume(), place.path().join("second"));
     wait_for(&mut second.child, LIMIT, "the first step", || {
         known(&runs).len() >= 3
     });

@@ -1,4 +1,4 @@
-//! A broker that speaks TLS and knows each node by its key: what roles may do is enough for them, and no more.
+//! A broker that speaks TLS and knows each node by its key: the permissions of a role are enough for it, and no more.
 
 use std::net::TcpListener;
 
@@ -202,7 +202,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let refused = broker.said();
     assert!(!refused.contains("Violation"), "{refused}");
 
-    // What a timer that was taken over could try.
+    // A compromised timer could try this.
     let bus = broker.bus("timer").await;
     let run = RunId::new("someone").unwrap();
     let class = flopsmith_test_support::machine_class();
@@ -226,7 +226,8 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
             .await
             .is_err()
     );
-    // Neither what other roles say, nor letters that whoever gives them out again would say in its place.
+    // It may publish neither the messages of other roles, nor dead letters that a later retry would publish in its
+    // place.
     let time = subjects::Queue::time(&class);
     let died = subjects::dead(&time.of(&run));
     bus.publish(&died, &message).await.unwrap();
@@ -238,7 +239,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         subjects::dead(&subjects::policy(&run)),
         subjects::policy(&run),
         "$KV.fs_runs.someone".to_owned(),
-        "$KV.fs_offices.someone-archive".to_owned(),
+        "$KV.fs_leases.someone-archive".to_owned(),
     ] {
         assert!(bus.publish(&place, &message).await.is_err(), "{place}");
     }
@@ -254,7 +255,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let top = broker.command("timer", &["top", "--once"]).output();
     let said = String::from_utf8_lossy(&top.unwrap().stderr).into_owned();
     assert!(said.contains("does not let this key use"), "{said}");
-    // What it may not begin leaves nothing to go on with.
+    // A run that it may not begin leaves nothing to go on with.
     let runs = broker.file("runs");
     let search = ["search", "--problem", "dgemm", "--cluster"];
     let begun = broker

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{flopsmith, last_object, objects, run, wait_for};
 
-/// Whatever a test here waits for comes long before this, also on a busy machine.
+/// Every event that a test here waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
 fn said(output: &Output) -> String {
@@ -36,7 +36,7 @@ fn made(place: &Path, command: &str, name: &str, recipe: &str) -> Value {
     let report = last_object(&output);
     let kept = std::fs::read(folder.join("training.json")).unwrap();
     assert_eq!(report, serde_json::from_slice::<Value>(&kept).unwrap());
-    // A model lies there, and what it was made by is tidied up.
+    // A model lies there, and the files of the unfinished training are gone.
     let inspected = run(&[
         "model",
         "inspect",
@@ -225,7 +225,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
         (
             "dpa",
             "aligned",
-            // What is said nothing of goes on with the adapter that there is.
+            // Without a setting for it, the training goes on with the adapter that there is.
             "model = \"tuned\"\ndtype = \"bfloat16\"\npairs = \"pairs.jsonl\"\n[dpa]\nlearning_rate = 1e-3\nsteps = 2\n".to_owned(),
         ),
         (
@@ -273,7 +273,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
     let refused = other.output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("another adapter"));
-    // And trained as a whole, what lay there of an adapter is gone.
+    // After a training of the whole model, the files of the adapter are gone.
     let whole = "model = \"models/starter\"\nexamples = \"sft.jsonl\"\n[sft]\nsteps = 1\n";
     made(place, "sft", "tuned", whole);
     assert!(!tuned.join("adapter_config.json").exists());

@@ -1,4 +1,4 @@
-//! What cannot work is refused: at once, with the right exit code, one clear message, and one JSON object.
+//! A command that cannot work is refused: at once, with the right exit code, one clear message, and one JSON object.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -28,7 +28,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a program that reads stdout gets: one line, one object.
+/// The output for a program that reads stdout: one line, one object.
 fn only_object(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(text.lines().count(), 1, "{text}\n{}", stderr(output));
@@ -491,7 +491,7 @@ fn a_configuration_whose_name_cannot_name_a_run_is_refused_with_what_to_do() {
     assert!(!runs.exists());
 }
 
-/// What a command is refused with that was given something that is not there.
+/// The message of a command that is refused since it was given something that is not there.
 fn refused(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = stderr(&output);

@@ -123,7 +123,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         error.contains("--set") && error.contains("--budget"),
         "{error}"
     );
-    // Whoever looks on learns that nobody is at work, and later that it has ended.
+    // A follower learns that nobody is at work, and later that the run has ended.
     let watched = || {
         let mut command = flopsmith();
         command.args(["runs", "watch", "--runs"]).arg(&runs);
@@ -170,7 +170,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
     assert_eq!(watched(), (Some(0), 3));
 
-    // What speaks against timing on this machine is said when a sitting begins, once.
+    // Each session warns once, when it begins, of all that speaks against timing on this machine.
     let machines = objects(&folder.join("machines.jsonl"));
     let last = machines.last().unwrap()["attestation_json"].as_str();
     let machine: Attestation = serde_json::from_str(last.unwrap()).unwrap();
@@ -180,7 +180,8 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         assert_eq!(said.matches(&warning).count(), 1, "{warning}{said}");
     }
 
-    // What the numbers rest on is there: the machine as each sitting attested it, and the samples of what is called the best.
+    // The run keeps the evidence of its numbers: the machine as each session attested it, and the samples of the best
+    // program.
     let attested: HashSet<String> = objects(&folder.join("machines.jsonl"))
         .iter()
         .map(|machine| {

@@ -1,4 +1,4 @@
-//! Tidying up a store: what anything refers to stays.
+//! Tidying up a store: artifacts that anything refers to stay.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -62,7 +62,7 @@ async fn what_nothing_refers_to_goes_and_all_else_stays() {
     };
     let verify = Queue::verify(&machine_class()).of(&run_id());
     bus.publish(&verify, &compiled).await.unwrap();
-    let results = bus.kv("fs_results").await.unwrap();
+    let results = bus.kv("fs_outcome_cache").await.unwrap();
     let note = format!("{{\"object\":\"{}\"}}", known.digest);
     results.put("some.key", note).await.unwrap();
     let runs = place.path().join("runs");
@@ -108,7 +108,7 @@ async fn what_nothing_refers_to_goes_and_all_else_stays() {
     assert_eq!(checkpoints.superseded(&over, 3).await.unwrap(), [""; 0]);
     let again = gc(&[]);
     assert_eq!(again["removed"], 0, "{again}");
-    // What came into being a moment ago is nobody's to remove.
+    // Nobody may remove artifacts that are a moment old.
     let mut hasty = flopsmith();
     hasty.args(["store", "gc", "--older", "1m", "--nats", &url, "--store"]);
     assert_eq!(hasty.arg(&folder).output().unwrap().status.code(), Some(2));

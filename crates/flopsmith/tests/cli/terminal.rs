@@ -1,4 +1,4 @@
-//! What people see who sit before a terminal.
+//! The output on a terminal.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ use crate::{quick, root};
 const ON_A_TERMINAL: &str =
     "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/// What a terminal takes that goes by 80 columns; the last one stays free.
+/// The longest line on a terminal of 80 columns; the last column stays free.
 const WIDEST: usize = 79;
 
 #[test]
@@ -79,7 +79,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         assert!(whole[line].contains(words), "{words:?} in {whole:#?}");
     }
 
-    // What comes after the last frame begins on a line of its own, and no line is left unfinished.
+    // The output after the last frame begins on a line of its own, and no line is left unfinished.
     let (_, end) = shown.rsplit_once("\x1b[2K").unwrap();
     let (_, rest) = end.split_once("\r\n").unwrap();
     assert!(rest.starts_with("\r\n"), "{shown}");

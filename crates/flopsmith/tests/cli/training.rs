@@ -63,7 +63,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         all.keys().filter(|id| !id.contains("-m")).count(),
         4 + 2 * 8 + 4
     );
-    // What was trained is a model like any other, with weights of its own.
+    // The trained model is a model like any other, with weights of its own.
     let model = folder.join("model");
     let inspected = run(&["model", "inspect", model.to_str().unwrap()]);
     assert!(
@@ -125,7 +125,7 @@ fn where_the_model_and_the_last_measurements_are_missing_they_are_made() {
     let said = String::from_utf8_lossy(&concluded.stderr);
     assert!(concluded.status.success(), "{said}");
     assert_eq!(weights(&model), trained);
-    // What is divided by each other was measured with the same timer.
+    // Speeds that are divided by each other were measured with the same timer.
     let facts = facts();
     assert_eq!(facts["concluded"], true);
     let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
@@ -184,9 +184,10 @@ fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
     );
 }
 
-/// Sampling that need not wait for the learner: what is learnt from was written by the newest policy there was, and none is older than is
-/// permitted; both evaluations are of the policy as it is. Which policy wrote what depends on the clock, so it is not repeated. The learner's
-/// weights are in half precision here, and so is the model that the run leaves.
+/// Sampling that need not wait for the learner: the newest policy there was wrote the samples of each step, and none of
+/// them is older than is permitted; both evaluations are of the policy as it is. The policy of each sample depends on
+/// the clock, so the run is not repeated. The learner's weights are in half precision here, and so is the model that
+/// the run leaves.
 #[test]
 fn sampling_goes_on_while_the_learner_steps() {
     let place = tempfile::tempdir().unwrap();

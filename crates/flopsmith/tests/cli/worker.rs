@@ -8,7 +8,7 @@ use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, Sitting, TechniqueSet, subjects,
+    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, Session, TechniqueSet, subjects,
 };
 use flopsmith_test_support::{candidate, machine_class};
 
@@ -148,7 +148,7 @@ impl Cluster {
             trains: false,
             model: Vec::new(),
             store,
-            sitting: Some(Sitting {
+            session: Some(Session {
                 began_unix_ms: unix_ms(),
                 before_ms: 0,
             }),
@@ -250,7 +250,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
         assert_eq!(queue["class"], "local", "{shown}");
         assert_eq!(queue["waiting"], 0, "{shown}");
     }
-    // What cannot be read is passed over, also where nothing stands behind it.
+    // A message that cannot be read is passed over, also where nothing stands behind it.
     let place = subjects::outcome(&RunId::new("sums").unwrap());
     let other = Candidate {
         candidate: candidate(0, 0, 0),
@@ -363,7 +363,7 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     let found = || only_run(&runs).map_or(0, |run| outcomes(&run).len());
     let limit = Duration::from_secs(240);
     wait_for(&mut search, limit, "an outcome", || found() > 0);
-    // What it has in hand is given out again.
+    // The work that it has in hand is given out again.
     drop(first);
     let second = Worker::start(&cluster, "w2");
     let ended = tokio::task::spawn_blocking(|| search.wait_with_output());
@@ -378,7 +378,7 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     assert!(outcomes(&run).values().all(|times| *times == 1));
     let of = |name: &str| all.iter().filter(|o| o["node"] == name).count();
     assert!(of("w1") + of("w2") == all.len() && of("w2") > 0, "{all:?}");
-    // What is reported was certified by a worker, and all that it rests on is here.
+    // A worker certified the reported program, and all that the number rests on is here.
     let record = run.join(summary["best"]["samples"].as_str().unwrap());
     let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
     assert_traceable(&record);
@@ -533,7 +533,7 @@ async fn a_bus_is_set_up_and_looked_at() {
         let (output, said) = cluster_command(&more);
         assert_eq!(output.status.code(), Some(0), "{said}");
     }
-    // Only looked at: what is not there is not made.
+    // Only looked at: a store that is not there is not made.
     let (output, said) = cluster_command(&["check", "--store", store]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(!Path::new(store).exists());

@@ -82,7 +82,7 @@ fn the_reference_is_the_policy_without_the_adapter() {
     let samples = |model: &Model| tiny::samples(model, 4, 0.0, 1.0);
     let mut config = config();
     config.kl_beta = 0.1;
-    // What it leaves out would be a divergence, too.
+    // Dropout would be a divergence, too.
     if let Some(lora) = &mut config.lora {
         lora.dropout = 0.0;
     }
@@ -99,7 +99,7 @@ fn the_reference_is_the_policy_without_the_adapter() {
         first.reference_kl < later.reference_kl,
         "{first:?} {later:?}"
     );
-    // Whoever goes on with that adapter starts from it: that is the reference then.
+    // A learner that goes on with that adapter starts from it: that is the reference then.
     let mut grown = learner.model.sibling().unwrap();
     grown.set_trainable(true);
     config.lora = None;

@@ -367,7 +367,7 @@ fn samples_that_contradict_themselves_or_the_model_are_refused() {
             "{i}: {error}"
         );
     }
-    // What is no number is no contradiction: the step is left out like one whose loss is none.
+    // A value that is no number is no contradiction: the step is left out like one whose loss is none.
     let numbers: [fn(&mut GrpoSample); 2] = [
         |s| s.advantage = f32::NAN,
         |s| s.old_logprobs[0] = f32::NEG_INFINITY,
@@ -480,7 +480,7 @@ fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
             "{correction:?}: {} and {wanted}",
             report.loss
         );
-        // What clipping bounds is what the step itself does.
+        // Clipping bounds only the change by the step itself.
         assert!((report.ratio_mean - 1.0).abs() < 1e-6 && report.clip_share == 0.0);
     }
     let mut far = exact.clone();

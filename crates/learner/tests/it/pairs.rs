@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_config::{DpaConfig, RewardModelConfig, Schedule};
-use flopsmith_learner::{Error, Evidence, PairTraining, Standing, TokenPair};
+use flopsmith_learner::{Error, Evidence, PairMetrics, PairTraining, TokenPair};
 use flopsmith_policy::{Config, Device, Kind, LoraConfig, Model, Scalar};
 
 use crate::tiny;
@@ -74,7 +74,7 @@ fn alignment_in(kind: Kind, config: &DpaConfig) -> PairTraining {
 }
 
 /// Trains to the end, from what was judged before to what is judged then.
-fn train(training: &mut PairTraining) -> (Standing, Standing) {
+fn train(training: &mut PairTraining) -> (PairMetrics, PairMetrics) {
     let before = training.judge().unwrap().unwrap();
     while let Some(progress) = training.step().unwrap() {
         assert_eq!(progress.skipped, 0);

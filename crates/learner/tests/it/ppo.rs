@@ -34,7 +34,8 @@ fn ppo_in(kind: Kind, config: PpoConfig) -> Ppo {
     Ppo::new(tiny::model(kind), config, None, 9).unwrap()
 }
 
-/// What the policy writes in a step, and what that is worth: the share of tokens below 10, which a policy can learn to write.
+/// The answers of the policy in a step, and their score: the share of tokens below 10, which a policy can learn to
+/// write.
 fn written(model: &Model, step: u64) -> Vec<PpoSample> {
     let requests: Vec<Request> = (0..32)
         .map(|i| Request {
@@ -88,7 +89,7 @@ fn the_policy_comes_to_write_what_is_rewarded_and_the_values_to_foresee_it() {
     assert!(first.kl.abs() < 1e-3 && last.kl > 0.5, "{first:?} {last:?}");
     assert!(last.explained > 0.2, "{last:?}");
     assert_eq!((first.updates, first.skipped, first.answers), (4, 0, 32));
-    // Of a score, what the divergence costs is taken off.
+    // The cost of the divergence is taken off the score.
     assert!(
         (last.reward - (last.score - last.kl_weight * last.kl)).abs() < 1e-6,
         "{last:?}"

@@ -15,8 +15,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// One measurement; tried again as everywhere where nobody can blame the program, lest one mishap cost the minutes
-    /// before.
+    /// One measurement. A stage failure is tried again, so that one stage failure does not cost the minutes before.
     pub fn measured<T>(&mut self, mut measure: impl FnMut() -> Result<T, Failure>) -> Done<T> {
         let mut tries = 0;
         loop {

@@ -9,8 +9,8 @@ use flopsmith_protocol::Failure;
 
 use super::{Done, Laboratory};
 
-/// The size that is verified, and the largest one: a call of it lasts some microseconds, so that what a verification
-/// lasts is jail, harness and judging, and as good as nothing else.
+/// The size that is verified, and the largest one: a call of it lasts some microseconds, so that the time of a
+/// verification is that of jail, harness and judging, and as good as nothing else.
 const SMALL: (i64, i64) = (8, 16);
 
 /// It kills its own process.

@@ -1,5 +1,5 @@
-//! What the programs share that measure how well Flopsmith measures: the stages of dgemm, kernels whose speed is known by
-//! construction, and peers.
+//! Common parts of the programs that measure how well Flopsmith measures: the stages of dgemm, kernels whose speed is
+//! known by construction, and peers.
 
 pub mod again;
 pub mod harnessed;
@@ -22,7 +22,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_sandbox::{Options, Sandbox};
 
-/// What a step of these programs comes to.
+/// The result of a step of these programs.
 pub type Done<T = ()> = Result<T, Box<dyn Error>>;
 
 /// The stages of this machine for dgemm.
@@ -146,7 +146,7 @@ fn harness() -> Done<PathBuf> {
 
 /// A loop on a core that wants all of it.
 pub struct Busy {
-    /// Which one.
+    /// The core.
     pub core: usize,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -65,7 +65,7 @@ BENCHMARK(product);
 BENCHMARK_MAIN();
 "#;
 
-/// What a hundred calls of a plain process took.
+/// The times of a hundred calls of a plain process.
 pub struct Calls {
     /// The fastest, seconds.
     pub minimum: f64,
@@ -151,7 +151,7 @@ impl Peers {
         Ok(Some(nanoseconds * 1e-9))
     }
 
-    /// What a program prints; a process begins on the cores of the thread that starts it.
+    /// The output of a program; a process begins on the cores of the thread that starts it.
     fn said(&self, command: &mut Command) -> Done<String> {
         let _pinned = Pinned::to(Some(self.core))?;
         let output = command

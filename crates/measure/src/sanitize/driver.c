@@ -1,5 +1,5 @@
-/* Calls a program as the harness does, in buffers that end where its arrays end: what lies behind the last element is the
- * sanitizer's red zone.
+/* Calls a program as the harness does, in buffers that end where its arrays end: the memory behind the last element is
+ * the sanitizer's red zone.
  *
  * All that is promised to the program is in a file of the supervisor's: sizes, inputs, and what outputs hold before a call. It
  * says what it has come to on standard output, which nobody believes for more than the difference between a sanitizer

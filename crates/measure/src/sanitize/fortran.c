@@ -2,7 +2,7 @@
  *
  * A check that fails calls the run-time library, which is not linked: `kernel.f90:7: runtime error: Index '65' of
  * dimension 1 of array 'x' above upper bound of 64`. Conditions do not guard subscripts beside them in one expression, and
- * whoever writes C expects that they do. Memory that there is none of is no finding. */
+ * authors of C programs expect that they do. Memory that there is none of is no finding. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

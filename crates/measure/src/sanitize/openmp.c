@@ -1,8 +1,9 @@
 /* Tells ThreadSanitizer what OpenMP's constructs order, since libgomp is not instrumented.
  *
- * Linked with --wrap for each function here. Only what the standard promises is told: who starts a team or a task comes
- * before it, who ends it after it, and a barrier, a lock and `ordered` order those who pass them. Handing out iterations
- * orders nobody. Without this every parallel loop would look like a race; with more than this races would go unseen. */
+ * Linked with --wrap for each function here. It tells only the order that the standard promises: the start of a team or a
+ * task comes before its work, the end comes after it, and a barrier, a lock and `ordered` order the threads that pass
+ * them. Handing out iterations orders nobody. Without this every parallel loop would look like a race; with more than
+ * this races would go unseen. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct team {
   void (*function)(void *);
   void *data;
   char begin, end, tasks, depend, ordered, copied;
-  /* In turns, since who has passed a barrier may reach the next one before others have left this one. */
+  /* In turns, since a thread that has passed a barrier may reach the next one before others have left this one. */
   char barrier[2];
 };
 
@@ -132,7 +133,7 @@ void __wrap_GOMP_critical_name_end(void **name) {
   __real_GOMP_critical_name_end(name);
 }
 
-/* Locks of the program's own, simple and nested: who was given one comes after who gave it back. */
+/* Locks of the program's own, simple and nested: the taking of one comes after the release before it. */
 #define OWN_LOCK(kind)                                   \
   void __real_omp_set_##kind(void *);                    \
   void __wrap_omp_set_##kind(void *lock) {               \

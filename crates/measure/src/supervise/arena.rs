@@ -23,8 +23,8 @@ pub enum Placing {
     Fixed,
     /// In the page of [`Placing::Fixed`], but from other lines on, with no two arrays at the same line. One of
     /// [`PLACES`] such placements.
-    Elsewhere,
-    /// The placement of [`Placing::Elsewhere`] with this number, modulo [`PLACES`].
+    OtherLines,
+    /// The placement of [`Placing::OtherLines`] with this number, modulo [`PLACES`].
     Numbered(u64),
     /// Between bands, at a random line.
     Between,
@@ -170,7 +170,7 @@ impl Arena {
                 let shift = match placing {
                     // Arrays at the same place in their pages would make loads wait for unrelated stores.
                     Placing::Fixed => PAGE + (n * 21 * LINE) % PAGE,
-                    Placing::Elsewhere | Placing::Numbered(_) => {
+                    Placing::OtherLines | Placing::Numbered(_) => {
                         PAGE + (first + n * step) % LINES * LINE
                     }
                     Placing::Between => {
@@ -282,14 +282,14 @@ mod tests {
             let arrays = [array(count, false), array(count, false), array(count, true)];
             let arena = Arena::new(&[5000 * 8; 3], true).map_err(|e| TestCaseError::fail(e.to_string()))?;
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let placings = [Placing::Fixed, Placing::Elsewhere, Placing::Between, Placing::AtStart, Placing::AtEnd, Placing::Numbered(seed)];
+            let placings = [Placing::Fixed, Placing::OtherLines, Placing::Between, Placing::AtStart, Placing::AtEnd, Placing::Numbered(seed)];
             let placing = placings[how];
             let placement = arena.place(&arrays, placing, &mut rng).ok_or_else(|| TestCaseError::fail("no place"))?;
             for (&(offset, bytes), slot) in placement.arrays.iter().zip(&arena.slots) {
                 prop_assert!(offset >= slot.start && offset + bytes <= slot.start + slot.bytes);
                 prop_assert_eq!(offset % 64, 0);
             }
-            if matches!(placing, Placing::Elsewhere | Placing::Numbered(_)) {
+            if matches!(placing, Placing::OtherLines | Placing::Numbered(_)) {
                 // Arrays at equal places would make loads wait for unrelated stores to the same place of another page.
                 let lines: BTreeSet<usize> = placement.arrays.iter().map(|a| a.0 % PAGE).collect();
                 prop_assert_eq!(lines.len(), arrays.len());

@@ -49,7 +49,7 @@ pub struct Passed {
     pub slept: bool,
 }
 
-/// Which of two processes failed.
+/// A failure of one of two processes.
 pub enum CallFailure {
     /// The one that was called.
     Called(Failure),

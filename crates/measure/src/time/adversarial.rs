@@ -15,7 +15,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Timer, own_fault};
-use crate::verify::cases::{Case, Yardstick};
+use crate::verify::cases::{Case, ReferenceProcesses};
 
 /// Cases that are held ready. No process meets a case twice.
 const HELD: usize = 5;
@@ -134,7 +134,7 @@ impl Timer {
         let start = |object: &[u8], entry: &str, name: &'static str| {
             self.start(object, entry, None).map_err(own_fault(name))
         };
-        let mut yardstick = Yardstick {
+        let mut references = ReferenceProcesses {
             reference: start(
                 &self.reference_object,
                 &self.problem.entry.name,
@@ -153,7 +153,7 @@ impl Timer {
             .into_iter()
             .map(|kind| {
                 let fresh = rng.random();
-                let twin = checkered.filter(|_| kind == Distribution::Checkered);
+                let mirrored = checkered.filter(|_| kind == Distribution::Checkered);
                 if kind == Distribution::Checkered {
                     checkered = Some(fresh);
                 }
@@ -161,14 +161,14 @@ impl Timer {
                     &self.problem,
                     self.problem.timed.clone(),
                     kind,
-                    twin.is_some(),
+                    mirrored.is_some(),
                     &self.arena,
-                    &mut yardstick,
-                    &mut ChaCha8Rng::seed_from_u64(twin.unwrap_or(fresh)),
+                    &mut references,
+                    &mut ChaCha8Rng::seed_from_u64(mirrored.unwrap_or(fresh)),
                 )
             })
             .collect();
-        yardstick.exit().map_err(own_fault("reference.c"))?;
+        references.exit().map_err(own_fault("reference.c"))?;
         cases
     }
 }

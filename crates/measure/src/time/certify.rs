@@ -1,5 +1,5 @@
-//! Certified numbers, which hold for other layouts: code and data at other places, each time in fresh processes, and
-//! the data in no cache.
+//! Certified numbers, which hold for other layouts of code and data, each measured in fresh processes, and for data in
+//! no cache.
 
 use flopsmith_harness::memory::CAN_FLUSH;
 use flopsmith_machine::environment::Surroundings;
@@ -44,14 +44,14 @@ const PAGE: usize = 4096;
 
 /// The measurements of a certification after its first process.
 #[derive(Serialize)]
-pub(super) struct Elsewhere {
+pub(super) struct FurtherProcesses {
     /// The samples of the other layouts, then those of all layouts once or twice more.
     layouts: Vec<Trial>,
     /// Offsets of the arrays in their pages in each process, the first one included, bytes.
     page_offsets: Vec<Vec<usize>>,
     /// Samples of calls that found none of their data in a cache.
     cold: Option<Trial>,
-    /// Such samples of further processes, with other objects at other places.
+    /// Such samples of further processes, with other objects in other layouts.
     cold_again: Vec<Trial>,
 }
 
@@ -76,13 +76,13 @@ impl Timer {
     /// # Errors
     /// As [`Timer::measure`]; also an error of the measurement if calls without caches are faster than memory permits.
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
-        let timed = self.certify_elsewhere(layouts, seed);
+        let timed = self.certify_layouts(layouts, seed);
         // The next measurement finds the data at their usual places.
         self.lay_out(Placing::Fixed, seed)?;
         timed
     }
 
-    fn certify_elsewhere(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
+    fn certify_layouts(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let whole = self.limits[Purpose::Certify as usize];
         let limits = shared(&whole, layouts.len());
         self.renew_tolerances()?;
@@ -161,7 +161,7 @@ impl Timer {
             cold_stop: cold.as_ref().map(|c| c.stop),
         });
         let mut without_caches = cold.map(|c| c.trials).unwrap_or_default().into_iter();
-        let elsewhere = Elsewhere {
+        let further_processes = FurtherProcesses {
             layouts: others,
             page_offsets,
             cold: without_caches.next(),
@@ -175,7 +175,7 @@ impl Timer {
             &first,
             alone,
             floor,
-            Some(&elsewhere),
+            Some(&further_processes),
         )?;
         // Calls without caches are left out: they take longer on any machine.
         self.note(mean.baseline);

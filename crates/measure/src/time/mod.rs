@@ -22,6 +22,7 @@ mod quarantine;
 mod quiet;
 mod raw;
 mod recheck;
+mod reference;
 mod resolution;
 mod roof;
 mod session;
@@ -29,7 +30,6 @@ mod session;
 mod simulate;
 mod spot_checks;
 mod tolerance;
-mod yardstick;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,12 +62,12 @@ use off_clock::OffClock;
 pub use quarantine::{Change, Quarantine, State, Why};
 use quiet::Glance;
 use recheck::{Alone, held_against};
+use reference::CHAIN;
+pub use reference::Chain;
 pub use resolution::Resolution;
 use session::{Request, Session, Trial};
 use spot_checks::SpotChecks;
 use tolerance::{Tolerances, program_of_magnitudes};
-use yardstick::CHAIN;
-pub use yardstick::Chain;
 
 /// Processor time that one candidate may use.
 pub(crate) const CPU_LIMIT: Duration = Duration::from_secs(60);
@@ -441,7 +441,7 @@ impl Timer {
             candidate,
             baseline,
             filler,
-            unclocked: OffClock::new(resolution.least()),
+            off_clock: OffClock::new(resolution.least()),
             resolution,
             call_limit: self.call_limit,
             threads: self.threads,
@@ -451,7 +451,7 @@ impl Timer {
                 true => HardCalls::none(),
                 false => self.hard.calls(&mut rng),
             },
-            lots: SpotChecks::new(self.tolerances.seeds(), limits.max, &mut rng),
+            spot_checks: SpotChecks::new(self.tolerances.seeds(), limits.max, &mut rng),
             rng,
         };
         let before = Glance::take(&mut session, self.waiting);

@@ -75,8 +75,8 @@ impl Timer {
             share_of_peak: gflops / self.roof(),
             reused: false,
             certificate: None,
-            rounds: Some(estimate.rounds),
-            outlying: Some(estimate.outlying),
+            rounds: estimate.rounds,
+            outlying: estimate.outlying,
             sizes: None,
         }
     }

@@ -133,33 +133,33 @@ mod tests {
 
     #[test]
     fn honest_calls_cost_what_they_take() {
-        let mut unclocked = OffClock::new(LEAST);
+        let mut off_clock = OffClock::new(LEAST);
         for n in 1..100 {
-            let seconds = unclocked.of_candidate(called(n, 0, 0));
+            let seconds = off_clock.of_candidate(called(n, 0, 0));
             assert!((seconds - n as f64 * 1e-6).abs() < 1e-12);
         }
-        assert!(unclocked.judge().is_ok());
-        assert!(unclocked.charged() < 1e-12);
+        assert!(off_clock.judge().is_ok());
+        assert!(off_clock.charged() < 1e-12);
         // The least time of empty calls may exceed the time of a single call.
         let quick = Called {
             clocked: LEAST / 2,
             ..Called::default()
         };
         let shortest = (LEAST / SCATTER).as_secs_f64();
-        assert!((unclocked.of_candidate(quick) - shortest).abs() < 1e-12);
+        assert!((off_clock.of_candidate(quick) - shortest).abs() < 1e-12);
     }
 
     #[test]
     fn empty_calls_between_the_others_are_taken_off() {
-        let mut unclocked = OffClock::new(LEAST);
+        let mut off_clock = OffClock::new(LEAST);
         let clocked = |call: Called| called(10, 0, 0).clocked - LEAST + call.clocked;
         let slower = called(1, 0, 0);
         for n in 0..2 * EMPTY {
             // Now and then an empty call is interrupted.
             let pause = Duration::from_micros(if n % 7 == 0 { 40 } else { 0 });
-            unclocked.saw_empty(slower.clocked + pause);
+            off_clock.saw_empty(slower.clocked + pause);
         }
-        let seconds = unclocked.of_baseline(Called {
+        let seconds = off_clock.of_baseline(Called {
             clocked: clocked(slower),
             ..Called::default()
         });
@@ -168,30 +168,30 @@ mod tests {
 
     #[test]
     fn a_busy_machine_costs_samples_and_blames_nobody() {
-        let mut unclocked = OffClock::new(LEAST);
+        let mut off_clock = OffClock::new(LEAST);
         for _ in 0..100 {
-            unclocked.of_candidate(called(9_000, 0, 0));
-            unclocked.of_candidate(called(4, 5, 3));
+            off_clock.of_candidate(called(9_000, 0, 0));
+            off_clock.of_candidate(called(4, 5, 3));
         }
-        assert!(unclocked.judge().is_ok());
+        assert!(off_clock.judge().is_ok());
         // Two pauses without sleep may be an accident.
-        let mut unclocked = OffClock::new(LEAST);
+        let mut off_clock = OffClock::new(LEAST);
         for _ in 0..2 {
-            unclocked.of_candidate(called(4, 4_000, 0));
+            off_clock.of_candidate(called(4, 4_000, 0));
         }
-        assert!(unclocked.judge().is_ok());
+        assert!(off_clock.judge().is_ok());
     }
 
     #[test]
     fn work_or_waiting_for_the_core_in_every_second_pause_is_refused() {
         for (ran, queued) in [(150, 0), (0, 150)] {
-            let mut unclocked = OffClock::new(LEAST);
+            let mut off_clock = OffClock::new(LEAST);
             for _ in 0..10 {
-                unclocked.of_candidate(called(4, 0, 0));
-                unclocked.of_candidate(called(4, ran, queued));
+                off_clock.of_candidate(called(4, 0, 0));
+                off_clock.of_candidate(called(4, ran, queued));
             }
             assert!(matches!(
-                unclocked.judge(),
+                off_clock.judge(),
                 Err(Failure::Candidate {
                     fault: CandidateFault::LeftRunning,
                     ..
@@ -204,9 +204,9 @@ mod tests {
         /// However short a call is and whatever part of it is done before: the program gains nothing.
         #[test]
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {
-            let mut unclocked = OffClock::new(LEAST);
+            let mut off_clock = OffClock::new(LEAST);
             let hidden = (call_ns as f64 * early) as u64;
-            let seconds = unclocked.of_candidate(Called {
+            let seconds = off_clock.of_candidate(Called {
                 clocked: LEAST + Duration::from_nanos(call_ns - hidden),
                 ran: Duration::from_nanos(hidden),
                 queued: QUEUED,

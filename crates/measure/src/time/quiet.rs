@@ -62,7 +62,7 @@ impl Glance {
 impl Timer {
     /// The state of the machine, from the baseline's floors in the measurements so far. This call does not wait: a
     /// caller that can wait shall check the state before each measurement.
-    pub fn standing(&self) -> State {
+    pub fn quarantine_state(&self) -> State {
         self.quarantine.state()
     }
 
@@ -83,7 +83,7 @@ impl Timer {
         let now = self.began.elapsed();
         let change = self.quarantine.canary(now, floor, &self.meanwhile);
         tell(change);
-        Ok(self.standing())
+        Ok(self.quarantine_state())
     }
 
     /// Ends a quarantine because the caller waits no longer: from now on the machine is taken as it is.

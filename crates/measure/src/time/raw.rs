@@ -6,11 +6,11 @@ use flopsmith_protocol::{Digest, Failure, UnknownCause};
 use serde::Serialize;
 
 use super::Timer;
-use super::certify::Elsewhere;
+use super::certify::FurtherProcesses;
 use super::decision::Purpose;
+use super::reference::Chain;
 use super::resolution::Resolution;
 use super::session::Trial;
-use super::yardstick::Chain;
 use crate::stats::Estimate;
 
 /// The JSON object of the raw samples.
@@ -32,7 +32,7 @@ struct Raw<'a> {
     peak: Peak,
     attestation: &'a Digest,
     #[serde(flatten)]
-    elsewhere: Option<&'a Elsewhere>,
+    further: Option<&'a FurtherProcesses>,
 }
 
 impl Timer {
@@ -45,7 +45,7 @@ impl Timer {
         trial: &Trial,
         alone: Option<&Estimate>,
         floor: f64,
-        elsewhere: Option<&Elsewhere>,
+        further: Option<&FurtherProcesses>,
     ) -> Result<Vec<u8>, Failure> {
         let raw = Raw {
             purpose,
@@ -57,7 +57,7 @@ impl Timer {
             conditions: self.conditions(floor),
             peak: self.peak,
             attestation: &self.attestation_digest,
-            elsewhere,
+            further,
         };
         serde_json::to_vec(&raw).map_err(|e| {
             Failure::unknown(

@@ -168,7 +168,7 @@ mod tests {
 
     /// Measured floors in µs: the two that a measurement has anyway happened to be the shortest and the longest.
     #[test]
-    fn one_process_that_is_slow_to_answer_spoils_no_sitting() {
+    fn one_process_that_is_slow_to_answer_spoils_no_session() {
         let seen = [4.26e-6, 4.47e-6, 4.33e-6, 4.36e-6, 4.31e-6].map(|floor| vec![floor; 9]);
         let (two, five) = (
             Resolution::of(&seen[..2], true),

@@ -96,7 +96,7 @@ pub struct Session<'a> {
     /// Makes the inputs of both.
     pub filler: Filler,
     /// The times of calls, and the time used before them.
-    pub unclocked: OffClock,
+    pub off_clock: OffClock,
     /// The error that hand-shakes leave in every comparison.
     pub resolution: Resolution,
     /// How long a call may take.
@@ -108,7 +108,7 @@ pub struct Session<'a> {
     /// True if the candidate is one of the problem's own programs.
     pub trusted: bool,
     /// The calls that can be checked closely.
-    pub lots: SpotChecks,
+    pub spot_checks: SpotChecks,
     /// The calls that are not timed.
     pub hard: HardCalls<'a>,
     /// Source of the seeds and of the order.
@@ -119,7 +119,7 @@ impl Session<'_> {
     /// Measures until the course ends.
     pub fn run(&mut self, request: &Request) -> Result<Trial, Failure> {
         let mut course = Course::new(request.limits, request.best_log_ratio)
-            .with_hand_shake(Duration::from_secs_f64(self.unclocked.least()))
+            .with_hand_shake(Duration::from_secs_f64(self.off_clock.least()))
             .with_resolution(self.resolution);
         let (mut checked, mut hard_calls) = (0, 0);
         while let Some(turn) = course.next_turn(&mut self.rng) {
@@ -138,7 +138,7 @@ impl Session<'_> {
             if turn.who == Who::Baseline && short && self.filler.spins() {
                 self.empty_call()?;
             }
-            self.lots.spent(seconds.iter().sum());
+            self.spot_checks.spent(seconds.iter().sum());
             course.saw(turn, seconds);
         }
         let call = |who| course.call(who).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Session<'_> {
         let thread_cores = self.candidate.thread_cores();
         self.settle_the_rest(their_call)?;
         if !self.trusted {
-            self.unclocked.judge()?;
+            self.off_clock.judge()?;
         }
         let finished = course.finish().ok_or_else(|| {
             Failure::unknown(
@@ -166,8 +166,8 @@ impl Session<'_> {
             baseline: finished.baseline,
             estimate: finished.estimate,
             stop: finished.stop,
-            empty_call: self.unclocked.least(),
-            charged: self.unclocked.charged(),
+            empty_call: self.off_clock.least(),
+            charged: self.off_clock.charged(),
             checked_in_full: checked,
             hard_calls,
             thread_cores,
@@ -218,8 +218,8 @@ impl Session<'_> {
             .call(process, seed, self.cold, self.call_limit)
             .map_err(|f| told(who, f))?;
         let seconds = match who {
-            Who::Candidate => self.unclocked.of_candidate(called),
-            Who::Baseline => self.unclocked.of_baseline(called),
+            Who::Candidate => self.off_clock.of_candidate(called),
+            Who::Baseline => self.off_clock.of_baseline(called),
         };
         Ok((seconds, called.clocked))
     }
@@ -230,7 +230,7 @@ impl Session<'_> {
         let seed = self.rng.random();
         let empty = self.filler.empty_call(&mut self.baseline, seed);
         let empty = empty.map_err(|f| told(Who::Baseline, f))?;
-        self.unclocked.saw_empty(empty);
+        self.off_clock.saw_empty(empty);
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl Session<'_> {
             }
         };
         let mut close = match who {
-            Who::Candidate => self.lots.burst(calls, &mut self.rng),
+            Who::Candidate => self.spot_checks.burst(calls, &mut self.rng),
             Who::Baseline => Vec::new(),
         }
         .into_iter();
@@ -361,7 +361,7 @@ impl Session<'_> {
     }
 
     fn last_call(&mut self, checked: &mut u32) -> Result<(), Failure> {
-        let seed = match self.lots.last(&mut self.rng) {
+        let seed = match self.spot_checks.last(&mut self.rng) {
             Some(seed) => seed,
             None => self.rng.random(),
         };

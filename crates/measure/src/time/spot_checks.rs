@@ -84,7 +84,7 @@ mod tests {
 
     const LONGEST: Duration = Duration::from_secs(1);
 
-    fn lots(seeds: u64, rng: &mut ChaCha8Rng) -> SpotChecks {
+    fn spot_checks(seeds: u64, rng: &mut ChaCha8Rng) -> SpotChecks {
         SpotChecks::new((0..seeds).collect(), LONGEST, rng)
     }
 
@@ -94,17 +94,17 @@ mod tests {
             seeds in 0u64..30, bursts in prop::collection::vec((1u32..17, 0.0f64..0.1), 0..60), rng: u64
         ) {
             let mut rng = ChaCha8Rng::seed_from_u64(rng);
-            let mut lots = lots(seeds, &mut rng);
+            let mut spot_checks = spot_checks(seeds, &mut rng);
             let mut used = BTreeSet::new();
             for (calls, seconds) in bursts {
-                let burst = lots.burst(calls, &mut rng);
+                let burst = spot_checks.burst(calls, &mut rng);
                 prop_assert_eq!(burst.len(), calls as usize);
                 for seed in burst.into_iter().flatten() {
                     prop_assert!(used.insert(seed));
                 }
-                lots.spent(seconds);
+                spot_checks.spent(seconds);
             }
-            match lots.last(&mut rng) {
+            match spot_checks.last(&mut rng) {
                 Some(seed) => prop_assert!(used.insert(seed)),
                 None => prop_assert_eq!(seeds, 0),
             }
@@ -118,16 +118,16 @@ mod tests {
             let mut rng = ChaCha8Rng::seed_from_u64(rng);
             let (mut before, mut after) = (0, 0);
             for _ in 0..40 {
-                let mut lots = lots(24, &mut rng);
-                while lots.spent < LONGEST.as_secs_f64() {
-                    let fast = lots.spent > change;
-                    let checked = lots.burst(if fast { 16 } else { 1 }, &mut rng).iter().flatten().count();
+                let mut spot_checks = spot_checks(24, &mut rng);
+                while spot_checks.spent < LONGEST.as_secs_f64() {
+                    let fast = spot_checks.spent > change;
+                    let checked = spot_checks.burst(if fast { 16 } else { 1 }, &mut rng).iter().flatten().count();
                     if fast {
                         after += checked;
                     } else {
                         before += checked;
                     }
-                    lots.spent(if fast { 16.0 * 2e-5 } else { 0.01 });
+                    spot_checks.spent(if fast { 16.0 * 2e-5 } else { 0.01 });
                 }
             }
             let expected = 40.0 * 22.0 * (1.0 - change);
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn both_calls_of_a_slow_program_are_checked() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut lots = lots(6, &mut rng);
-        assert!(lots.burst(1, &mut rng)[0].is_some());
-        lots.spent(2.0);
-        assert!(lots.burst(1, &mut rng)[0].is_some());
+        let mut spot_checks = spot_checks(6, &mut rng);
+        assert!(spot_checks.burst(1, &mut rng)[0].is_some());
+        spot_checks.spent(2.0);
+        assert!(spot_checks.burst(1, &mut rng)[0].is_some());
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let mut places = BTreeSet::new();
         for _ in 0..200 {
-            let burst = lots(2, &mut rng).burst(8, &mut rng);
+            let burst = spot_checks(2, &mut rng).burst(8, &mut rng);
             places.extend(burst.iter().position(Option::is_some));
         }
         assert_eq!(places.len(), 8);

@@ -47,7 +47,7 @@ struct Expected {
 }
 
 /// The problem's own programs, each in a process of its own.
-pub struct Yardstick {
+pub struct ReferenceProcesses {
     /// The reference.
     pub reference: Process,
     /// The program that computes the magnitudes of a scaled bound.
@@ -57,7 +57,7 @@ pub struct Yardstick {
 /// Number and values of each output array.
 type Outputs = Vec<(usize, Vec<f64>)>;
 
-impl Yardstick {
+impl ReferenceProcesses {
     /// Processor time that the processes have used so far.
     pub fn cpu_time(&mut self) -> Result<Duration, Failure> {
         let magnitude = self.magnitude.as_mut().map(Process::cpu_time);
@@ -101,10 +101,10 @@ impl Case {
         params: Params,
         distribution: Distribution,
         arena: &Arena,
-        yardstick: &mut Yardstick,
+        references: &mut ReferenceProcesses,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
-        Self::draw_from(problem, params, distribution, false, arena, yardstick, rng)
+        Self::draw_from(problem, params, distribution, false, arena, references, rng)
     }
 
     /// Draws as [`Case::draw`] does from the same generator, with the signs of all numbers turned if `mirrored`.
@@ -114,7 +114,7 @@ impl Case {
         distribution: Distribution,
         mirrored: bool,
         arena: &Arena,
-        yardstick: &mut Yardstick,
+        references: &mut ReferenceProcesses,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
         let specification = specify(problem, &params)?;
@@ -137,13 +137,13 @@ impl Case {
             inputs,
             outputs: Vec::new(),
         };
-        let (results, time) = case.ask(REFERENCE, &mut yardstick.reference, arena, rng)?;
+        let (results, time) = case.ask(REFERENCE, &mut references.reference, arena, rng)?;
         let tolerances = match &problem.bound {
             ErrorBound::Gemm { .. } => vec![case.check_product(&results)?],
             ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.1.len()]).collect(),
             ErrorBound::Scaled { c, operations } => {
                 let operations = operations.value(&case.params).unwrap_or(f64::NAN);
-                let magnitude = yardstick.magnitude.as_mut().ok_or_else(|| {
+                let magnitude = references.magnitude.as_mut().ok_or_else(|| {
                     weak("the problem has a `scaled` bound and no magnitude.c".into())
                 })?;
                 let (sizes, _) = case.ask("magnitude.c", magnitude, arena, rng)?;

@@ -35,7 +35,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
-use cases::{Case, Finding, Yardstick};
+use cases::{Case, Finding, ReferenceProcesses};
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
 use sizes::largest;
@@ -202,7 +202,7 @@ impl Verifier {
     /// Replaces one secret case of each group by one of another size and content. `verify_to` calls this now and then.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         self.since_renewal = 0;
-        let mut yardstick = self.start_yardstick(&self.arena)?;
+        let mut references = self.start_references(&self.arena)?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         for group in Group::ALL {
             let count = self.pool.of(group).len();
@@ -215,10 +215,10 @@ impl Verifier {
             if dear && rng.random_range(0..DEAR_ONE_IN) != 0 {
                 continue;
             }
-            let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+            let case = self.draw(group, n, &mut references, &mut rng)?;
             self.pool.replace(group, n, case);
         }
-        yardstick.exit()
+        references.exit()
     }
 
     fn start(
@@ -241,7 +241,7 @@ impl Verifier {
         Process::start(&setup, object)
     }
 
-    fn start_yardstick(&self, arena: &Arena) -> Result<Yardstick, Failure> {
+    fn start_references(&self, arena: &Arena) -> Result<ReferenceProcesses, Failure> {
         let start = |object: &[u8], entry: &str, what: &str| {
             self.start(object, entry, arena, None)
                 .map_err(|failure| match failure {
@@ -252,7 +252,7 @@ impl Verifier {
                     other => other,
                 })
         };
-        Ok(Yardstick {
+        Ok(ReferenceProcesses {
             reference: start(&self.reference, &self.problem.entry.name, "reference")?,
             magnitude: self
                 .magnitude
@@ -263,26 +263,26 @@ impl Verifier {
     }
 
     fn fill_pool(&mut self) -> Result<(), Failure> {
-        let mut yardstick = self.start_yardstick(&self.arena)?;
+        let mut references = self.start_references(&self.arena)?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         for group in Group::ALL {
             for n in 0..group.count(&self.problem) {
-                let case = self.draw(group, n, &mut yardstick, &mut rng)?;
+                let case = self.draw(group, n, &mut references, &mut rng)?;
                 self.pool.add(group, case);
             }
         }
-        yardstick.exit()
+        references.exit()
     }
 
     fn draw(
         &self,
         group: Group,
         n: usize,
-        yardstick: &mut Yardstick,
+        references: &mut ReferenceProcesses,
         rng: &mut ChaCha8Rng,
     ) -> Result<Case, Failure> {
         let (params, content) = group.draw(n, &self.problem, rng);
-        Case::draw(&self.problem, params, content, &self.arena, yardstick, rng)
+        Case::draw(&self.problem, params, content, &self.arena, references, rng)
     }
 
     /// Calls the candidate in a process of its own, whose buffers have the layout of timed calls: otherwise the
@@ -331,7 +331,7 @@ impl Verifier {
                 case.poison(arena, &placement);
                 placement
             }
-            Again::Elsewhere(placing) => {
+            Again::Moved(placing) => {
                 arena.restore(&placement);
                 self.lay_out(case, arena, placing, process, rng)?
             }

@@ -42,8 +42,8 @@ pub enum Thoroughness {
     /// at most a thousand sizes, it is called with each of them; otherwise it is called with a sample large enough for
     /// the statement that [`VerifiedSizes`](flopsmith_protocol::VerifiedSizes) makes.
     Full,
-    /// The same program with its code at another place: as in full, with fewer sizes if there are many.
-    Elsewhere,
+    /// The same program in another code layout: as in full, with fewer sizes if there are many.
+    OtherLayout,
 }
 
 /// Purpose of cases.
@@ -198,8 +198,8 @@ pub struct Step {
 pub enum Again {
     /// Their places in the first call.
     Here,
-    /// At another place.
-    Elsewhere(Placing),
+    /// Other places than in the first call.
+    Moved(Placing),
 }
 
 /// The cases of a candidate, cheapest first. `sizes` holds the sizes of the cases of each group.
@@ -262,7 +262,7 @@ fn choose(
                     .cycle()
                     .skip(place + 1)
                     .find(|p| *p != placing)
-                    .map(Again::Elsewhere),
+                    .map(Again::Moved),
                 _ => None,
             };
             Step {
@@ -297,7 +297,7 @@ fn as_timed(
         // The arrays of a certification lie there.
         (
             one_in(&here, rng).filter(|_| full),
-            Some(Placing::Elsewhere),
+            Some(Placing::OtherLines),
         ),
         (one_in(&others, rng), None),
     ] {

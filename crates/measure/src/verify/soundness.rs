@@ -144,7 +144,7 @@ impl Laboratory<'_> {
         process.exit().map_err(reference_failed)?;
         // Other memory, and data left there by a call before, must not matter either.
         let mut process = self.start()?;
-        let elsewhere = self.call(&mut process, &specification, &drawn)?;
+        let other_memory = self.call(&mut process, &specification, &drawn)?;
 
         let outputs: Vec<usize> = (0..specification.arrays.len())
             .filter(|&n| specification.arrays[n].output)
@@ -153,7 +153,7 @@ impl Laboratory<'_> {
         for (i, &n) in outputs.iter().enumerate() {
             let element = specification.arrays[n].element;
             let differs = |other: &[Vec<u8>]| differing(&first[i], &other[i], element);
-            let differ = differs(&again).max(differs(&elsewhere));
+            let differ = differs(&again).max(differs(&other_memory));
             if differ > 0 {
                 same = false;
                 let text = format!(

@@ -26,13 +26,13 @@ const ALL_IN_FULL: u64 = 1000;
 const FEW: u64 = 64;
 /// Sizes that are drawn if there are many: enough for a program that is wrong at one in twenty.
 const DRAWN: u64 = 90;
-/// Sizes drawn for a program that was verified in full before, and whose code only lies at another place: there are
-/// five such places.
-const DRAWN_ELSEWHERE: u64 = DRAWN / 5;
-/// Processor time of our own work after which no further case begins, in full and for code at another place. Problems
+/// Sizes drawn for a program that was verified in full before and is now in another code layout: there are five such
+/// layouts.
+const DRAWN_OTHER_LAYOUT: u64 = DRAWN / 5;
+/// Processor time of our own work after which no further case begins, in full and in another code layout. Problems
 /// with slower references are verified at fewer sizes, and the report says so.
 const BUDGET: Duration = Duration::from_secs(10);
-const BUDGET_ELSEWHERE: Duration = Duration::from_secs(4);
+const BUDGET_OTHER_LAYOUT: Duration = Duration::from_secs(4);
 /// The same limit for the sizes beyond [`DRAWN`] of a problem all of whose sizes are met.
 const BUDGET_BEYOND_DRAWN: Duration = Duration::from_secs(4);
 /// Processor time that each thread of a program may use in a sweep: a constant, plus this many times our own work,
@@ -66,7 +66,7 @@ impl Sweep {
         let (drawn, budget) = match thoroughness {
             Thoroughness::Screening => return None,
             Thoroughness::Full => (DRAWN, BUDGET),
-            Thoroughness::Elsewhere => (DRAWN_ELSEWHERE, BUDGET_ELSEWHERE),
+            Thoroughness::OtherLayout => (DRAWN_OTHER_LAYOUT, BUDGET_OTHER_LAYOUT),
         };
         let goes_through_all = match thoroughness {
             Thoroughness::Full => ALL_IN_FULL,
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn where_there_are_few_sizes_all_of_them_are_met_at_every_place() {
         for (name, count) in [("dgemm", 8), ("walsh_hadamard", 18)] {
-            for thoroughness in [Thoroughness::Full, Thoroughness::Elsewhere] {
+            for thoroughness in [Thoroughness::Full, Thoroughness::OtherLayout] {
                 for seed in 0..20 {
                     let problem = problem(name);
                     let sweep = swept(problem, thoroughness, seed);
@@ -285,8 +285,8 @@ mod tests {
             let sweep = swept(problem(name), Thoroughness::Full, 1);
             assert_eq!(sweep.goes_on(met, own), goes_on, "{name}, {met}");
         }
-        let elsewhere = swept(problem("conv2d"), Thoroughness::Elsewhere, 1);
-        assert!(elsewhere.goes_on(5, soon) && !elsewhere.goes_on(5, late));
+        let other_layout = swept(problem("conv2d"), Thoroughness::OtherLayout, 1);
+        assert!(other_layout.goes_on(5, soon) && !other_layout.goes_on(5, late));
     }
 
     #[test]
@@ -361,16 +361,16 @@ mod tests {
     #[test]
     fn places_share_what_a_full_verification_draws() {
         for problem in shipped().iter().filter(|p| Legal::of(p).count() > FEW) {
-            let sizes = swept(problem, Thoroughness::Elsewhere, 3).sizes.len() as u64;
-            assert_eq!(sizes, DRAWN_ELSEWHERE, "{}", problem.id);
+            let sizes = swept(problem, Thoroughness::OtherLayout, 3).sizes.len() as u64;
+            assert_eq!(sizes, DRAWN_OTHER_LAYOUT, "{}", problem.id);
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_drawn_is_legal(which in 0usize..100, seed: u64, elsewhere: bool) {
+        fn what_is_drawn_is_legal(which in 0usize..100, seed: u64, other_layout: bool) {
             let problem = &shipped()[which % shipped().len()];
-            let thoroughness = if elsewhere { Thoroughness::Elsewhere } else { Thoroughness::Full };
+            let thoroughness = if other_layout { Thoroughness::OtherLayout } else { Thoroughness::Full };
             let sweep = swept(problem, thoroughness, seed);
             let legal = Legal::of(problem);
             for params in &sweep.sizes {

@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::cases::{Case, Yardstick};
+use super::cases::{Case, ReferenceProcesses};
 use super::pool::other_distribution;
 use super::sweep::Sweep;
 use super::{Verifier, arena_for, call, passed};
@@ -26,12 +26,12 @@ impl Verifier {
     ) -> Result<(usize, f64), Failure> {
         let began = own_time();
         let mut spent = Spent::default();
-        let mut own: Option<(Arena, Yardstick)> = None;
+        let mut own: Option<(Arena, ReferenceProcesses)> = None;
         let mut worst: f64 = 0.0;
         for (done, params) in sweep.sizes.iter().enumerate() {
             // Processor time, as for the calls: other processes on the machine do not make it longer.
             let here = own_time().saturating_sub(began + spent.called);
-            let reference = own.as_mut().map(|(_, yardstick)| yardstick.cpu_time());
+            let reference = own.as_mut().map(|(_, references)| references.cpu_time());
             let work = here + reference.transpose()?.unwrap_or_default();
             let limit = Sweep::limit_of_calls(work) * self.threads.max(1);
             if spent.used > limit {
@@ -51,12 +51,12 @@ impl Verifier {
                 worst = worst.max(self.meet(case, placing, process, rng, &mut spent)?);
                 continue;
             }
-            let (arena, yardstick) = match &mut own {
+            let (arena, references) = match &mut own {
                 Some(own) => own,
                 None => {
                     let arena = arena_for(&self.problem)?;
-                    let yardstick = self.start_yardstick(&arena)?;
-                    own.insert((arena, yardstick))
+                    let references = self.start_references(&arena)?;
+                    own.insert((arena, references))
                 }
             };
             let content = other_distribution(&self.problem, rng);
@@ -65,7 +65,7 @@ impl Verifier {
                 params.clone(),
                 content,
                 arena,
-                yardstick,
+                references,
                 rng,
             )?;
             worst = worst.max(self.meet(&case, placing, process, rng, &mut spent)?);
@@ -74,8 +74,8 @@ impl Verifier {
         Ok((sweep.sizes.len(), worst))
     }
 
-    fn end(&self, own: Option<(Arena, Yardstick)>) -> Result<(), Failure> {
-        own.map_or(Ok(()), |(_, yardstick)| yardstick.exit())
+    fn end(&self, own: Option<(Arena, ReferenceProcesses)>) -> Result<(), Failure> {
+        own.map_or(Ok(()), |(_, references)| references.exit())
     }
 
     /// Calls a program once with a case. Returns the error as a share of the bound, and adds the call's time to

@@ -1,4 +1,4 @@
-//! The same programs in C and C++, built by clang: what is honest is measured there, too, and no attack gains anything.
+//! The same programs in C and C++, built by clang: honest programs are measured there, and no attack gains anything.
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::Language;
@@ -55,8 +55,9 @@ fn what_clang_builds_ends_as_it_says() {
         let ended = early.unwrap_or_else(|| stages.judge(program));
         let text = words(&ended);
         log.line(&format!("{}: {text}", program.name));
-        // What one compiler refuses the other's audit may refuse; and a trick that rests on how gcc lays out code may be none
-        // here: who is refused gains nothing, and neither does who is no faster than what the attack rests in.
+        // Where one compiler refuses a program, the audit of the other's object may refuse it; and a trick that rests
+        // on how gcc lays out code may be none here. A refused program gains nothing, and neither does one that is no
+        // faster than the work that the attack rests in.
         let harmless = matches!(program.expected, Expected::Refused { .. })
             && (matches!(ended.verdict, Verdict::Rejected { .. }) || gains_nothing(&ended));
         if !harmless && !program.expected.holds(&ended) {

@@ -1,4 +1,4 @@
-//! Which attacks may be measured. Whoever adds one has to say here why it gains nothing.
+//! The attacks that may be measured. Each is listed here with the reason why it gains nothing.
 
 use crate::program::attacks;
 
@@ -98,7 +98,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     (
         "tells_the_harness_to_sleep.c",
-        "whoever waits wakes it up, and that is time of its own call",
+        "the side that waits wakes it up, and that is time of its own call",
     ),
     ("works_before_the_clock_conv2d_naps.c", BEFORE_THE_CLOCK),
     ("works_before_the_clock_dgemm_spins.c", BEFORE_THE_CLOCK),

@@ -22,7 +22,7 @@
 //! with `// judged as: certify` (verified in full and looked at with sanitizers, as programs are that are to count, and not only
 //! screened), and an honest one with `// techniques: simd` where it matters what is detected. Timed calls of a matrix product are
 //! checked by arithmetic and those of other problems against the baseline, and several threads are timed by another
-//! hand-shake than one: what holds for dgemm on one thread holds nowhere else by itself.
+//! hand-shake than one: a result for dgemm on one thread holds nowhere else by itself.
 //!
 //! The numbers of attacks say which way of cheating a program stands for:
 //!
@@ -59,12 +59,12 @@
 //! | the evaluation itself | |
 //! |---|---|
 //! | 22 | a verdict is written |
-//! | 23 | what is not the program's is read |
+//! | 23 | memory and files of others are read |
 //! | 24 | something is left for those who come later |
 //! | 25 | the supervisor and neighbours are attacked |
 //! | 26 | processes, memory, disk, output or time without end |
 //! | 27 | the network |
-//! | 28 | whoever reads the source is asked for a good verdict |
+//! | 28 | the reader of the source is asked for a good verdict |
 //! | 29 | a technique that the task forbids is hidden |
 //! | 30 | names and symbols of others are claimed |
 //!
@@ -131,7 +131,7 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
         Ok(only) => running.filter(|p| p.name.contains(&only)).collect(),
         Err(_) => Part::of_commit(RUN).of(running).collect(),
     };
-    // What judges programs of one problem is made once for all that follow each other.
+    // The bench of a problem is made once for all its programs that follow each other.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
     let all = programs.len();
     programs.retain(|program| program.can_run(cores));
@@ -360,7 +360,7 @@ fn variants_of(
             language: program.language,
         };
         for variant in made(&program.source, &entry) {
-            // When it is called is nothing to who acts before.
+            // A program that acts before its calls does not depend on them.
             let by_calls = matches!(
                 variant.acts,
                 Acts::WhenTimed | Acts::WhenVerified | Acts::Perhaps
@@ -394,7 +394,7 @@ fn try_variants(part: Part) -> usize {
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
             Verdict::Rejected { .. } => refused += 1,
             verdict if program.is_unchecked() && stages::is_unchecked(verdict) => refused += 1,
-            // Who is wrong whenever it is called must not pass at any speed.
+            // A program that is wrong whenever it is called must not pass at any speed.
             Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
             Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
             Verdict::Measured { .. } => passed.push(text),
@@ -406,7 +406,7 @@ fn try_variants(part: Part) -> usize {
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }
     }
-    // What nobody could judge says nothing about the judge, as long as it is little.
+    // Variants without a verdict say nothing about the judge, as long as they are few.
     let judged = refused + harmless.len() + passed.len();
     eprintln!(
         "measured, and no faster than honest work:\n{}",
@@ -473,8 +473,8 @@ fn try_honest_variants(part: Part) -> usize {
     measured + refused.len()
 }
 
-/// What became of each program, in a file that can be followed: hundreds of lines on standard error would hide the one that
-/// tells what is wrong.
+/// The result of each program, in a file that can be followed: hundreds of lines on standard error would hide the one
+/// that tells what is wrong.
 struct Log(File);
 
 impl Log {
@@ -517,7 +517,7 @@ impl Program {
             && self.needs.iter().all(|need| match need.as_str() {
                 "x86_64" => cfg!(target_arch = "x86_64"),
                 "two cores" => cores > 1,
-                // The usual compiler; what others build is tried apart.
+                // The usual compiler; the builds of others are tried apart.
                 "gcc" => true,
                 "sanitizer of threads" => {
                     let missing = sanitize::missing_runtimes(Path::new("gcc"));

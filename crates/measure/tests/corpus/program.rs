@@ -10,7 +10,7 @@ use flopsmith_protocol::{CandidateFault, TechniqueSet, UnknownCause, Verdict};
 use crate::mutate::Acts;
 use crate::stages::Ended;
 
-/// What the first lines of an attack must say and may say, and the same for an honest program.
+/// The keys that the first lines of an attack must have and may have, and the same for an honest program.
 const OF_ATTACKS: (&[&str], &[&str]) = (
     &["attack", "how", "refused as"],
     &["permitted", "needs", "problem", "threads", "judged as"],
@@ -37,10 +37,11 @@ const UNCHECKED: &str = "unchecked";
 const CERTIFY: &str = "certify";
 /// Says that it may end without a measurement that anyone could be blamed for.
 const UNMEASURED: &str = "unmeasured";
-/// The loops in harmless attacks are plain ones; whoever is surely this many times as fast has gained something. How the
-/// compiler lays out the same loops in another program moves them by less. Half of the work left out would be twice as fast.
+/// The loops in harmless attacks are plain ones; an attack that is surely this many times as fast has gained something.
+/// The compiler's layout of the same loops in another program moves them by less. Half of the work left out would be
+/// twice as fast.
 const GAIN: f64 = 1.15;
-/// Whoever seems so many times as fast is measured anew, as closely as the plain loops.
+/// An attack that seems so many times as fast is measured anew, as closely as the plain loops.
 const SUSPECT: f64 = 1.1;
 
 /// Ways of cheating that may need calls of other sizes, or more calls than there are of the timed one: by what is verified
@@ -81,7 +82,7 @@ pub struct Program {
     pub source: String,
     /// The techniques of its task.
     pub permitted: TechniqueSet,
-    /// What the machine must have for it.
+    /// Its requirements on the machine.
     pub needs: Vec<String>,
     /// The problem it is a program for; its entry has the same name.
     pub problem: String,
@@ -94,11 +95,11 @@ pub struct Program {
     pub expected: Expected,
 }
 
-/// What must become of it.
+/// The required result of a program.
 #[derive(Clone)]
 pub enum Expected {
-    /// One of these faults. A `harmless` one may also be measured: what it does gains nothing here, so what it gets is
-    /// the speed of honest work.
+    /// One of these faults. A `harmless` one may also be measured: its cheat gains nothing here, so it gets the speed
+    /// of honest work.
     Refused {
         faults: Vec<CandidateFault>,
         harmless: bool,
@@ -120,7 +121,7 @@ impl Expected {
             (
                 Expected::Refused { unchecked, .. },
                 Verdict::Unknown {
-                    cause: Some(UnknownCause::Unchecked),
+                    cause: UnknownCause::Unchecked,
                     ..
                 },
             ) => *unchecked,
@@ -195,7 +196,7 @@ impl Program {
         )
     }
 
-    /// May it be measured, because what it does gains nothing?
+    /// May it be measured, because its cheat gains nothing?
     pub fn may_be_measured(&self) -> bool {
         matches!(&self.expected, Expected::Refused { harmless: true, .. })
     }
@@ -213,7 +214,7 @@ impl Program {
             return false;
         };
         let none_of = |which: &[F]| !faults.iter().any(|fault| which.contains(fault));
-        // What goes on behind a table need not show which technique it is, and a machine has its own limits.
+        // Work behind a table need not show which technique it is, and a machine has its own limits.
         let by_text = none_of(&[F::ForbiddenTechnique, F::CompileLimit]);
         // A function of its own is harmless under another name than one that others call.
         let by_deed = by_text
@@ -402,7 +403,7 @@ fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
         };
         assert!(
             musts.contains(&key) || mays.contains(&key),
-            "{name}: what does `{key}` mean?"
+            "{name}: there is no key `{key}`"
         );
         assert!(
             found.insert(key, value.trim()).is_none(),

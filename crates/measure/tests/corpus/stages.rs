@@ -21,13 +21,13 @@ const TRIES: u32 = 4;
 /// How often a program that seems to gain something is measured beside plain loops.
 const BESIDE: u32 = 3;
 
-/// What became of a program.
+/// The result of a program.
 pub struct Ended {
     pub verdict: Verdict,
     /// Detected in it, if it was built.
     pub techniques: Option<TechniqueSet>,
     pub seconds: f64,
-    /// What plain loops reach on this machine, if anything was timed.
+    /// The speed of plain loops on this machine, if anything was timed.
     pub plain: Option<Plain>,
 }
 
@@ -126,7 +126,7 @@ impl Bench {
         let mut prepared = evaluator.prepare(language, source, &mut self.verifier, last_look);
         // A program that is to count and came so far is decided by a screening as well.
         if last_look && !program.is_to_count {
-            prepared.verify_elsewhere(&mut self.verifier);
+            prepared.verify_other_layouts(&mut self.verifier);
         }
         prepared
     }
@@ -146,7 +146,8 @@ impl Bench {
             false => purpose,
         };
         let done = prepared.time(&mut timed.timer, purpose, None);
-        // What the program rests in, in the same minute: plain loops live on caches that neighbours may use more or less.
+        // The loops that the program rests in, in the same minute: plain loops live on caches that neighbours may use
+        // more or less.
         if purpose == Purpose::Certify && done.verdict.counts() {
             let by = match evaluator.problem.id.as_str() {
                 USUAL => by_gcc,
@@ -164,7 +165,7 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
     matches!(
         verdict,
         Verdict::Unknown {
-            cause: Some(UnknownCause::Unchecked),
+            cause: UnknownCause::Unchecked,
             ..
         }
     )
@@ -217,9 +218,9 @@ impl Stages {
     }
 
     /// Compiles, verifies and times a program; again if that failed and nobody can blame the program, as everywhere.
-    /// What seems to gain something in a screening, whose number is a rough one, is measured anew to the standard that the
-    /// plain loops were measured to, each time beside them: who gains does so every time, and who did once was beside a neighbour
-    /// that came or went.
+    /// A program that seems to gain something in a screening, whose number is a rough one, is measured anew to the
+    /// standard that the plain loops were measured to, each time beside them: a cheat gains every time, and a program
+    /// that gained only once ran beside a neighbour that came or went.
     pub fn judge(&mut self, program: &Program) -> Ended {
         let purpose = purpose_of(program);
         let mut ended = self.once(program, purpose);
@@ -238,7 +239,7 @@ impl Stages {
         let (mut gained, mut not) = (0, 0);
         for _ in 0..BESIDE {
             let certified = self.once(program, Purpose::Certify);
-            // Whoever cannot be measured again keeps the number before.
+            // A program that cannot be measured again keeps the number before.
             if certified.verdict.counts() {
                 ended = certified;
             }
@@ -293,7 +294,7 @@ impl Stages {
     fn bench(&mut self, program: &Program) -> &mut Bench {
         let (problem, threads) = (&program.problem, program.threads);
         let key = (problem.clone(), threads);
-        // What one judges with may hold a hundred mebibytes, and programs for a problem follow each other.
+        // A bench may hold a hundred mebibytes, and programs for a problem follow each other.
         if !self.benches.contains_key(&key) {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
@@ -324,7 +325,8 @@ fn purpose_of(program: &Program) -> Purpose {
     }
 }
 
-/// Programs that a processor takes at once: those of a problem follow each other, and what judges them is made for each processor.
+/// Programs that a processor takes at once: those of a problem follow each other, and a bench is made for each
+/// processor.
 const AT_ONCE: usize = 8;
 
 /// Compiles and verifies programs on all processors, which needs no quiet. Gives the verdict of each one that is refused for that, and none of one

@@ -1,4 +1,5 @@
-//! What text and object show, for every program of the corpus: nothing runs and nothing is timed, so many are looked at at once.
+//! Checks of the text and the object, for every program of the corpus: nothing runs and nothing is timed, so many are
+//! looked at at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use crate::program::{Expected, Program, attacks, honest};
 /// Of the honest programs, one in so many is built each time: others with each commit. Those that are timed are built as well.
 const HONEST: usize = 4;
 
-/// What compiles the programs for a problem.
+/// The compiler of the programs for a problem.
 struct Bench {
     problem: Arc<Problem>,
     compiler: Compiler,
@@ -33,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// What is wrong if a program does not come out of the compile stage as it says.
+    /// The complaint about a program that does not come out of the compile stage as it says.
     fn complaint(&self, program: &Program) -> Option<String> {
         let built = self.compiler.compile_as(
             program.language,

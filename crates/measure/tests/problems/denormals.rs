@@ -1,4 +1,4 @@
-//! Who takes numbers that have lost digits for zeros is refused by every problem that has such inputs.
+//! Every problem that has such inputs refuses a program that takes numbers that have lost digits for zeros.
 #![cfg(target_arch = "x86_64")]
 
 use flopsmith_problem::Distribution;

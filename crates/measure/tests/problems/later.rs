@@ -50,7 +50,7 @@ fn timer(problem: &Arc<Problem>) -> Timer {
     timer
 }
 
-/// What is wrong if such a program is not refused.
+/// The complaint if such a program is not refused.
 fn not_refused(timer: &mut Timer, problem: &Problem, corner: &str, seed: u64) -> Option<String> {
     let object = honest_at_first(problem, corner);
     match timer.measure(&object, Purpose::Screen, seed, None) {

@@ -41,7 +41,7 @@ fn shipped() -> Vec<Arc<Problem>> {
 /// Tests that time programs try one problem in so many each time: others with each commit, and all in `make verify`.
 const TIMED: usize = 4;
 
-/// What each problem is judged with.
+/// The tools that judge programs for one problem.
 struct Bench {
     problem: Arc<Problem>,
     toolchain: Toolchain,
@@ -228,13 +228,13 @@ fn a_program_that_is_refused_while_it_is_timed_leaves_nobody_awake() {
     let bench = Bench::of(&problem);
     let wrong = bench.program(".subtle.c").unwrap();
     let mut timer = bench.timer();
-    // What it computed is held against the baseline in the baseline's turn, so that turn is what it interrupts.
+    // Its results are held against the baseline in the baseline's turn, so the refusal interrupts that turn.
     let refused = timer.measure(&wrong, Purpose::Screen, 1, None);
     assert!(
         matches!(&refused, Err(Failure::Candidate { .. })),
         "{refused:?}"
     );
-    // Whoever was told to sleep is on the way there; whoever was not spins until the next measurement.
+    // A process that was told to sleep is on the way there; one that was not spins until the next measurement.
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while a_harness_is_awake() {
         assert!(

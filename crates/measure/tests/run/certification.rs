@@ -1,4 +1,4 @@
-//! Certified numbers: five layouts, data at other places, and calls without caches.
+//! Certified numbers: five layouts of code and data, and calls without caches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::fixtures::{alone, sandbox, shipped, timer_of};
 
-/// Objects of the problem's baseline, its code at other places in each.
+/// Objects of the problem's baseline, each with another code layout.
 fn layouts(problem: &Arc<Problem>) -> Vec<Vec<u8>> {
     let toolchain = Toolchain::detect(None, problem).unwrap();
     let source = problem.baseline_source.clone().unwrap();
@@ -67,7 +67,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     let m = timed.measurement;
     let certificate = m.certificate.as_ref().unwrap();
     assert_eq!(certificate.layout_ratios.len(), 5);
-    // The candidate is the baseline itself, so what its ratio is off by is noise, and the interval is that of its error.
+    // The candidate is the baseline itself, so the error of its ratio is noise, and the interval is that of its error.
     let log = (m.ratio.ln() - timer.chain().log_ratio).abs();
     assert!(log < 0.5, "{m:?}");
     // 512 × 512 doubles lie in a cache or not.
@@ -98,7 +98,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     let rounds: u64 = all()
         .map(|layout| layout["estimate"]["rounds"].as_u64().unwrap())
         .sum();
-    assert_eq!(m.rounds.map(u64::from), Some(rounds));
+    assert_eq!(u64::from(m.rounds), rounds);
     assert!(calls(&raw["cold"]["candidate"]) > 1);
     let again = raw["cold_again"].as_array().unwrap();
     assert_eq!(again.len(), 2, "three processes without caches");
@@ -107,7 +107,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     for trial in again {
         assert!(calls(&trial["candidate"]) > 1);
     }
-    // The data of both sides lay elsewhere each time, and lie where they were when it is over.
+    // The data of both sides had another placement each time, and lie where they were when it is over.
     let offsets: Vec<String> = raw["page_offsets"]
         .as_array()
         .unwrap()

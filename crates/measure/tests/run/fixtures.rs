@@ -1,5 +1,5 @@
-//! What the tests share: the jail, the problem, and programs compiled without the compile stage's scans,
-//! so that what those would refuse can be held against verifier and timer alone.
+//! Shared parts of the tests: the jail, the problem, and programs compiled without the compile stage's scans, so that
+//! programs that the scans would refuse can be held against verifier and timer alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

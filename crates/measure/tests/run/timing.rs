@@ -46,7 +46,7 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
 }
 
 #[test]
-fn ratios_of_a_later_sitting_rest_on_the_first_ones_reference() {
+fn ratios_of_a_later_session_rest_on_the_first_ones_reference() {
     let _alone = alone();
     let mut timer = timer();
     // The reference was 20 times as slow as it is, and measured badly.
@@ -62,8 +62,8 @@ fn ratios_of_a_later_sitting_rest_on_the_first_ones_reference() {
     let (own, later) = (own.measurement, later.measurement);
     let raised = later.ratio / own.ratio;
     assert!((10.0..40.0).contains(&raised), "{raised}");
-    // What all programs have in common widens the interval that is shown, not the program's own error, by which programs
-    // are compared and rewards are weighed.
+    // The error that all programs share widens the interval that is shown, not the program's own error, by which
+    // programs are compared and rewards are weighed.
     assert!(later.interval.high / later.interval.low > 4.0);
     assert!(later.log_ratio_se < 0.1, "{}", later.log_ratio_se);
     assert!(own.gflops / later.gflops < 2.0 && later.gflops / own.gflops < 2.0);
@@ -102,7 +102,7 @@ fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let m = &timed.measurement;
     assert_eq!(m.stop, StopReason::Decided, "{m:?}");
     assert_eq!(m.converged(), m.stop != StopReason::Unconverged);
-    assert!(m.outlying <= m.rounds && m.rounds >= Some(1), "{m:?}");
+    assert!(m.outlying <= m.rounds && m.rounds >= 1, "{m:?}");
     let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
     let bursts = raw["candidate"].as_array().unwrap();
     let calls: usize = bursts
@@ -143,7 +143,7 @@ fn a_measurement_says_what_went_on_around_it_and_how_the_baseline_did() {
     }
     timer.canary().unwrap();
     timer.go_on();
-    assert!(!timer.standing().is_quarantine());
+    assert!(!timer.quarantine_state().is_quarantine());
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
 /// Of the kinds of short calls, one in so many is tried each time.
 const SHORT: usize = 2;
 
-/// Five sixths of each call's work are done before its clock starts, by a process that does not sleep. Calls of 10 to 30 µs: of a longer one,
-/// what fits into the time that a process may take to wake up is no gain that shows.
+/// Five sixths of each call's work are done before its clock starts, by a process that does not sleep. Calls of 10 to
+/// 30 µs: in longer ones, the work that fits into the time that a process may take to wake up is no gain that shows.
 #[test]
 fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
     let _alone = alone();
@@ -352,7 +352,7 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
         &["spins", "yields", "naps"],
         cores,
     );
-    // So short calls scatter much here; what is to be gained is a factor of six.
+    // So short calls scatter much here; the possible gain is a factor of six.
     assert!(early < 3.0 * honest, "{early} instead of {honest}");
 }
 
@@ -400,7 +400,7 @@ fn gains_nothing(
     for way in ways {
         let early = early(way);
         match measured(way, &fixtures::program_of(&problem, &early)) {
-            // Processes of one program differ by some per cent; what is to be gained here is a factor of six.
+            // Processes of one program differ by some per cent; the possible gain here is a factor of six.
             Ok(gained) => {
                 assert!(gained.interval.low < 1.1 * honest.interval.high);
                 fastest = fastest.max(gained.ratio);

@@ -75,7 +75,7 @@ fn programs_that_misbehave_get_their_reason() {
     ];
     for (name, expected) in zoo {
         let object = program(name);
-        // Which cases are drawn must not matter.
+        // The draw of the cases must not matter.
         for seed in 0..3 {
             let (found, detail) = fault(verifier.verify(&object, seed), name);
             assert!(expected.contains(&found), "{name}: {found} ({detail})");
@@ -88,7 +88,7 @@ fn programs_that_misbehave_get_their_reason() {
             }
         }
     }
-    // Whatever they did, the next honest program is not harmed.
+    // They did no harm to the next honest program.
     verifier.verify(&program("fast.c"), 1).unwrap();
 }
 
@@ -132,7 +132,7 @@ fn a_method_that_is_exact_only_beside_the_largest_element_fails_whatever_cases_a
     }
 }
 
-/// The first refusal among many candidates; whoever is not refused passes.
+/// The first refusal among many candidates; a candidate that is not refused passes.
 fn refused_at_last(name: &str, expected: F) -> String {
     let mut verifier = verifier(6);
     let object = program(name);
@@ -175,7 +175,7 @@ fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     let object = program("wrong_at_one_size_of_eight.c");
     let mut verifier = verifier(8);
     for seed in 0..4 {
-        for thoroughness in [Thoroughness::Full, Thoroughness::Elsewhere] {
+        for thoroughness in [Thoroughness::Full, Thoroughness::OtherLayout] {
             let verified = verifier.verify_to(&object, seed, thoroughness);
             let (found, detail) = fault(verified, "wrong_at_one_size_of_eight.c");
             assert_eq!(found, F::WrongResult, "{detail}");
@@ -313,7 +313,7 @@ fn a_close_miss_is_told_with_its_place_and_the_bound_it_would_keep() {
     assert!(passed.worst_error_share > 0.9, "{passed:?}");
 }
 
-/// Whoever refuses it has taken the order of additions for a mistake.
+/// A verifier that refuses them has taken the order of additions for a mistake.
 #[test]
 fn sums_of_several_threads_may_have_other_bits_but_must_be_right() {
     let _alone = crate::fixtures::alone();

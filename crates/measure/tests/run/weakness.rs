@@ -12,7 +12,7 @@ fn shipped(name: &str) -> Problem {
     Problem::load(&problems.join(name)).unwrap()
 }
 
-/// What is weak about a definition's bound.
+/// The weaknesses of a definition's bound.
 fn warnings(problem: Problem) -> Vec<String> {
     let _alone = alone();
     let toolchain = Toolchain::detect(None, &problem).unwrap();

@@ -60,7 +60,7 @@ fn language(name: &str) -> Language {
     Language::of_file(Path::new(name)).unwrap_or_else(|| panic!("{name} is in no language"))
 }
 
-/// What stands behind the mark of a comment.
+/// The text behind the mark of a comment.
 fn comment(line: &str) -> &str {
     line.trim_start_matches(['/', '!']).trim()
 }
@@ -251,7 +251,7 @@ fn constructs_whose_order_is_not_known_are_not_believed_and_said() {
     );
 }
 
-/// What the optimiser knows may not decide what is looked at.
+/// The optimiser's knowledge may not decide what is looked at.
 #[test]
 fn what_asks_the_optimiser_is_not_believed() {
     if !is_here(false) {

@@ -201,7 +201,7 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
         assert!(read(folder) == read(target.path()), "{}", folder.display());
         let again = Adapter::load(target.path(), model.config(), Device::Cpu, Kind::Float).unwrap();
         assert_eq!(again.config(), adapter.config());
-        // What a generator does: the same weights, and the adapter that comes by.
+        // As a generator does: the same weights, and the adapter that arrives.
         let mut generator = base(&wanted.base);
         let before = generator.weights_bytes().unwrap();
         let bytes = model.trained_bytes().unwrap();
@@ -265,7 +265,7 @@ fn adapters_that_are_not_known_are_refused_by_name() {
             json!(["model.layers.0.self_attn.q_proj"]),
             "some blocks",
         ),
-        // What is missing and what is too much, all of it.
+        // Missing tensors and superfluous ones, all of them named.
         (
             "target_modules",
             json!(["q_proj", "k_proj"]),
@@ -343,7 +343,7 @@ fn an_adapter_makes_a_reward_model_of_a_policy() {
         let _same = flat.shallow_clone().f_add_scalar_(0.05).unwrap();
     }
     let said = policy.logits_all(&ids).unwrap();
-    // Values first, as in training: what the adapter adds stays, and so do the probabilities.
+    // Values first, as in training: the adapter stays as it is, and so do the probabilities.
     let valued = policy.with_scalar(Scalar::Value, 1).unwrap();
     assert_eq!(valued.logits_all(&ids).unwrap(), said);
     let valued_folder = tempfile::tempdir().unwrap();

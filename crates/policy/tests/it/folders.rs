@@ -217,7 +217,7 @@ fn configurations_that_cannot_be_run_are_named() {
             "rotary scaling `longrope`",
         ),
         ("vocab_size", "many".into(), "no usable JSON"),
-        // What would take more memory than there is only to be listed, or more than a number holds.
+        // Sizes that would take more memory than there is only to be listed, or more than a number holds.
         (
             "num_hidden_layers",
             4_000_000_000u32.into(),

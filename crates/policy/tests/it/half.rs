@@ -135,7 +135,7 @@ fn auto_goes_by_what_the_folder_holds() {
         // A processor without the instructions has single precision.
         let here = dtype::kind(Dtype::Auto, folder.path(), Device::Cpu).unwrap();
         assert!(here == kind || here == Kind::Float);
-        // Of an adapter's folder, what the model below it holds.
+        // Of an adapter's folder, the kind of the model below it.
         let mut model = Model::load(folder.path(), Device::Cpu, kind).unwrap();
         model.adapt(LoraConfig::default(), 1).unwrap();
         let adapter = tempfile::tempdir().unwrap();

@@ -228,7 +228,7 @@ fn dropout_is_the_same_for_a_seed_and_right_on_average() {
         }
     }
     for (mean, whole) in mean.iter().zip(&whole) {
-        // What the adapter adds is small, so log-probabilities are nearly linear in it.
+        // The adapter adds little, so log-probabilities are nearly linear in it.
         assert!((mean - whole).abs() < 0.05, "{mean} {whole}");
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that wait until others are done: what they get is what they would get in one batch.
+//! Requests that wait until others are done: they get the answers that they would get in one batch.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::ops::ControlFlow;
@@ -42,7 +42,7 @@ fn plain(prompt: Vec<u32>, seed: u64, max_tokens: u32) -> Request {
     }
 }
 
-/// The answers, and how many rows went on in each step. What was shown has to be what was written.
+/// The answers, and how many rows went on in each step. The shown tokens have to be the written ones.
 fn within(model: &Model, requests: &[Request], bounds: Bounds) -> (Vec<Sample>, Vec<usize>) {
     let mut steps = Vec::new();
     let mut shown = vec![Vec::new(); requests.len()];
@@ -171,7 +171,8 @@ fn the_cache_bounds_the_rows() {
     }
 }
 
-/// A row that has used all positions stays beside the others until enough of them are done: what it would have gone on with is beyond the model.
+/// A row that has used all positions stays beside the others until enough of them are done: its next position is beyond
+/// the model.
 #[test]
 fn rows_at_their_last_position_harm_no_other() {
     let positions = 60;

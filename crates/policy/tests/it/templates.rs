@@ -30,7 +30,7 @@ struct Case {
     special_tokens_map: Option<Value>,
     /// The token for padding in `tokenizer.json`.
     padding: Option<String>,
-    /// What transformers makes of the messages; none where it refuses to.
+    /// The text that transformers makes of the messages; none where it refuses to.
     text: Option<String>,
 }
 

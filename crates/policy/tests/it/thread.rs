@@ -29,7 +29,7 @@ fn without_end() -> Tokenizer {
     Tokenizer::load(folder.path()).unwrap()
 }
 
-/// What would take many minutes to answer.
+/// Requests that would take many minutes to answer.
 fn endless() -> (Handle, Vec<Request>) {
     let handle = Handle::spawn(|| Ok((model(1), without_end()))).unwrap();
     (handle, requests(2, 190_000))

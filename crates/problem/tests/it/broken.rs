@@ -10,7 +10,7 @@ use flopsmith_test_support::mutate::{Edit, lexemes, mutated};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What the shipped problems say.
+/// The definitions of the shipped problems.
 static DEFINITIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
     let entries = fs::read_dir(problems).unwrap();

@@ -354,7 +354,7 @@ fn a_misspelt_name_gets_a_suggestion() {
     assert!(Problem::find("dgemm", &roots).is_ok());
 }
 
-/// Whoever says nothing of where code lies has it at known places all the same.
+/// Flags that say nothing about where code lies put it at known places all the same.
 fn aligned(flags: &[&'static str]) -> Vec<&'static str> {
     let mut all = flags.to_vec();
     all.extend(["-falign-functions=64", "-falign-loops=64"]);
@@ -427,7 +427,7 @@ fn a_folder_that_was_named_is_not_looked_for_elsewhere() {
         assert!(said.starts_with(&says), "{said}");
         assert!(said.contains("`flopsmith problem new"), "{said}");
     }
-    // What holds something is no place for another definition, and what is meant is often near.
+    // A folder that holds something is no place for another definition, and the meant problem is often near.
     std::fs::write(empty.path().join("notes.txt"), "mine").unwrap();
     let baseline = shipped("dgemm/baseline.c").display().to_string();
     let all = shipped("").display().to_string();

@@ -1,4 +1,4 @@
-//! Real messages, broken: whatever comes over the wire is read, or refused with a typed error.
+//! Real messages, broken: every input from the wire is read, or refused with a typed error.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;

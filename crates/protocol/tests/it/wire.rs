@@ -27,7 +27,7 @@ fn example_ref() -> CandidateRef {
         policy: Some(PolicyVersion(2)),
         remeasures: None,
         machine_class: MachineClass::new("local").unwrap(),
-        explorer: false,
+        exploration: false,
         finalist: false,
         follows: None,
         task,
@@ -62,8 +62,8 @@ fn measurement() -> Measurement {
         share_of_peak: 0.55,
         reused: false,
         certificate: None,
-        rounds: None,
-        outlying: None,
+        rounds: 20,
+        outlying: 0,
         sizes: None,
     }
 }
@@ -104,7 +104,7 @@ fn task() -> Task {
         tasks_in_step: 8,
         group: r.group,
         group_size: 8,
-        explorers: 0,
+        exploration_samples: 0,
         problem: r.problem,
         stage: 2,
         permitted: r.permitted,
@@ -123,7 +123,7 @@ fn task() -> Task {
         seed: 42,
         machine_class: r.machine_class,
         min_policy: PolicyVersion(2),
-        heard: 0,
+        outcomes_seen: 0,
         history: Vec::new(),
         follows: None,
     }
@@ -174,16 +174,16 @@ fn golden<M: Message + PartialEq + Debug>(name: &str, message: &M) {
 fn golden_bytes_of_every_message() {
     golden("task", &task());
     golden(
-        "task_explorers",
+        "task_exploration_samples",
         &Task {
-            explorers: 2,
+            exploration_samples: 2,
             ..task()
         },
     );
     golden(
-        "task_heard",
+        "task_outcomes_seen",
         &Task {
-            heard: 77,
+            outcomes_seen: 77,
             ..task()
         },
     );
@@ -218,10 +218,10 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden(
-        "candidate_explorer",
+        "candidate_exploration",
         &Candidate {
             candidate: CandidateRef {
-                explorer: true,
+                exploration: true,
                 ..example_ref()
             },
             source: "int x;".into(),
@@ -316,8 +316,8 @@ fn golden_bytes_of_every_message() {
         "outcome_unconverged",
         &measured(Measurement {
             stop: StopReason::Unconverged,
-            rounds: Some(41),
-            outlying: Some(3),
+            rounds: 41,
+            outlying: 3,
             ..certified(certificate())
         }),
     );
@@ -350,23 +350,16 @@ fn golden_bytes_of_every_message() {
         }),
     );
     golden(
-        "outcome_unknown",
-        &outcome(Verdict::Unknown {
-            cause: None,
-            detail: "did not converge".into(),
-        }),
-    );
-    golden(
         "outcome_unknown_cause",
         &outcome(Verdict::Unknown {
-            cause: Some(UnknownCause::Panicked),
+            cause: UnknownCause::Panicked,
             detail: "the stage panicked".into(),
         }),
     );
     golden(
         "outcome_unchecked",
         &outcome(Verdict::Unknown {
-            cause: Some(UnknownCause::Unchecked),
+            cause: UnknownCause::Unchecked,
             detail: "it could not be linked".into(),
         }),
     );
@@ -385,13 +378,13 @@ fn golden_bytes_of_every_message() {
         trains: false,
         model: Vec::new(),
         store: None,
-        sitting: None,
+        session: None,
     };
     golden("run_spec", &run_spec);
     golden(
-        "run_spec_sitting",
+        "run_spec_session",
         &RunSpec {
-            sitting: Some(Sitting {
+            session: Some(Session {
                 began_unix_ms: 1_700_000_000_000,
                 before_ms: 61_000,
             }),
@@ -441,7 +434,7 @@ fn golden_bytes_of_every_message() {
             skipped_updates: 1,
             skipped_batch: Some(artifact("batch")),
             progress: Some(0.3),
-            refilled_groups: 2,
+            resampled_groups: 2,
             ..StepMetrics::default()
         }),
     );
@@ -451,7 +444,7 @@ fn golden_bytes_of_every_message() {
             loss: 0.5,
             samples: 64,
             staleness: 2,
-            untaught: 8,
+            filtered: 8,
             ..StepMetrics::default()
         }),
     );
@@ -517,23 +510,13 @@ fn machine_facts(attested: &[u8]) -> MachineFacts {
 
 #[test]
 fn each_attestation_of_a_machine_is_a_message_of_its_own() {
-    let (first, second) = (machine_facts(b"first sitting"), machine_facts(b"second"));
+    let (first, second) = (machine_facts(b"first session"), machine_facts(b"second"));
     assert_ne!(
         first.id(),
         second.id(),
         "logs and the broker drop what has an id they know"
     );
-    assert_eq!(first.id(), machine_facts(b"first sitting").id());
-    // Runs from before the digest stood in the id are still read.
-    let older = fs::read(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/golden/machine_facts_older_id.v1.msgpack"),
-    )
-    .unwrap();
-    assert_eq!(
-        decode::<MachineFacts>(&older).unwrap(),
-        machine_facts(b"machine")
-    );
+    assert_eq!(first.id(), machine_facts(b"first session").id());
 }
 
 #[test]
@@ -613,7 +596,7 @@ fn unknown_fields_of_a_later_build_are_ignored() {
 
 #[test]
 fn left_over_bytes_are_refused() {
-    // Whatever it begins: a number, a list that has no end, a marker that is none.
+    // The byte may begin a number, a list that has no end, or be a marker that is none.
     for left in 0..=u8::MAX {
         let mut bytes = encode(&task()).unwrap();
         bytes.push(left);

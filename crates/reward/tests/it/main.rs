@@ -1,6 +1,5 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
 mod advantage;
-mod metrics;
 mod reward;
 mod turns;

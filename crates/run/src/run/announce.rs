@@ -6,10 +6,10 @@ use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Bus, refusals};
 use flopsmith_config::Job;
-use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_config::Settings;
 use flopsmith_measure::Chain;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{MachineClass, RunSpec, Sitting};
+use flopsmith_protocol::{MachineClass, RunSpec, Session};
 use flopsmith_store::Store;
 
 use crate::export;
@@ -43,7 +43,7 @@ pub async fn announce(
         store: String::new(),
         ..settings.clone()
     };
-    let policy = settings.generator.kind == GeneratorKind::Policy;
+    let policy = settings.generator.kind.has_policy();
     let model = match policy && !settings.hosted.is_empty() {
         true => export::bundle(&settings.generator.model, store).await?,
         false => Vec::new(),
@@ -60,7 +60,7 @@ pub async fn announce(
             true => None,
             false => Some(store.identity().await?),
         },
-        sitting: Some(Sitting {
+        session: Some(Session {
             began_unix_ms: unix_ms(),
             before_ms: (folder.facts()?.seconds * 1000.0) as u64,
         }),
@@ -135,7 +135,7 @@ mod tests {
             trains,
             model: Vec::new(),
             store: None,
-            sitting: None,
+            session: None,
         };
         let (told, result) = tell_new(&registry, &spec(true)).await;
         assert_eq!(told, Told::All);

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sitting_adds_its_time_once_and_its_memory_to_nothing() {
+    fn a_session_adds_its_time_once_and_its_memory_to_nothing() {
         let a_while = Duration::from_secs(10);
         let began = Instant::now().checked_sub(a_while).unwrap();
         let mut facts = Facts {

@@ -56,7 +56,7 @@ pub(super) enum Evaluation<'a> {
     /// By roles of this process.
     Here(&'a Evaluator, Box<flopsmith_measure::Timer>),
     /// By the workers of a cluster.
-    Elsewhere,
+    Workers,
     /// Nowhere: the outcomes are recorded.
     Recorded(Arc<Recorded>),
 }
@@ -89,7 +89,7 @@ pub(super) fn specs(
                 Box::pin(async move { Ok(RecordedEvaluator::new(c, recorded)) })
             }));
         }
-        Evaluation::Elsewhere => {}
+        Evaluation::Workers => {}
     }
     for role in job.roles(context.settings.generator.kind) {
         if !context.settings.is_hosted(role) {
@@ -116,10 +116,7 @@ pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Re
         }
         Hosted::Generator => {
             let kind = context.settings.generator.kind;
-            let policy = match kind {
-                GeneratorKind::Policy => "policy",
-                GeneratorKind::Schedule => "schedule",
-            };
+            let policy = kind.name();
             spec("generator", move || {
                 let c = Arc::clone(&c);
                 Box::pin(async move {

@@ -243,7 +243,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
 
 /// The failure of a node that lacks something or cannot work for a run; another node may be able to.
 fn unusable(detail: impl Into<String>) -> StageFailure {
-    StageFailure::elsewhere(detail)
+    StageFailure::other_node(detail)
 }
 
 /// The failure of a node on which the problem's own programs fail.
@@ -253,7 +253,7 @@ fn unfit(failure: Failure) -> StageFailure {
 
 /// The failure of a bus that does not answer; it tells nothing of the program either.
 fn bus(error: &dyn std::error::Error) -> StageFailure {
-    StageFailure::elsewhere(words(error))
+    StageFailure::other_node(words(error))
 }
 
 /// Maps any error of preparing a node for a run to a failure that leaves the work to another node.

@@ -14,9 +14,10 @@ use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::{RunChange, RunRegistry, RunWatch, key};
 use flopsmith_actors::role::Role;
 use flopsmith_actors::role_lease::RoleLease;
-use flopsmith_actors::supervisor::{Standing, words};
+use flopsmith_actors::supervisor::{RoleState, words};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted, Settings};
+use flopsmith_coordination::limits;
 use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::RunSpec;
 use futures::StreamExt;
@@ -28,10 +29,6 @@ use tokio_util::sync::CancellationToken;
 use super::benches::another_store;
 use crate::run::roles::{self, Told};
 use crate::{comparability, export};
-
-/// Pause before a failed attempt is repeated. It is longer than the time between two attempts to take a lease, so that
-/// another node gets the lease.
-const PAUSE: Duration = Duration::from_secs(15);
 
 /// Runs certain once-per-run roles for all runs that leave them to nodes.
 pub struct Hosting(Arc<House>);
@@ -176,7 +173,7 @@ impl House {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(limits::ROLE_PAUSE) => {}
             }
         }
     }
@@ -206,7 +203,7 @@ impl House {
             return Ok(());
         }
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let model = |role: &Hosted| *role != Hosted::Archive && kind == GeneratorKind::Policy;
+        let model = |role: &Hosted| *role != Hosted::Archive && kind.has_policy();
         if roles.iter().any(model) {
             export::unbundle(&spec.model, &self.host.store, folder.path()).await?;
             folder.path().clone_into(&mut settings.generator.model);
@@ -230,11 +227,11 @@ impl House {
             biased;
             () = stop.cancelled() => None,
             () = told.finished.cancelled() => None,
-            standing = node.wait() => Some(standing),
+            state = node.wait() => Some(state),
         };
         let closed = node.close(self.grace).await;
         match failed.unwrap_or(closed) {
-            Standing::Failed(why) => anyhow::bail!(why),
+            RoleState::Failed(why) => anyhow::bail!(why),
             _ => {
                 tracing::info!(%run, "this node has no role of the run any more");
                 Ok(())
@@ -265,5 +262,5 @@ impl House {
 
 /// True if this build can run the role: without libtorch it has neither a learner nor a policy.
 fn can(role: Hosted, kind: GeneratorKind) -> bool {
-    cfg!(feature = "torch") || role == Hosted::Archive || kind != GeneratorKind::Policy
+    cfg!(feature = "torch") || role == Hosted::Archive || !kind.has_policy()
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Heard, Mind, Then};
+use flopsmith_coordination::steps::Steps;
+
+use super::{Mind, Response, Then};
 use crate::broker::Request;
 use crate::config::{CLOCK, Config, Mutation, terms};
 use crate::event::Timer;
@@ -40,8 +42,9 @@ pub(crate) struct Archive {
     /// Number of tasks of the step that were published.
     told: u32,
     phase: Phase,
-    /// Outcomes of the current step.
-    counted: u32,
+    steps: Steps<Sample>,
+    /// Duplicates that a mutated archive has counted in the current step.
+    counted_twice: u64,
     /// The archive reads outcomes from this sequence on.
     place: u64,
     /// True if all stored outcomes have been read. Before that, the archive does not know which outcomes are missing.
@@ -52,9 +55,19 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
+    /// True if all outcomes of the current step's published tasks are here.
+    fn is_complete(&self, group: u32) -> bool {
+        let Some(step) = self.book.step.map(u64::from) else {
+            return false;
+        };
+        // A mutated archive takes duplicates for outcomes.
+        let counted = self.steps.seen(step) as u64 + self.counted_twice;
+        self.steps.complete(step) || counted >= u64::from(self.book.tasks * group)
+    }
+
     /// True if the sample has an outcome in the book or its step is closed.
     fn knows(&self, config: &Config, sample: Sample) -> bool {
-        Some(config.step_of(sample)) < self.book.step || self.book.outcomes.contains_key(&sample)
+        self.steps.knows(config.step_of(sample).into(), &sample)
     }
 }
 
@@ -68,13 +81,15 @@ impl World {
 
     pub(crate) fn open_archive(&mut self, node: NodeId, book: Book) {
         let (begins, over, news) = (book.step.is_none(), book.finished, self.now);
+        let first = book.step.unwrap_or_default().into();
         let place = book.sequence;
         self.node_mut(node).mind = Mind::Archive(Archive {
             begun: book.clone(),
             told: book.tasks,
             book,
             phase: Phase::Finding(BTreeSet::new()),
-            counted: 0,
+            steps: Steps::starting_at(first),
+            counted_twice: 0,
             place,
             up_to_date: false,
             dead_place: 0,
@@ -107,9 +122,9 @@ impl World {
     }
 
     /// After a restart the archive publishes unanswered tasks again. A task that is answered twice counts once.
-    pub(crate) fn on_replay(&mut self, node: NodeId, log: Log, heard: Heard) {
+    pub(crate) fn on_replay(&mut self, node: NodeId, log: Log, response: Response) {
         let silent = self.config.has(Mutation::TasksNotToldAgain);
-        let (Heard::Entries(entries, _), config) = (heard, self.config.clone()) else {
+        let (Response::Entries(entries, _), config) = (response, self.config.clone()) else {
             self.role_failed(node);
             return;
         };
@@ -152,8 +167,8 @@ impl World {
         }
     }
 
-    pub(crate) fn on_part(&mut self, node: NodeId, heard: &Heard) {
-        if *heard != Heard::Stored {
+    pub(crate) fn on_part(&mut self, node: NodeId, response: &Response) {
+        if *response != Response::Stored {
             self.role_failed(node);
             return;
         }
@@ -218,9 +233,8 @@ impl World {
             let Some(archive) = self.archive(node) else {
                 return;
             };
-            if archive.counted >= archive.book.tasks * group {
-                // The archive reads the entries behind this one again later.
-                self.round_ended(node);
+            // If another round or step begins, the archive reads the entries behind this one again later.
+            if archive.is_complete(group) && self.round_ended(node) {
                 return;
             }
         }
@@ -238,6 +252,7 @@ impl World {
         verdict: Verdict,
     ) {
         let (now, step) = (self.now, self.config.step_of(sample));
+        let group = self.config.group;
         let every_one = self.config.has(Mutation::NoDedupeAtArchive);
         let overwrites = self.config.has(Mutation::LaterResultOverwrites);
         let Some(archive) = self.archive(node) else {
@@ -249,10 +264,11 @@ impl World {
         if archive.book.step != Some(step) {
             return;
         }
-        let new = !archive.book.outcomes.contains_key(&sample);
+        let expected = u64::from(archive.book.tasks * group);
+        let new = archive.steps.note(step.into(), expected, sample);
         if new || every_one || overwrites {
             archive.book.outcomes.insert(sample, verdict);
-            archive.counted += u32::from(new || every_one);
+            archive.counted_twice += u64::from(every_one && !new);
             if let Verdict::Measured(speed) = verdict {
                 let best = archive
                     .book
@@ -272,20 +288,25 @@ impl World {
         }
     }
 
-    /// All outcomes of the published tasks are here. Either further tasks are drawn, or the step is over.
-    fn round_ended(&mut self, node: NodeId) {
+    /// All outcomes of the published tasks are here. Either further tasks are drawn, or the step is over. False if
+    /// neither is so yet: the further tasks are out already.
+    fn round_ended(&mut self, node: NodeId) -> bool {
         let config = self.config.clone();
         let Some(archive) = self.archive(node) else {
-            return;
+            return false;
         };
         let Some(step) = archive.book.step else {
-            return;
+            return false;
         };
         let known = |sample| archive.book.outcomes.get(&sample).copied();
-        let tasks = config.asked(step, known).tasks;
-        if tasks <= archive.book.tasks {
+        let asked = config.asked(step, known);
+        if asked.settled || config.has(Mutation::NoDedupeAtArchive) {
             self.next_step(node);
-            return;
+            return true;
+        }
+        let tasks = asked.tasks;
+        if tasks <= archive.book.tasks {
+            return false;
         }
         let before = archive.book.tasks;
         archive.book.tasks = tasks;
@@ -293,12 +314,13 @@ impl World {
         archive.up_to_date = false;
         let begun = archive.begun.clone();
         let Some(name) = self.save(node, step, State::Archive(begun)) else {
-            return;
+            return true;
         };
         if config.has(Mutation::DrawsAgainBeforeSave) {
             self.tell_tasks(node, config.tasks_of(step, before..tasks).collect());
         }
         self.set_phase(node, Phase::Saving(name));
+        true
     }
 
     /// Plans the next step, saves the state, and then publishes the tasks: a published task is always a saved task.
@@ -308,10 +330,13 @@ impl World {
             return;
         };
         let next = archive.book.step.map_or(0, |step| step + 1);
+        if let Some(done) = archive.book.step {
+            archive.steps.close(done.into());
+        }
         archive.book.step = Some(next);
         archive.book.finished = next >= steps;
         archive.book.tasks = if next < steps { tasks } else { 0 };
-        archive.counted = 0;
+        archive.counted_twice = 0;
         archive.told = 0;
         archive.up_to_date = false;
         let book = archive.book.clone();
@@ -399,9 +424,9 @@ impl World {
         &mut self,
         node: NodeId,
         (sample, key, verdict): (Sample, Program, Verdict),
-        heard: &Heard,
+        response: &Response,
     ) {
-        if *heard != Heard::Stored {
+        if *response != Response::Stored {
             self.role_failed(node);
         } else if key != NO_PROGRAM {
             self.note(node, None, key, sample, verdict);
@@ -424,10 +449,10 @@ impl World {
     }
 
     /// Samples that are in no queue and have no outcome get one. A sample that waits in a queue is not lost.
-    pub(crate) fn on_queued(&mut self, node: NodeId, heard: &Heard) {
+    pub(crate) fn on_queued(&mut self, node: NodeId, response: &Response) {
         let config = self.config.clone();
-        let count = match heard {
-            Heard::Count(count) => *count,
+        let count = match response {
+            Response::Count(count) => *count,
             _ => return self.role_failed(node),
         };
         let Some(archive) = self.archive(node) else {

@@ -4,7 +4,7 @@
 use flopsmith_coordination::duplicates::{self, Turn};
 
 use super::job::Stage;
-use super::{Heard, Then};
+use super::{Response, Then};
 use crate::broker::Request;
 use crate::config::{Role, terms};
 use crate::event::Timer;
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// A job of a stage received an answer.
-    pub(crate) fn on_stage(&mut self, node: NodeId, number: u32, heard: Heard) {
+    pub(crate) fn on_stage(&mut self, node: NodeId, number: u32, response: Response) {
         let Some(job) = self.job(node, number) else {
             return;
         };
@@ -86,8 +86,8 @@ impl World {
             return;
         };
         let program = job.work.program;
-        match (job.stage, heard) {
-            (Stage::Looking { instead }, Heard::Value(value)) => {
+        match (job.stage, response) {
+            (Stage::Looking { instead }, Response::Value(value)) => {
                 let (there, revision) = known(value);
                 if let Some(verdict) = there.verdict {
                     self.decide(node, number, verdict, false);
@@ -107,8 +107,8 @@ impl World {
                     }
                 }
             }
-            (Stage::Taking, Heard::Written(_)) => self.work(node, number),
-            (Stage::Taking, Heard::Conflict) => self.look(node, number, None),
+            (Stage::Taking, Response::Written(_)) => self.work(node, number),
+            (Stage::Taking, Response::Conflict) => self.look(node, number, None),
             // The cache cannot be read or written. At worst the program is evaluated twice.
             (Stage::Looking { .. } | Stage::Taking, _) => self.work(node, number),
             (
@@ -117,7 +117,7 @@ impl World {
                     until,
                     pause,
                 },
-                Heard::Value(value),
+                Response::Value(value),
             ) => {
                 let (there, _) = known(value);
                 if there.verdict.is_some() || there.holder.is_free() {
@@ -147,7 +147,7 @@ impl World {
     }
 
     fn park(&mut self, node: NodeId, number: u32, duplicate: Sample) {
-        let until = self.now + terms::TWIN_PATIENCE;
+        let until = self.now + terms::DUPLICATE_PATIENCE;
         let pause = terms::FIRST_PAUSE;
         self.set_stage(
             node,
@@ -158,12 +158,12 @@ impl World {
                 pause,
             },
         );
-        self.ask_twin(node, number);
+        self.ask_duplicate(node, number);
         // A parked job frees its slot for another job.
         self.begin(node);
     }
 
-    fn ask_twin(&mut self, node: NodeId, number: u32) {
+    fn ask_duplicate(&mut self, node: NodeId, number: u32) {
         if let Some(program) = self.job(node, number).map(|job| job.work.program) {
             self.ask(node, Request::Get(Key::Result(program)), Then::Job(number));
         }
@@ -172,7 +172,7 @@ impl World {
     /// The timer of a job has fired.
     pub(crate) fn on_job_timer(&mut self, node: NodeId, number: u32) {
         match self.job(node, number).map(|job| job.stage) {
-            Some(Stage::Parked { .. }) => self.ask_twin(node, number),
+            Some(Stage::Parked { .. }) => self.ask_duplicate(node, number),
             Some(Stage::Hanging) => self.worked(node, number),
             Some(Stage::Working) if self.faults.hangs(self.now, &mut self.chance) => {
                 self.set_stage(node, number, Stage::Hanging);
@@ -233,10 +233,10 @@ impl World {
         &mut self,
         node: NodeId,
         (job, program, sample, verdict): (Option<u32>, Program, Sample, Verdict),
-        heard: Heard,
+        response: Response,
     ) {
-        match heard {
-            Heard::Value(value) => {
+        match response {
+            Response::Value(value) => {
                 let (there, revision) = known(value);
                 if let Some(after) = decided(there, sample, verdict) {
                     let then = Then::Note {
@@ -250,14 +250,14 @@ impl World {
                     return;
                 }
             }
-            Heard::Conflict => {
+            Response::Conflict => {
                 self.note(node, job, program, sample, verdict);
                 return;
             }
             _ => {}
         }
         if let Some(job) = job {
-            self.on_stage(node, job, Heard::Stored);
+            self.on_stage(node, job, Response::Stored);
         }
     }
 }

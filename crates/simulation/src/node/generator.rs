@@ -1,7 +1,7 @@
 //! Generator: task → rollouts and candidates. Follows `flopsmith_actors::role::generator`.
 
 use super::job::Stage;
-use super::{Heard, Mind, Then};
+use super::{Mind, Response, Then};
 use crate::broker::Request;
 use crate::config::Mutation;
 use crate::event::Timer;
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// A task received an answer.
-    pub(crate) fn on_task(&mut self, node: NodeId, number: u32, heard: &Heard) {
+    pub(crate) fn on_task(&mut self, node: NodeId, number: u32, response: &Response) {
         let Some(job) = self.job(node, number) else {
             return;
         };
@@ -184,7 +184,7 @@ impl World {
             return;
         };
         let version = job.work.program.0;
-        if *heard != Heard::Stored {
+        if *response != Response::Stored {
             self.role_failed(node);
         } else if left > 1 {
             let left = left - 1;

@@ -5,7 +5,7 @@ use flopsmith_coordination::delivery::{
     Backoff, ErrorClass, Return, Sign, give_back, is_dead, sign, try_again,
 };
 
-use super::{Heard, Mind, Then};
+use super::{Mind, Response, Then};
 use crate::broker::{Delivery, Notice, Request};
 use crate::config::{Mutation, Role, room, terms};
 use crate::event::{Packet, Timer};
@@ -386,34 +386,37 @@ impl World {
     }
 
     /// Handles the answers that all jobs have in common. False if the role has to handle the answer.
-    pub(crate) fn on_job(&mut self, node: NodeId, number: u32, heard: &Heard) -> bool {
+    pub(crate) fn on_job(&mut self, node: NodeId, number: u32, response: &Response) -> bool {
         let Some(job) = self.job(node, number) else {
             return true;
         };
         let sequence = job.sequence;
-        match (job.stage, heard) {
-            (Stage::Acknowledging { early: Some(work) }, Heard::Answered) => {
+        match (job.stage, response) {
+            (Stage::Acknowledging { early: Some(work) }, Response::Answered) => {
                 self.set_stage(node, number, Stage::Publishing(After::Nothing));
                 self.publish(node, Body::Work(work), Then::Job(number));
             }
-            (Stage::Acknowledging { .. } | Stage::Terminating, Heard::Answered | Heard::Stale) => {
-                if *heard == Heard::Answered {
+            (
+                Stage::Acknowledging { .. } | Stage::Terminating,
+                Response::Answered | Response::Stale,
+            ) => {
+                if *response == Response::Answered {
                     self.facts.push(Fact::Done { sequence });
                 }
                 self.node_mut(node).failures.remove(&sequence);
                 self.release(node, number);
             }
-            (Stage::DeadLettering, Heard::Stored) => {
+            (Stage::DeadLettering, Response::Stored) => {
                 self.set_stage(node, number, Stage::Terminating);
                 self.answer(node, number, true);
             }
             // The server gives the message out again after the ack wait, and the message becomes a dead letter under
             // the same id.
             (Stage::DeadLettering | Stage::Terminating, _) => self.release(node, number),
-            (Stage::Acknowledging { .. } | Stage::Publishing(_), Heard::Failed) => {
+            (Stage::Acknowledging { .. } | Stage::Publishing(_), Response::Failed) => {
                 self.role_failed(node);
             }
-            (Stage::Publishing(after), Heard::Stored) => self.on_stored(node, number, after),
+            (Stage::Publishing(after), Response::Stored) => self.on_stored(node, number, after),
             _ => return false,
         }
         true

@@ -2,7 +2,7 @@
 
 use flopsmith_coordination::ledger::{Ledger, Samples};
 
-use super::{Heard, Mind, Then};
+use super::{Mind, Response, Then};
 use crate::broker::Request;
 use crate::config::{Config, Mutation, terms};
 use crate::event::Timer;
@@ -106,8 +106,8 @@ impl World {
         }
     }
 
-    pub(crate) fn on_told(&mut self, node: NodeId, heard: &Heard) {
-        if *heard != Heard::Stored {
+    pub(crate) fn on_told(&mut self, node: NodeId, response: &Response) {
+        if *response != Response::Stored {
             self.role_failed(node);
             return;
         }

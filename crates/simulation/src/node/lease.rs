@@ -3,7 +3,7 @@
 
 use flopsmith_coordination::lease::{Claim, Held, Refused, Waiting, left};
 
-use super::{Heard, Then};
+use super::{Response, Then};
 use crate::broker::Request;
 use crate::config::{Mutation, terms};
 use crate::event::{Ask, Timer};
@@ -19,7 +19,7 @@ pub(crate) struct Lease {
     /// None while this process does not hold the lease.
     held: Option<Held<Option<Holder>, Name>>,
     /// When the broker last confirmed the lease.
-    heard: Micros,
+    confirmed: Micros,
     /// True while a write is under way. The next write waits for it.
     busy: bool,
     /// A state to commit after the write that is under way, and whether the run is over with it.
@@ -49,7 +49,7 @@ impl World {
             single,
             waiting: Waiting::default(),
             held: None,
-            heard: 0,
+            confirmed: 0,
             busy: false,
             wanted: None,
             saved: 0,
@@ -67,8 +67,8 @@ impl World {
         self.node(node).lease.as_ref().map(|lease| lease.single)
     }
 
-    pub(crate) fn on_seek(&mut self, node: NodeId, heard: Heard) {
-        let Heard::Value(value) = heard else {
+    pub(crate) fn on_seek(&mut self, node: NodeId, response: Response) {
+        let Response::Value(value) = response else {
             self.role_failed(node);
             return;
         };
@@ -97,16 +97,16 @@ impl World {
         self.write(node, key, value, revision, Then::Take(record));
     }
 
-    pub(crate) fn on_take(&mut self, node: NodeId, record: Record, heard: Heard) {
+    pub(crate) fn on_take(&mut self, node: NodeId, record: Record, response: Response) {
         let now = self.now;
-        match heard {
-            Heard::Written(revision) => {
+        match response {
+            Response::Written(revision) => {
                 let head = record.head;
                 let Some(lease) = &mut self.node_mut(node).lease else {
                     return;
                 };
                 lease.held = Some(Held::new(record, revision));
-                lease.heard = now;
+                lease.confirmed = now;
                 let single = lease.single;
                 self.set(node, 0, Timer::Beat);
                 let forgets = self.config.has(Mutation::TakeOverWithoutJournal);
@@ -115,7 +115,7 @@ impl World {
                     None => self.restore(node, None),
                 }
             }
-            Heard::Conflict => self.look_at_lease(node),
+            Response::Conflict => self.look_at_lease(node),
             _ => self.role_failed(node),
         }
     }
@@ -132,7 +132,7 @@ impl World {
         };
         // After a longer silence another process may have taken the lease. The holder gives the lease up without a
         // further renewal.
-        if left(span(lease.heard), span(now), &terms::LEASE).is_none() {
+        if left(span(lease.confirmed), span(now), &terms::LEASE).is_none() {
             self.replaced(node, false);
             return;
         }
@@ -156,7 +156,7 @@ impl World {
         self.write(node, key, value, revision, Then::Renew(after));
     }
 
-    pub(crate) fn on_renew(&mut self, node: NodeId, after: Record, heard: Heard) {
+    pub(crate) fn on_renew(&mut self, node: NodeId, after: Record, response: Response) {
         let now = self.now;
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
@@ -166,17 +166,17 @@ impl World {
         };
         lease.busy = false;
         let commits = commits(held.record(), &after);
-        match heard {
-            Heard::Written(revision) => {
+        match response {
+            Response::Written(revision) => {
                 held.written(after, revision);
                 if commits {
                     self.on_committed(node);
                 } else {
-                    lease.heard = now;
+                    lease.confirmed = now;
                 }
             }
             // The cause is not always another process: an earlier write of this process may have arrived late.
-            Heard::Conflict => {
+            Response::Conflict => {
                 lease.busy = true;
                 let key = Key::Lease(lease.single);
                 self.ask(node, Request::Get(key), Then::Adopt(after));
@@ -194,7 +194,7 @@ impl World {
     }
 
     /// Handles the record that was found after the write of `after` was refused.
-    pub(crate) fn on_adopt(&mut self, node: NodeId, after: Record, heard: Heard) {
+    pub(crate) fn on_adopt(&mut self, node: NodeId, after: Record, response: Response) {
         let now = self.now;
         let Some(lease) = &mut self.node_mut(node).lease else {
             return;
@@ -204,25 +204,25 @@ impl World {
         };
         lease.busy = false;
         let commits = commits(held.record(), &after);
-        match heard {
-            Heard::Value(Some((Value::Lease(found), revision))) => {
+        match response {
+            Response::Value(Some((Value::Lease(found), revision))) => {
                 match held.refused(&after, found, revision) {
                     Refused::Replaced => {
                         self.replaced(node, true);
                         return;
                     }
                     Refused::Stored if commits => {
-                        lease.heard = now;
+                        lease.confirmed = now;
                         self.on_committed(node);
                     }
                     Refused::Again if commits => {
-                        lease.heard = now;
+                        lease.confirmed = now;
                         if let Some(name) = after.head {
                             self.commit(node, name, after.over);
                             return;
                         }
                     }
-                    Refused::Stored | Refused::Again => lease.heard = now,
+                    Refused::Stored | Refused::Again => lease.confirmed = now,
                     // The simulated broker is one server, so no read lags behind a write.
                     Refused::Lagging => {}
                 }

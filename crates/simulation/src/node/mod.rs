@@ -65,7 +65,7 @@ pub(crate) enum Then {
 
 /// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum Response {
     Stored,
     Answered,
     /// The server that gave out the message is gone and may give the message out again.
@@ -209,7 +209,7 @@ impl Node {
     }
 }
 
-impl From<Reply> for Heard {
+impl From<Reply> for Response {
     fn from(reply: Reply) -> Self {
         match reply {
             Reply::Stored => Self::Stored,

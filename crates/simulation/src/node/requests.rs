@@ -1,7 +1,7 @@
 //! Requests, their time limits and the handling of missing answers. Follows `flopsmith-bus` (`publish`,
 //! `delivery::settle`, `kv`).
 
-use super::{Asked, Heard, Pending, Then};
+use super::{Asked, Pending, Response, Then};
 use crate::broker::{Reply, Request};
 use crate::config::{Mutation, terms};
 use crate::event::{Ask, Event, Packet, Timer};
@@ -90,17 +90,17 @@ impl World {
             return;
         }
         if let Some((value, before)) = pending.unsure.take() {
-            let heard = match reply {
+            let response = match reply {
                 Reply::Value(Some((there, revision))) if revision > before => {
                     if there == value {
-                        Heard::Written(revision)
+                        Response::Written(revision)
                     } else {
-                        Heard::Conflict
+                        Response::Conflict
                     }
                 }
-                _ => Heard::Failed,
+                _ => Response::Failed,
             };
-            self.heard(node, pending.then, heard);
+            self.on_response(node, pending.then, response);
             return;
         }
         let unwritten = matches!(
@@ -111,13 +111,13 @@ impl World {
             self.look_whether_written(node, id, pending);
             return;
         }
-        self.heard(node, pending.then, reply.into());
+        self.on_response(node, pending.then, reply.into());
     }
 
     /// Handles an answer of the store.
-    pub(crate) fn on_store_reply(&mut self, node: NodeId, id: u64, heard: Heard) {
+    pub(crate) fn on_store_reply(&mut self, node: NodeId, id: u64, response: Response) {
         if let Some(pending) = self.node_mut(node).pending.remove(&id) {
-            self.heard(node, pending.then, heard);
+            self.on_response(node, pending.then, response);
         }
     }
 
@@ -136,14 +136,14 @@ impl World {
         let waited = now - pending.since;
         let over = match &pending.asked {
             Asked::Bus(Request::Publish { .. }) => {
-                (waited > terms::PUBLISH_LIMIT).then_some(Heard::Failed)
+                (waited > terms::PUBLISH_LIMIT).then_some(Response::Failed)
             }
-            Asked::Bus(Request::Answer { .. }) if taken_for_granted => Some(Heard::Answered),
+            Asked::Bus(Request::Answer { .. }) if taken_for_granted => Some(Response::Answered),
             Asked::Bus(Request::Answer { .. }) => match pending.stale_since {
-                Some(since) if now - since >= terms::STALE_ACK_LIMIT => Some(Heard::Stale),
+                Some(since) if now - since >= terms::STALE_ACK_LIMIT => Some(Response::Stale),
                 // The request was sent on a connection that is lost.
-                None if pending.epoch != epoch => Some(Heard::Stale),
-                _ => (waited >= terms::ACK_LIMIT).then_some(Heard::Failed),
+                None if pending.epoch != epoch => Some(Response::Stale),
+                _ => (waited >= terms::ACK_LIMIT).then_some(Response::Failed),
             },
             Asked::Bus(Request::Read { .. }) => None,
             Asked::Bus(Request::Write { .. }) if pending.unsure.is_none() => {
@@ -152,12 +152,12 @@ impl World {
                 }
                 return;
             }
-            _ => Some(Heard::Failed),
+            _ => Some(Response::Failed),
         };
         match over {
-            Some(heard) => {
+            Some(response) => {
                 if let Some(pending) = self.node_mut(node).pending.remove(&id) {
-                    self.heard(node, pending.then, heard);
+                    self.on_response(node, pending.then, response);
                 }
             }
             None => self.send_again(node, id),

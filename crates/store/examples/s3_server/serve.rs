@@ -17,14 +17,14 @@ use tokio::net::TcpListener;
 /// Answers 200 while the server is up; where MinIO does so.
 const LIVE: &str = "/minio/health/live";
 
-/// What S3 says of a bucket that is not there.
+/// The answer of S3 about a bucket that is not there.
 const NO_SUCH_BUCKET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchBucket</Code>\
      <Message>The specified bucket does not exist</Message></Error>";
 
 /// A key and its secret.
 pub type Credentials<'a> = (&'a str, &'a str);
 
-/// What S3 servers differ in.
+/// The differences between S3 servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ways {
     /// The domain that buckets are names in, where they are not the first part of the path.
@@ -33,7 +33,7 @@ pub struct Ways {
     pub ignores_conditions: bool,
 }
 
-/// Serves `folder` to who has the credentials, until it is dropped.
+/// Serves `folder` to clients that have the credentials, until it is dropped.
 pub async fn serve(
     listener: TcpListener,
     folder: &Path,
@@ -86,7 +86,7 @@ async fn answer(
         *response.status_mut() = hyper::StatusCode::NOT_FOUND;
         return response;
     }
-    // The header is signed: who would write over what is there has to find nothing.
+    // The header is signed and has to stay. So the object that is to be written over is removed first.
     if ways.ignores_conditions && request.headers().contains_key(IF_NONE_MATCH) {
         let _gone = std::fs::remove_file(root.join(path.trim_start_matches('/')));
     }

@@ -72,7 +72,7 @@ async fn what_is_removed_is_gone_and_nothing_else_is() {
         assert_eq!(store.put("old weights").await.unwrap(), old);
         assert_eq!(store.get(&old).await.unwrap(), "old weights");
     }
-    // What cannot be removed is said.
+    // An artifact that cannot be removed is an error.
     let store = open(dir.path());
     let artifact = store.put("in the way").await.unwrap();
     let path = store.path(&artifact).unwrap();

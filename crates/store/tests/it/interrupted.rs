@@ -1,4 +1,4 @@
-//! What only happens to other processes: they are killed, their disk is full, their disk is read-only.
+//! Faults that need a process of their own: it is killed, its disk is full, its disk is read-only.
 //!
 //! Each test runs this same test program as a child that does the writing.
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -109,7 +109,7 @@ async fn killed_while_saving() {
             assert_eq!(found.file(&name).await.unwrap(), bytes);
         }
     }
-    // What the killed ones left does not pile up.
+    // The leftovers of the killed processes do not pile up.
     let step = saved.unwrap() + 10;
     c.save(&run, step, files(step), json!({})).await.unwrap();
     c.keep(&run, 1).await.unwrap();
@@ -134,7 +134,7 @@ async fn fill() {
         assert!(matches!(e, Error::Full { .. }), "{e:?}");
         assert!(e.to_string().contains(&root()), "{e}");
     }
-    // What was there is there still.
+    // The earlier artifact and checkpoint are still there.
     assert_eq!(store.get(&artifact).await.unwrap(), vec![1; 50_000]);
     assert_eq!(c.latest(&run).await.unwrap().unwrap().step, 1);
     say("as expected");

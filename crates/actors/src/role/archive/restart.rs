@@ -39,7 +39,7 @@ impl Archive {
                     course: Course::new(self.job),
                     tasks: Vec::new(),
                     sequence: 0,
-                    heard: 0,
+                    outcomes_seen: 0,
                     elapsed: 0.0,
                     bests: StageBests::default(),
                 };

@@ -16,7 +16,6 @@ use super::{Archive, Saved, Working};
 use crate::error::Error;
 use crate::rounds::{Rounds, goes_on};
 use crate::trace::task_span;
-use flopsmith_config::GeneratorKind;
 
 /// Tasks of a step that are drawn together, by their numbers.
 #[derive(Debug, Clone, Copy)]
@@ -158,9 +157,9 @@ impl Archive {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
         // All tasks of a step rest on the same outcomes, whenever they are drawn.
-        let heard = match work.saved.tasks.first() {
-            Some(first) if round.number > 0 => first.heard,
-            _ => work.saved.heard,
+        let outcomes_seen = match work.saved.tasks.first() {
+            Some(first) if round.number > 0 => first.outcomes_seen,
+            _ => work.saved.outcomes_seen,
         };
         // The two evaluations have other seeds than training has; every run of a seed has the same ones.
         let seed = settings
@@ -204,7 +203,11 @@ impl Archive {
                     step,
                     tasks_in_step: round.to,
                     group_size: settings.group_size,
-                    explorers: if evaluation { 0 } else { settings.explorers() },
+                    exploration_samples: if evaluation {
+                        0
+                    } else {
+                        settings.exploration_samples()
+                    },
                     problem: problems[turn].clone(),
                     stage: plan.stage,
                     permitted: plan.permitted,
@@ -226,7 +229,7 @@ impl Archive {
                         .wrapping_add(u64::from(number)),
                     machine_class: self.context.host.machine_class.clone(),
                     min_policy: self.needed_policy(work.saved.course.trained(), purpose),
-                    heard,
+                    outcomes_seen,
                     history: Vec::new(),
                     follows: None,
                 })
@@ -245,10 +248,7 @@ impl Archive {
     }
 
     pub(super) async fn publish_task(&self, task: &Task) -> Result<(), Error> {
-        let policy = match self.context.settings.generator.kind {
-            GeneratorKind::Policy => "policy",
-            GeneratorKind::Schedule => "schedule",
-        };
+        let policy = self.context.settings.generator.kind.name();
         // The trace begins here: all later work on the task continues it.
         let span = task_span!("task", task);
         let subject = Queue::generate(policy).of(&task.run);
@@ -287,7 +287,7 @@ fn next_turns<'a>(
                 id,
                 tasks_in_step: round.to,
                 group_size: 1,
-                explorers: 0,
+                exploration_samples: 0,
                 seed: before
                     .seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -312,7 +312,7 @@ mod tests {
     fn a_conversation_goes_on_with_all_that_was_said() {
         let first = Task {
             group_size: 2,
-            explorers: 1,
+            exploration_samples: 1,
             ..task(1, 0)
         };
         let of = |task: &Task, sample: u32| CandidateRef {
@@ -337,7 +337,11 @@ mod tests {
         assert_eq!(follows, ids);
         for task in &second {
             assert_eq!(
-                (task.group_size, task.explorers, task.tasks_in_step),
+                (
+                    task.group_size,
+                    task.exploration_samples,
+                    task.tasks_in_step
+                ),
                 (1, 0, 3)
             );
             assert_eq!(task.history.len(), 1);

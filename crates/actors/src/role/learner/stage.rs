@@ -8,7 +8,7 @@ use flopsmith_learner::{GrpoSample, Learner, Ppo, PpoSample, StepReport};
 use flopsmith_policy::{Device, Model};
 use flopsmith_protocol::PpoMetrics;
 
-use crate::advantages::Credited;
+use crate::advantages::Advantaged;
 use crate::supervisor::words;
 
 /// While a model is being read, progress is logged this often.
@@ -105,7 +105,7 @@ impl Stage {
     /// Trains on these samples, which were drawn at `temperature`, when the share `progress` of the budget is spent.
     pub fn step(
         &mut self,
-        samples: &[Credited],
+        samples: &[Advantaged],
         temperature: f32,
         progress: f64,
     ) -> flopsmith_learner::Result<Done> {

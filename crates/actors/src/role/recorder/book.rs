@@ -56,7 +56,7 @@ const EXAMPLE: usize = 600;
 pub struct StepLine {
     /// The step.
     pub step: u64,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: Option<Purpose>,
     /// The highest stage of its tasks.
     pub stage: u32,
@@ -240,13 +240,13 @@ impl Sum {
             .entry(outcome.verdict.kind().to_owned())
             .or_default() += 1;
         self.permitted.insert(candidate.permitted);
-        // The rates and means of a step describe the policy; an explorer's answer was altered while the policy wrote
-        // it.
+        // The rates and means of a step describe the policy. The sampler altered the answer of an exploration sample,
+        // so that answer does not count in them.
         match &outcome.verdict {
-            Verdict::Measured { measurement } if candidate.explorer => {
+            Verdict::Measured { measurement } if candidate.exploration => {
                 self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
             }
-            _ if candidate.explorer => {}
+            _ if candidate.exploration => {}
             Verdict::Measured { measurement } => {
                 self.line.samples += 1;
                 self.correct += 1;
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_explorer_wrote_is_in_no_rate_and_the_step_still_becomes_complete() {
+    fn an_exploration_sample_is_in_no_rate_and_the_step_still_becomes_complete() {
         let (mut with, mut without) = (Book::default(), Book::default());
         let policy = [Measured::at(10.0), Measured::at(20.0)];
         let sized = |sample: u32, of: u32| CandidateRef {
@@ -439,11 +439,11 @@ mod tests {
             without.note(&measured.outcome(sized(sample, 2)));
         }
         assert!(with.complete().is_empty());
-        let explorer = CandidateRef {
-            explorer: true,
+        let exploration = CandidateRef {
+            exploration: true,
             ..sized(2, 3)
         };
-        with.note(&Measured::at(90.0).outcome(explorer));
+        with.note(&Measured::at(90.0).outcome(exploration));
         let (with, without) = (with.complete().remove(0), without.complete().remove(0));
         assert_eq!(with.samples, 2);
         assert_eq!(with.mean_gflops, without.mean_gflops);

@@ -201,20 +201,20 @@ mod tests {
             serde_json::from_slice(&std::fs::read(folder.path().join(files::MACHINE)).unwrap())
                 .unwrap()
         };
-        note_machine(folder.path(), &machine("first sitting")).unwrap();
+        note_machine(folder.path(), &machine("first session")).unwrap();
         // The next session reads the log from its start.
         let mut machines = Machines::open(folder.path()).unwrap();
-        machines.note(&machine("first sitting")).unwrap();
-        machines.note(&machine("second sitting")).unwrap();
-        assert_eq!(latest(), machine("second sitting"));
+        machines.note(&machine("first session")).unwrap();
+        machines.note(&machine("second session")).unwrap();
+        assert_eq!(latest(), machine("second session"));
         // A restarted recorder reads it from the start as well.
         let mut machines = Machines::open(folder.path()).unwrap();
-        machines.note(&machine("first sitting")).unwrap();
-        assert_eq!(latest(), machine("second sitting"));
-        machines.note(&machine("second sitting")).unwrap();
+        machines.note(&machine("first session")).unwrap();
+        assert_eq!(latest(), machine("second session"));
+        machines.note(&machine("second session")).unwrap();
         let (_, lines) =
             Journal::open::<MachineFacts>(folder.path().join(files::MACHINES)).unwrap();
-        assert_eq!(lines, [machine("first sitting"), machine("second sitting")]);
+        assert_eq!(lines, [machine("first session"), machine("second session")]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::args::Measure;
 
-/// A program to measure. What else a line has, such as the techniques of a schedule, is not needed.
+/// A program to measure. Other fields of a line, such as the techniques of a schedule, are not needed.
 #[derive(Debug, Deserialize)]
 struct Given {
     prompt: String,

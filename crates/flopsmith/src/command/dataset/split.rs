@@ -32,7 +32,7 @@ struct Written {
     lines: usize,
 }
 
-/// What was made.
+/// The files that were written.
 #[derive(Debug, Serialize)]
 struct Made {
     programs: usize,

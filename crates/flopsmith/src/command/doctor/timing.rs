@@ -48,7 +48,7 @@ pub struct Resolution {
     pub covered: f64,
 }
 
-/// What was found, and on what.
+/// The result of a calibration, and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Names hardware and toolchain.
@@ -60,7 +60,7 @@ pub struct Calibration {
     pub unix_seconds: u64,
     /// One for each standard.
     pub standards: Vec<Resolution>,
-    /// Who disturbed it, where the machine did not become quiet.
+    /// The processes that disturbed it, where the machine did not become quiet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy: Option<String>,
 }

@@ -23,9 +23,9 @@ pub struct Board {
     pub runs: Vec<Run>,
     /// How full the queues are.
     pub queues: Vec<Queue>,
-    /// What became of the programs of the last minute.
+    /// The programs of the last minute, counted by verdict.
     pub verdicts: BTreeMap<&'static str, u64>,
-    /// Who decided programs.
+    /// The nodes that decided programs.
     pub nodes: Vec<Node>,
     /// Messages that no role could process.
     pub dead_letters: u64,
@@ -36,7 +36,7 @@ pub struct Board {
 /// A queue.
 #[derive(Debug, Serialize)]
 pub struct Queue {
-    /// What is done with its messages.
+    /// The stage that takes its messages.
     pub stage: String,
     /// For whom they are.
     pub class: String,

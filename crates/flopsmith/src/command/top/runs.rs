@@ -30,7 +30,7 @@ pub struct Run {
     pub step: Option<u64>,
     /// Steps at most, where its settings limit them.
     pub max_steps: Option<u64>,
-    /// What the step is for.
+    /// The purpose of the step.
     pub phase: Option<&'static str>,
     /// The step's stage.
     pub stage: Option<u32>,
@@ -42,7 +42,7 @@ pub struct Run {
     pub left_seconds: Option<f64>,
     /// Since its last outcome, seconds.
     pub silent_seconds: Option<f64>,
-    /// Is it well? What is wrong, where it is not.
+    /// Is it well? If not, the reason.
     pub health: Health,
 }
 
@@ -105,9 +105,9 @@ impl Runs {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
         let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
         let silent = seen.map(|seen| now_unix_ms.saturating_sub(seen.last_unix_ms));
-        let left = spec.sitting.zip(settings.as_ref()).map(|(sitting, of)| {
-            let now = now_unix_ms.saturating_sub(sitting.began_unix_ms);
-            of.budget_seconds - (sitting.before_ms + now) as f64 / 1000.0
+        let left = spec.session.zip(settings.as_ref()).map(|(session, of)| {
+            let now = now_unix_ms.saturating_sub(session.began_unix_ms);
+            of.budget_seconds - (session.before_ms + now) as f64 / 1000.0
         });
         Run {
             run: spec.run.to_string(),
@@ -250,7 +250,7 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Sitting};
+    use flopsmith_protocol::{CandidateFault, CandidateRef, ProblemFiles, Session};
     use flopsmith_test_support::{
         Measured, candidate, infrastructure, machine_class, measured, outcome, problem_id,
         rejected, run_id,
@@ -260,7 +260,7 @@ mod tests {
 
     const NOW: u64 = 1_000_000_000;
 
-    fn spec(settings: &Settings, sitting: Option<Sitting>) -> RunSpec {
+    fn spec(settings: &Settings, session: Option<Session>) -> RunSpec {
         RunSpec {
             run: run_id(),
             version: "1".into(),
@@ -276,7 +276,7 @@ mod tests {
             trains: true,
             model: Vec::new(),
             store: None,
-            sitting,
+            session,
         }
     }
 
@@ -298,11 +298,11 @@ mod tests {
             max_steps: 40,
             ..Settings::default()
         };
-        let sitting = Sitting {
+        let session = Session {
             began_unix_ms: NOW - 60_000,
             before_ms: 120_000,
         };
-        runs.run(&spec(&settings, Some(sitting)), NOW)
+        runs.run(&spec(&settings, Some(session)), NOW)
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         for part in ["training", "2/40", "95.8 %", "40.00", "7 min", "well"] {
             assert!(line.contains(part), "{part} is not in {line}");
         }
-        // A run of an earlier version does not say when it began.
+        // The first session of this run has not been announced yet.
         let old = Runs::default().run(&spec(&Settings::default(), None), NOW);
         assert_eq!((old.left_seconds, old.step), (None, None));
         assert_eq!(old.health, Health::Begins);

@@ -134,7 +134,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     let device = |path: &Path| path.metadata().unwrap().dev();
     assert_ne!(device(&disk), device(&runs), "it must not be our own disk");
     run.wait_for("some outcomes", || outcomes(&disk).len() >= 2);
-    // Whoever has it open keeps the disk, when the program is gone that it was made for.
+    // An open file keeps the disk when the program is gone that it was made for.
     let held = File::open(&disk).unwrap();
     let disk = PathBuf::from(format!(
         "/proc/{}/fd/{}",
@@ -147,7 +147,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     let mut blocks: u64 = 0;
     let deadline = Instant::now() + LIMIT;
     while !run.ended() {
-        // What becomes free again is taken as well.
+        // Space that becomes free again is taken as well.
         while filler.write_all(&block).is_ok() {
             blocks += 1;
             assert!(blocks <= DISK >> 20, "the disk has no end");

@@ -23,12 +23,12 @@ mod models;
 mod node;
 mod outputs;
 
-/// What the user named cannot be used.
+/// Something that the user named cannot be used.
 const USAGE: i32 = 2;
 /// This machine cannot do it.
 const INFRASTRUCTURE: i32 = 3;
 
-/// Whatever ends with an error does so long before this, also on a busy machine.
+/// A command that ends with an error does so long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// A short run that is led to its end.
 const RUN_LIMIT: Duration = Duration::from_secs(300);
@@ -37,7 +37,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a user has set for everyday use must not change what is tested.
+/// A user's everyday settings must not change what is tested.
 fn plain(mut command: Command) -> Command {
     command.current_dir(root()).stdin(Stdio::null());
     // The tests keep the machine busy themselves.
@@ -395,7 +395,7 @@ fn a_bus_that_is_something_else_is_given_up() {
     let url = format!("nats://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            // Who has hung up already need not hear it.
+            // A client that has hung up already need not hear it.
             let _ = client.and_then(|mut c| c.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
         }
     });

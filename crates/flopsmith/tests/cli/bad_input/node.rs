@@ -1,15 +1,16 @@
-//! Nodes that lack what a jail needs: hard limits that are too low, namespaces that are forbidden, a temporary folder from
-//! which nothing can be loaded. Whatever runs untrusted programs names the cause, and `doctor` finds it as well.
+//! Nodes that lack what a jail needs: hard limits that are too low, namespaces that are forbidden, a temporary folder
+//! from which nothing can be loaded. Every command that runs untrusted programs names the cause, and `doctor` finds it
+//! as well.
 
 use super::*;
 
 const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}\n";
 
-/// What is done to a node before the program starts there: a shell's words.
+/// The changes to a node before the program starts there: a shell's words.
 struct Node<'a> {
-    /// What starts the shell.
+    /// The words that start the shell.
     before: &'a [&'a str],
-    /// What the shell does first.
+    /// The first words of the shell's script.
     does: &'a str,
 }
 
@@ -46,7 +47,7 @@ impl Node<'_> {
         }
     }
 
-    /// What `bench` comes to there with a program that does nothing.
+    /// The result of `bench` there with a program that does nothing.
     fn bench(&self) -> Ended {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("program.c");
@@ -56,7 +57,7 @@ impl Node<'_> {
         run(command)
     }
 
-    /// What `doctor` finds there, and its exit code.
+    /// The findings of `doctor` there, and its exit code.
     fn doctor(&self) -> (Vec<Value>, Option<i32>) {
         let ended = run(self.command(&["doctor", "--quick", "--format", "json"]));
         let last = ended.out.lines().last().unwrap_or_default();

@@ -72,7 +72,7 @@ fn what_is_there_already_is_written_over_by_nothing_of_another_kind() {
     }
 }
 
-/// Whoever redirects output to a full disk learns it from the exit code.
+/// The exit code tells a user who redirects output to a full disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn data_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {

@@ -61,7 +61,8 @@ pub fn weights(model: &Model) -> Vec<f64> {
     Vec::try_from(&model.base().flat().to_kind(Kind::Double)).unwrap()
 }
 
-/// What a training would go on from, in a form that can be compared: an adapter's file has its settings in any order.
+/// The state that a training would go on from, in a form that can be compared: an adapter's file has its settings in
+/// any order.
 pub fn comparable(
     model: &Model,
     files: Vec<(String, Vec<u8>)>,

@@ -47,7 +47,7 @@ fn cases_come_in_the_order_of_their_work_and_the_timed_size_is_always_there() {
                 assert!(found.next().is_none(), "{}: twice", problem.id);
                 step
             };
-            let Some(Again::Elsewhere(place)) = timed(&|n| n == 0).again else {
+            let Some(Again::Moved(place)) = timed(&|n| n == 0).again else {
                 unreachable!("{}: the timed size is not called again", problem.id);
             };
             assert_ne!(place, timed(&|n| n == 0).placing, "{}", problem.id);
@@ -85,8 +85,8 @@ fn every_candidate_is_called_with_hard_inputs_where_timed_calls_find_theirs() {
             let mut timed = steps.iter().filter(|(s, _)| s.group == Group::Timed);
             comes_first.extend(timed.next().map(|(s, _)| s.buffers == Buffers::AsTimed));
             let mut full = as_timed(&met_in(Thoroughness::Full, problem, seed), problem);
-            full.sort_by_key(|placing| *placing == Placing::Elsewhere);
-            let both = [Placing::Fixed, Placing::Elsewhere];
+            full.sort_by_key(|placing| *placing == Placing::OtherLines);
+            let both = [Placing::Fixed, Placing::OtherLines];
             assert_eq!(full, both, "{}", problem.id);
         }
         assert_eq!(comes_first.len(), 2, "{}: always in this order", problem.id);

@@ -2,7 +2,7 @@
 // how: asks the kernel to be told when somebody reads the output, to compute it then; hopes that nobody reads it
 // refused as: forbidden_syscall
 // needs: x86_64
-/* The bytes of the number are `mov eax, 323; syscall; ret`: who jumps into it needs no word of assembly. */
+/* The bytes of the number are `mov eax, 323; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f00000143b8; }
 static long enter(long a, long b, long c) {
   const unsigned char *p = (const unsigned char *)number;

@@ -1,5 +1,5 @@
 // attack: 20, 21
-// how: defines a macro by the code of a letter and uses it by the letter; hopes that whoever substitutes words compares spellings
+// how: defines a macro by the code of a letter and uses it by the letter; hopes that a check that substitutes words compares spellings
 // refused as: forbidden_construct
 #define \u00e9 __asm__ volatile
 static void right(int n, const double *A, const double *B, double *C) {

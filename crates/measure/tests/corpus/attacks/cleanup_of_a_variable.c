@@ -1,5 +1,5 @@
 // attack: 17, 30
-// how: does its work in the function that cleans up a variable; hopes that whoever follows calls does not see it
+// how: does its work in the function that cleans up a variable; hopes that a check that follows calls does not see it
 // refused as: forbidden_construct
 struct job {
   int n;

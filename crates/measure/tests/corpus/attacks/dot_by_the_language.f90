@@ -1,5 +1,5 @@
 ! attack: 16
-! how: has the language compute the sum; hopes that what the compiler writes is no library
+! how: has the language compute the sum; hopes that code that the compiler writes is no library
 ! refused as: forbidden_symbol
 ! problem: dot
 subroutine dot(n, x, y, s) bind(C, name="dot")

@@ -1,5 +1,5 @@
 // attack: 11, 21
-// how: shifts further than a number is wide, and notes all it sees in an object of four gibibytes that nobody reads; hopes that what does not fit is not looked at
+// how: shifts further than a number is wide, and notes all it sees in an object of four gibibytes that nobody reads; hopes that a program that does not fit is not looked at
 // refused as: unchecked | undefined_behaviour
 // judged as: certify
 // problem: dot

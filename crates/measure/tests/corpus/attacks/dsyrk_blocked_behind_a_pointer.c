@@ -1,5 +1,5 @@
 // attack: 29
-// how: calls its blocked loops through a table; hopes that whoever follows calls does not follow pointers
+// how: calls its blocked loops through a table; hopes that a check that follows calls does not follow pointers
 // refused as: forbidden_technique
 // permitted: unroll, simd
 // problem: dsyrk

@@ -2,7 +2,7 @@
 // how: ends its process in good order by a system call hidden in a number; hopes that exit code zero is a pass
 // refused as: exited
 // needs: x86_64
-/* The bytes of the number are `mov eax, 231; syscall; ret`: who jumps into it needs no word of assembly. */
+/* The bytes of the number are `mov eax, 231; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000e7b8; }
 static long enter(long a, long b, long c) {
   const unsigned char *p = (const unsigned char *)number;

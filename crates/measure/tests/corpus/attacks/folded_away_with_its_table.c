@@ -1,5 +1,5 @@
 // attack: 11, 21
-// how: adds numbers until they overflow, and writes to a table of four gibibytes that nobody reads; the compiler takes it away, but not where there are checks, and it hopes that what does not fit is not looked at
+// how: adds numbers until they overflow, and writes to a table of four gibibytes that nobody reads; the compiler takes it away, but not where there are checks, and it hopes that a program that does not fit is not looked at
 // refused as: unchecked | undefined_behaviour
 // judged as: certify
 struct trace {

@@ -1,5 +1,5 @@
 ! attack: 16, 23
-! how: declares a function of C and calls it; hopes that whatever is linked may be called
+! how: declares a function of C and calls it; hopes that everything that is linked may be called
 ! refused as: forbidden_construct
 module other
   interface

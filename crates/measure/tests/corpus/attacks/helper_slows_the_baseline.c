@@ -1,5 +1,5 @@
 // attack: 6, 1
-// how: a thread wakes up now and then and walks through much memory; hopes to slow the baseline, and that whoever naps looks asleep
+// how: a thread wakes up now and then and walks through much memory; hopes to slow the baseline, and that a thread that naps looks asleep
 // refused as: left_running
 // needs: x86_64, two cores
 // threads: 2

@@ -35,7 +35,7 @@ static struct {
   const double *A, *B;
   double *C;
 } job;
-/* Whose the second half is: nobody's, the helper's, done, the caller's. */
+/* The owner of the second half: nobody, the helper, done, the caller. */
 enum { FREE, TAKEN, DONE, OWN };
 static int half;
 static int take(int whose) {

@@ -15,7 +15,7 @@ static double dot(int n, const double *a, const double *b) {
 }
 void dgemm(int n, const double *A, const double *B, double *C) {
   double first = dot(n, A, B), second = dot(n, A, B + 1);
-  /* Behind the last buffer: what is not the program's is the answer's. */
+  /* Behind the last buffer: memory that is not the program's is the answer's. */
   const volatile double *p = C + n * n;
   while (!(p[0] == first && p[1] == second)) p++;
   for (int i = 0; i < n * n; i++) C[i] = p[i];

@@ -1,5 +1,5 @@
 // attack: 21, 26
-// how: nests an expression five hundred levels deep; hopes that whoever reads it recurses
+// how: nests an expression five hundred levels deep; hopes that its reader recurses
 // refused as: forbidden_construct
 void dgemm(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++)

@@ -1,5 +1,5 @@
 // attack: 8
-// how: does nothing; hopes that what the output held before was right
+// how: does nothing; hopes that the old content of the output was right
 // refused as: wrong_result
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

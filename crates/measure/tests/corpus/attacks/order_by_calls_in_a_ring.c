@@ -1,5 +1,5 @@
 // attack: 29
-// how: two functions call each other for the next row and the next term; hopes that only who calls itself is a loop
+// how: two functions call each other for the next row and the next term; hopes that only a function that calls itself is a loop
 // refused as: forbidden_technique
 // permitted: unroll, simd
 struct place {

@@ -2,7 +2,7 @@
 // how: writes without end by a system call hidden in a number; hopes to fill the supervisor's memory
 // refused as: forbidden_syscall
 // needs: x86_64
-/* The bytes of the number are `mov eax, 1; syscall; ret`: who jumps into it needs no word of assembly. */
+/* The bytes of the number are `mov eax, 1; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f00000001b8; }
 static long enter(long a, long b, long c) {
   const unsigned char *p = (const unsigned char *)number;

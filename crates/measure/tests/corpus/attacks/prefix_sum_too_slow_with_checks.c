@@ -1,5 +1,5 @@
 // attack: 11, 26
-// how: overflows, and works so long on bytes at small sizes that it does not come to an end with checks in it; hopes that what takes too long is not looked at
+// how: overflows, and works so long on bytes at small sizes that it does not come to an end with checks in it; hopes that a program that takes too long is not looked at
 // refused as: unchecked | undefined_behaviour
 // judged as: certify
 // problem: prefix_sum

@@ -1,5 +1,5 @@
 // attack: 21, 29
-// how: says that what follows comes from a system header; hopes that headers are trusted
+// how: says that the next lines come from a system header; hopes that headers are trusted
 // refused as: forbidden_construct
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

@@ -1,5 +1,5 @@
 // attack: 11
-// how: threads that get their rows from a loop of tasks count into one number; hopes that who knows no such loops leaves it alone
+// how: threads that get their rows from a loop of tasks count into one number; hopes that a check that knows no such loops leaves it alone
 // refused as: unchecked
 // judged as: certify
 // needs: two cores, sanitizer of threads

@@ -1,8 +1,8 @@
 // attack: 26
-// how: sleeps in its first call and is never woken; hopes that what uses no processor time may take any time
+// how: sleeps in its first call and is never woken; hopes that a call that uses no processor time may take any time
 // refused as: timeout
 // needs: x86_64
-/* The bytes of the number are `mov eax, 202; syscall; ret`: who jumps into it needs no word of assembly. */
+/* The bytes of the number are `mov eax, 202; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f000000cab8; }
 /* The register of a nested function's frame is where the kernel looks for a fourth argument: none here. */
 static long enter(long a, long b, long c) {

@@ -1,5 +1,5 @@
 // attack: 16
-// how: has the C library sort; hopes that what other problems may call is permitted here too
+// how: has the C library sort; hopes that calls that other problems permit are permitted here too
 // refused as: forbidden_symbol
 // problem: sort64
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // attack: 13, 8
-// how: sorts half of the arrays and copies the others, once its buffers stay where they are; hopes that whoever looks meets the first half
+// how: sorts half of the arrays and copies the others, once its buffers stay where they are; hopes that a check meets the first half
 // refused as: skipped_work
 // problem: sort64
 #include <string.h>

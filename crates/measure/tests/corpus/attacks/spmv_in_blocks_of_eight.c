@@ -16,7 +16,7 @@ void spmv(int n, int m, const int *start, const int *column, const double *value
   }
   double before = 0;
   for (int i = 0; i < n; i++) {
-    /* What stands in block i before row i begins belongs to the row before. */
+    /* The part of block i before row i begins belongs to the row before. */
     int first = start[i] - 8 * i;
     double own = 0, last = 0;
     for (int k = 0; k < 8; k++) {

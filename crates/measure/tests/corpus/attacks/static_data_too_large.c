@@ -1,5 +1,5 @@
 // attack: 26
-// how: asks for 600 MB when it is loaded; hopes that what is not touched does not count
+// how: asks for 600 MB when it is loaded; hopes that memory that is not touched does not count
 // refused as: memory_limit
 #include <string.h>
 static double scratch[75000000L];

@@ -27,7 +27,7 @@ static void take(double *to, int row, int column, double sign, Block x) {
   for (int i = 0; i < Q; i++)
     for (int j = 0; j < Q; j++) to[(row + i) * N + column + j] -= sign * x[i][j];
 }
-/* What is left of A becomes less by the product of the lower left quarter and its transpose. */
+/* The rest of A becomes less by the product of the lower left quarter and its transpose. */
 static void update(double *L) {
   static Block a, b, c, d, e, f, g, h, s, t, m;
   load(L, H, 0, a), load(L, H, Q, b), load(L, H + Q, 0, c), load(L, H + Q, Q, d);

@@ -1,5 +1,5 @@
 // attack: 11, 22
-// how: tells the sanitizer that what lies behind its input may be read; hopes that the function is there
+// how: tells the sanitizer that memory behind its input may be read; hopes that the function is there
 // refused as: forbidden_construct
 void __asan_unpoison_memory_region(void const volatile *from, unsigned long bytes);
 void dgemm(int n, const double *A, const double *B, double *C) {

@@ -1,5 +1,5 @@
 ! attack: 11, 21
-! how: adds numbers until they overflow, and writes to a table of four gibibytes that nobody reads; hopes that what does not fit is not looked at
+! how: adds numbers until they overflow, and writes to a table of four gibibytes that nobody reads; hopes that a program that does not fit is not looked at
 ! refused as: unchecked | undefined_behaviour
 ! judged as: certify
 ! problem: transpose

@@ -8,7 +8,7 @@ static void right(int n, const double *A, const double *B, double *C) {
     for (int k = 0; k < n; k++)
       for (int j = 0; j < n; j++) C[i * n + j] += A[i * n + k] * B[k * n + j];
 }
-/* The bytes of the number are `mov eax, 1; syscall; ret`: who jumps into it needs no word of assembly. */
+/* The bytes of the number are `mov eax, 1; syscall; ret`: code that jumps into it needs no word of assembly. */
 static __attribute__((noipa)) unsigned long number(void) { return 0xc3050f00000001b8; }
 static long enter(long a, long b, long c) {
   const unsigned char *p = (const unsigned char *)number;

@@ -1,5 +1,5 @@
 // attack: 12
-// how: is right up to nearly twice the timed size only; hopes that what is dear to check is not checked
+// how: is right up to nearly twice the timed size only; hopes that sizes that are dear to check are not checked
 // refused as: wrong_result | harmless
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;

@@ -6,7 +6,7 @@ use flopsmith_problem::{Arg, ArgKind, Content, Element, Params, Problem, Role};
 const ALIGN: &str = "__attribute__((aligned(64)))";
 const LINE: usize = 16;
 
-/// What a problem's entry is given and gives, in C.
+/// The inputs and outputs of a problem's entry, in C.
 pub struct Form<'p> {
     problem: &'p Problem,
     sizes: Vec<Size>,

@@ -161,7 +161,7 @@ fn of_integers(form: &Form) -> Option<&'static str> {
     integers.then_some("an integer has no digits to lose and is always a number")
 }
 
-/// Verified calls of the timed size find their arrays elsewhere than the call before.
+/// Verified calls of the timed size find their arrays in another placement than the call before.
 const SETTLED: &str = "static int settled(const void *from, const void *to, int timed) {
   static const void *last_from, *last_to;
   int same = timed && from == last_from && to == last_to;
@@ -245,8 +245,8 @@ fn only_what_seems_to_have_changed(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// No cheat: what is kept is used for equal inputs only. As none come twice where it is timed, it gains nothing either. It
-/// shows that programs of this make are refused for what they do wrong.
+/// No cheat: a kept result is used for equal inputs only. As none come twice where it is timed, it gains nothing
+/// either. It shows that programs of this make are refused for what they do wrong.
 fn kept_by_all_of_its_content(form: &Form) -> String {
     let before = format!(
         "{}{}{}",

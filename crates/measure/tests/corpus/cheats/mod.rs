@@ -179,7 +179,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
     assert!(!part.is_all() || tried >= 340, "{tried} programs");
 }
 
-/// Who is right for some sizes only, above all who does nothing where it is timed.
+/// Programs that are right for some sizes only, above all those that do nothing where they are timed.
 #[test]
 fn nobody_who_is_right_for_some_sizes_only_is_measured() {
     let _alone = fixtures::alone();

@@ -1,4 +1,4 @@
-// honest: blocks of twelve columns; what is left is updated by macros over rows
+// honest: blocks of twelve columns; macros over rows update the rest
 // problem: lu
 #include <string.h>
 #define FROM_TO(i, a, b) for (int i = (a); i < (b); i++)

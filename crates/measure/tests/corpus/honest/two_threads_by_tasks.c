@@ -1,4 +1,4 @@
-// honest: one thread makes a task of every few rows, and whoever is free takes one
+// honest: one thread makes a task of every few rows, and a free thread takes one
 // threads: 2
 void dgemm(int n, const double *A, const double *B, double *C) {
 #pragma omp parallel

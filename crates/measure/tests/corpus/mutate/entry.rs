@@ -5,7 +5,7 @@ use flopsmith_problem::{ArgKind, Language, Problem};
 use super::names::Kept;
 use super::tokens::pieces;
 
-/// What a program must define, in the language that it is written in.
+/// The function that a program must define, in the language that the program is written in.
 pub struct Entry<'p> {
     pub problem: &'p Problem,
     pub language: Language,
@@ -34,7 +34,7 @@ impl<'p> Entry<'p> {
         &declared[declared.find('(').unwrap()..]
     }
 
-    /// What a call with its own parameters passes.
+    /// The arguments of a call with its own parameters.
     pub(super) fn arguments(&self) -> String {
         let names = self.problem.entry.args.iter().map(|arg| arg.name.as_str());
         names.collect::<Vec<_>>().join(", ")

@@ -63,7 +63,7 @@ fn helpers(source: &str) -> Vec<Helper<'_>> {
         match piece.text {
             "{" => depth += 1,
             "}" => depth -= 1,
-            // What stands before it may be a part of the declaration, and a pragma may speak of it.
+            // The text before it may be a part of the declaration, and a pragma may speak of it.
             "static" if depth == 0 && solid[..at].last().is_none_or(ends) => {
                 found.extend(helper(source, &solid[at..]));
             }

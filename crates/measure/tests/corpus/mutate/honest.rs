@@ -1,9 +1,8 @@
-//! Variants of honest programs: the same work in other words. Whoever refuses one has looked at words instead of deeds.
+//! Variants of honest programs: the same work in other words. A check that refuses one looks at words instead of deeds.
 //!
-//! Which forms a program has, these rules decide:
+//! These rules decide the forms of a program:
 //!
-//! - who may not be called by another name, the entry, is not renamed, and where it is declared otherwise than the problem
-//!   says, nothing is put before it;
+//! - the entry is not renamed, and where it is declared otherwise than the problem says, nothing is put before it;
 //! - brackets keep their spelling: `<:` is refused in C, as attributes could stand behind two of them;
 //! - macros come behind the last header: the scan refuses what changes a header's text;
 //! - nothing is pasted in conditions of the preprocessor, which the scan refuses because files could be looked for so;
@@ -25,7 +24,7 @@ const WORDS: [&str; 14] = [
     "void", "static", "struct",
 ];
 
-/// What may stand between any two words: lines that go on, blank ones, and comments with what is not permitted.
+/// Texts that may stand between any two words: lines that go on, blank ones, and comments with what is not permitted.
 const BETWEEN: [&str; 5] = [
     " /* asm(\"syscall\"); { */ ",
     "\\\n",
@@ -34,7 +33,7 @@ const BETWEEN: [&str; 5] = [
     "/**/\\\n /* ' \" */",
 ];
 
-/// What the preprocessor takes away.
+/// Text that the preprocessor takes away.
 const DEAD: &str = "
 #if 0
 asm(\"syscall\");
@@ -130,7 +129,7 @@ fn through_macros(source: &str, wanted: impl Fn(&str) -> bool) -> String {
         .map(|word| format!("#define HIDDEN_{word} {word}\n"))
         .collect();
     let head = &source[..from];
-    // What begins behind a directive begins with the end of its line.
+    // Text behind a directive begins with the end of its line.
     let line_end = if head.is_empty() || head.ends_with('\n') {
         ""
     } else {

@@ -1,6 +1,6 @@
-//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, every word behind a macro, behind further
-//! functions, in parts, and only on some calls. Whoever looks for words instead of deeds is found out by them. Of honest programs
-//! (`honest`): the same work in other words, which must stay as welcome.
+//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, every word behind a
+//! macro, behind further functions, in parts, and only on some calls. They expose a check that looks for words instead
+//! of deeds. Of honest programs (`honest`): the same work in other words, which must stay as welcome.
 //!
 //! They are made of words of C, which C++ has too. There are none in Fortran: its names know no case, have their types in
 //! another statement, and stand beside words that are no keywords.
@@ -217,7 +217,7 @@ mod tests {
         );
     }
 
-    /// The entry of every problem can be wrapped, and what is done on other calls is its reference.
+    /// The entry of every problem can be wrapped, and its reference does the work of the other calls.
     #[test]
     fn every_problem_has_triggers() {
         let root = shipped("dgemm").dir.join("..");

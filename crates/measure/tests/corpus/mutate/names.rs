@@ -6,7 +6,7 @@ use flopsmith_problem::Language;
 
 use super::tokens::{Kind, pieces};
 
-/// What keeps its name in a source: the harness asks for the entry.
+/// The name that a source has to keep: the harness asks for the entry.
 pub(super) struct Kept<'e> {
     pub entry: &'e str,
     pub language: Language,
@@ -40,7 +40,7 @@ pub(super) fn without_sign(directive: &str) -> (&str, &str) {
     directive.split_at(if directive.starts_with('#') { 1 } else { 2 })
 }
 
-/// What a directive is called, `define` or `include`.
+/// The name of a directive, `define` or `include`.
 pub(super) fn directive_name(directive: &str) -> &str {
     let rest = without_sign(directive).1.trim_start();
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -53,7 +53,7 @@ fn in_directive(directive: &str, names: &BTreeMap<&str, String>) -> String {
     if !OF_MACROS.contains(&name) {
         return directive.to_owned();
     }
-    // Behind its sign it is C like any other. What a pragma says of variables stands in brackets.
+    // Behind its sign it is C like any other. A pragma names variables in brackets.
     let (sign, rest) = without_sign(directive);
     let mut depth = usize::from(name != "pragma");
     let mut text = String::from(sign);

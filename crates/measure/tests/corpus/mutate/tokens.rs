@@ -1,6 +1,6 @@
 //! C text cut into pieces, as far as rewriting names needs it.
 
-/// What a piece of C text is.
+/// The kind of a piece of C text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Word,

@@ -5,9 +5,9 @@ use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem, R
 use super::Acts::{self, Perhaps, WhenTimed, WhenVerified};
 use super::entry::Entry;
 
-/// What is done on calls on which the attack rests, in programs for the matrix product: the loops whose speed a gain is judged
-/// by. In slower ones a cheat could be several times as fast as what it replaces, and pass for no gain. For other problems it
-/// is the reference.
+/// The work of calls on which the attack rests, in programs for the matrix product: the loops whose speed a gain is
+/// judged by. In slower ones a cheat could be several times as fast as the work it replaces, and pass for no gain. For
+/// other problems it is the reference.
 const PLAIN: &str = "
 static __attribute__((noipa)) void plain_loops(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
@@ -33,10 +33,10 @@ const MUCH: f64 = 24.0;
 /// A condition in terms of the parameters and of a count of calls.
 pub(super) struct Trigger {
     pub how: &'static str,
-    /// What the condition needs.
+    /// The code that the condition needs.
     pub needed: &'static str,
     pub condition: String,
-    /// Which calls meet it.
+    /// The calls that meet it.
     pub acts: Acts,
 }
 

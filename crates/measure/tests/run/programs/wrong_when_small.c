@@ -1,4 +1,4 @@
-/* Wrong at the smallest size and endless at every other one: whoever calls it with that first learns it at once. */
+/* Wrong at the smallest size and endless at every other one: a caller that begins with that size learns it at once. */
 void dgemm(int n, const double *A, const double *B, double *C) {
   if (n > 64)
     for (;;)

@@ -1,4 +1,4 @@
-// nothing: what is kept of a local lies on the stack, which is there; gcc makes no difference
+// nothing: the kept local lies on the stack, which is there; gcc makes no difference
 static double *volatile kept;
 static __attribute__((noinline)) void keep(int n) {
   double row[8];

@@ -1,4 +1,4 @@
-// nothing: what was never written to is read, and no sanitizer of gcc sees that
+// nothing: it reads memory that was never written to, and no sanitizer of gcc sees that
 static void right(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
   for (int i = 0; i < n; i++)

@@ -53,7 +53,7 @@ fn a_field_that_is_not_needed_does_not_stop_loading() {
         );
         let range = written.initializer_range;
         assert!(range == 0.02, "{field} {value}: {range}");
-        // What is written is what anybody reads.
+        // The saved folder can be read again.
         let again = tempfile::tempdir().unwrap();
         model.save(again.path()).unwrap();
         load(again.path()).unwrap();

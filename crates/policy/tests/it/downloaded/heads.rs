@@ -41,7 +41,7 @@ fn a_head_that_was_trained_is_used_whatever_the_configuration_says() {
     let written: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(written["tie_word_embeddings"], false);
     assert_eq!(scores(&load(saved.path()).unwrap()), after);
-    // What is trained is handed on with its head, and not to a model that has none.
+    // The trained weights are handed on with their head, and not to a model that has none.
     let weights = untied.weights_bytes().unwrap();
     load(folder.path()).unwrap().set_weights(&weights).unwrap();
     let mut tied = tied;
@@ -75,7 +75,7 @@ fn a_head_that_repeats_the_embedding_is_tied() {
     });
     assert_eq!(scores(renamed.path()), wanted);
     check(renamed.path()).unwrap();
-    // In numbers of another kind: what can be told apart in the file is another head.
+    // In numbers of another kind: a head whose bytes differ from the embedding's after rounding is another head.
     let [equal, rounded] = [true, false].map(|equal| {
         let folder = folder();
         rewrite(folder.path(), |tensors| {

@@ -1,5 +1,5 @@
-/* A yardstick that timed calls take turns with: faster than the reference, and never changed, or old numbers lose their
-   meaning. This file may be left out; the reference then stands for it. */
+/* The baseline, with which timed calls take turns: faster than the reference, and never changed, or old numbers lose
+   their meaning. This file may be left out; the reference is then the baseline. */
 void NAME(int m, int n, const double *A, const double *x, double *y)
 {
     for (int i = 0; i < m; i++) {

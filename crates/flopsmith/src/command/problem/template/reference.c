@@ -1,4 +1,4 @@
-/* What is right: plain, and never clever. */
+/* The reference defines the right result: keep it plain, and never clever. */
 void NAME(int m, int n, const double *A, const double *x, double *y)
 {
     for (int i = 0; i < m; i++) {

@@ -93,8 +93,7 @@ pub(crate) fn suggestion(message: &str) -> Option<String> {
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let wrong = names.next()?;
-    let near = names.map(|n| (strsim::levenshtein(wrong, n), n)).min()?;
-    (near.0 <= 2 + wrong.len() / 4).then(|| near.1.to_owned())
+    flopsmith_problem::nearest(wrong, names).map(str::to_owned)
 }
 
 /// The message for overrides that do not fit: the key of the wrong override, and the type that this key takes.

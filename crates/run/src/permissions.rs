@@ -11,7 +11,26 @@ use flopsmith_bus::{Key, stream};
 use flopsmith_protocol::MachineClass;
 use flopsmith_protocol::subjects::{self, Queue};
 
-use crate::args::Holder;
+/// The holders of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Holder {
+    /// A node that compiles.
+    Compiler,
+    /// A node that verifies.
+    Verifier,
+    /// A node that times.
+    Timer,
+    /// A node that decides what runs try next.
+    Archive,
+    /// A node that writes programs.
+    Generator,
+    /// A node that trains.
+    Learner,
+    /// A process that starts and follows runs.
+    Client,
+    /// An administrator that sets up the bus; its key permits everything.
+    Admin,
+}
 
 /// The permissions of a user of the broker.
 pub struct Permissions {
@@ -82,8 +101,8 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 "fs.v1.event.*.stage",
                 subjects::OUTCOMES,
                 "fs.v1.dead.outcome.*",
-                "$KV.fs_offices.>",
-                "$KV.fs_results.>",
+                "$KV.fs_leases.>",
+                "$KV.fs_outcome_cache.>",
                 // The archive reads and reports how full the queues are.
                 "$JS.API.CONSUMER.LIST.WORK",
                 "$JS.API.STREAM.MSG.GET.WORK",
@@ -115,7 +134,7 @@ fn may_say(role: Holder, class: &MachineClass) -> Vec<String> {
                 stream::EVENT,
                 "KV_fs_runs",
             ]));
-            may.extend(words(&["fs.v1.event.*.policy", "$KV.fs_offices.>"]));
+            may.extend(words(&["fs.v1.event.*.policy", "$KV.fs_leases.>"]));
             may
         }
         Holder::Client => words(&[
@@ -166,7 +185,7 @@ fn evaluates(queue: &Queue, more: &[&str]) -> Vec<String> {
         room(queue),
     ]);
     may.push(subjects::dead(&queue.all()));
-    may.extend(words(&[subjects::OUTCOMES, "$KV.fs_results.>"]));
+    may.extend(words(&[subjects::OUTCOMES, "$KV.fs_outcome_cache.>"]));
     may
 }
 

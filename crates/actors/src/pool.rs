@@ -1,8 +1,7 @@
-//! The node's processor cores, leased to its roles.
+//! A resource of a node, leased to its roles in units: the processor cores, or a GPU in shares.
 //!
-//! Timing needs the machine to itself (a kernel's core and the supervisor's core), so a timer takes every core; a
-//! compile job takes one. Leases are granted in the order of the requests. The ledger records how long each role has
-//! held cores, and how long no role has held any.
+//! Timing needs a resource to itself, so a timer takes every unit; a compile job takes one core. Leases are granted in
+//! the order of the requests. The ledger records how long each role has held units, and how long no role has held any.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The cores of this node.
+/// One resource of this node.
 #[derive(Clone)]
-pub struct Cores {
+pub struct Pool {
     total: u32,
     permits: Arc<Semaphore>,
     ledger: Arc<Mutex<Ledger>>,
@@ -30,7 +29,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Books the time since the last change on the roles that held cores during it.
+    /// Books the time since the last change on the roles that held units during it.
     fn settle(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.since).as_secs_f64();
         self.since = now;
@@ -39,8 +38,8 @@ impl Ledger {
             self.idle += passed;
             return;
         }
-        for (role, cores) in &self.held {
-            *self.seconds.entry(role).or_default() += passed * f64::from(*cores) / f64::from(held);
+        for (role, units) in &self.held {
+            *self.seconds.entry(role).or_default() += passed * f64::from(*units) / f64::from(held);
         }
     }
 }
@@ -48,24 +47,24 @@ impl Ledger {
 /// Where the time went, as shares of the wall time since the node started.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Shares {
-    /// Share of wall time in which a role held cores; when two did, the time is divided between them.
+    /// Share of wall time in which a role held units; when two did, the time is divided between them.
     pub by_role: BTreeMap<String, f64>,
-    /// Share of wall time in which no role held any core.
+    /// Share of wall time in which no role held any unit.
     pub idle: f64,
     /// Wall time, seconds.
     pub seconds: f64,
 }
 
-/// Leased cores; dropping the lease gives them back.
+/// Leased units; dropping the lease gives them back.
 pub struct Lease {
-    cores: Cores,
+    pool: Pool,
     role: &'static str,
     count: u32,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Cores {
-    /// A node with `total` cores (at least one).
+impl Pool {
+    /// A resource of `total` units (at least one).
     pub fn new(total: u32) -> Self {
         let now = Instant::now();
         let total = total.max(1);
@@ -85,31 +84,31 @@ impl Cores {
         }
     }
 
-    /// How many cores the node has.
+    /// The number of units.
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// One core for `role`.
+    /// One unit for `role`.
     pub async fn one(&self, role: &'static str) -> Lease {
         self.take(role, 1).await
     }
 
-    /// `count` cores for `role`: at least one, and no more than the node has.
+    /// `count` units for `role`: at least one, and no more than there are.
     pub async fn some(&self, role: &'static str, count: u32) -> Lease {
         self.take(role, count.clamp(1, self.total)).await
     }
 
-    /// Every core for `role`.
+    /// Every unit for `role`.
     pub async fn all(&self, role: &'static str) -> Lease {
         self.take(role, self.total).await
     }
 
-    /// Waits until no single cores were held or asked for during `calm`, or `limit` has passed.
+    /// Waits until no single units were held or asked for during `calm`, or `limit` has passed.
     ///
     /// A timer that waited for this does not stop a half-built batch of
     /// compile jobs, which would leave a core without work each time.
-    pub async fn quiet(&self, calm: Duration, limit: Duration) {
+    pub async fn wait_until_idle(&self, calm: Duration, limit: Duration) {
         let deadline = Instant::now() + limit;
         loop {
             let wait = {
@@ -146,7 +145,7 @@ impl Cores {
         }
     }
 
-    /// Time for which a role has held cores so far. Time in which several roles held cores is divided between them.
+    /// Time for which a role has held units so far. Time in which several roles held units is divided between them.
     pub fn spent(&self, role: &str) -> Duration {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
@@ -154,7 +153,7 @@ impl Cores {
         Duration::from_secs_f64(seconds)
     }
 
-    /// Total time in which no role held any core.
+    /// Total time in which no role held any unit.
     pub fn idle(&self) -> Duration {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
@@ -178,7 +177,7 @@ impl Cores {
         }
         drop(ledger);
         Lease {
-            cores: self.clone(),
+            pool: self.clone(),
             role,
             count,
             _permit: permit,
@@ -193,7 +192,7 @@ impl Cores {
     }
 }
 
-struct Waiting<'a>(&'a Cores);
+struct Waiting<'a>(&'a Pool);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
@@ -203,7 +202,7 @@ impl Drop for Waiting<'_> {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut ledger = self.cores.ledger();
+        let mut ledger = self.pool.ledger();
         let now = Instant::now();
         ledger.settle(now);
         if let Some(held) = ledger.held.get_mut(self.role) {
@@ -212,11 +211,11 @@ impl Drop for Lease {
                 ledger.held.remove(self.role);
             }
         }
-        if self.count < self.cores.total {
+        if self.count < self.pool.total {
             ledger.last_single = now;
         }
         drop(ledger);
-        self.cores.changed.notify_waiters();
+        self.pool.changed.notify_waiters();
     }
 }
 
@@ -230,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_cores_exclude_single_ones() {
-        let cores = Cores::new(2);
+        let cores = Pool::new(2);
         let one = cores.one("compile").await;
         let wanted = cores.clone();
         let all = tokio::spawn(async move { wanted.all("time").await });
@@ -245,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn time_is_booked_to_the_holder_and_the_rest_is_idle() {
-        let cores = Cores::new(2);
+        let cores = Pool::new(2);
         {
             let _a = cores.one("compile").await;
             let _b = cores.one("verify").await;
@@ -270,7 +269,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
-        let cores = Cores::new(2);
+        let cores = Pool::new(2);
         let held = cores.one("generate").await;
         let before = cores.idle();
         pass(Duration::from_millis(10)).await;
@@ -281,13 +280,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn quiet_ends_at_its_limit_even_when_cores_stay_busy() {
-        let cores = Cores::new(2);
+    async fn wait_until_idle_ends_at_its_limit_even_when_cores_stay_busy() {
+        let cores = Pool::new(2);
         let _held = cores.one("compile").await;
         // `Instant` is the real clock here: the limit is what ends the wait.
         tokio::time::resume();
         cores
-            .quiet(Duration::from_millis(5), Duration::from_millis(20))
+            .wait_until_idle(Duration::from_millis(5), Duration::from_millis(20))
             .await;
         assert_eq!(cores.permits.available_permits(), 1);
     }

@@ -1,4 +1,4 @@
-//! What is certified was verified at each of the places that its code is certified at.
+//! A certified program was verified in each of its certified layouts.
 
 use super::{GOOD, programs, said};
 use crate::{flopsmith, last_object};
@@ -14,8 +14,8 @@ fn wrong_on_lines(odd: u32) -> String {
 }
 
 #[test]
-fn who_is_right_where_it_is_verified_first_only_is_refused() {
-    let mut at_another_place = 0;
+fn a_program_that_is_right_in_its_first_layout_only_is_refused() {
+    let mut in_another_layout = 0;
     for odd in [0, 1] {
         let folder = programs(&[("places.c", &wrong_on_lines(odd))]);
         let output = flopsmith()
@@ -38,8 +38,8 @@ fn who_is_right_where_it_is_verified_first_only_is_refused() {
             "{object} {}",
             said(&output)
         );
-        at_another_place += u32::from(object.to_string().contains("its code at another place"));
+        in_another_layout += u32::from(object.to_string().contains("its code in another layout"));
     }
-    // The other one is wrong at its first place already.
-    assert_eq!(at_another_place, 1);
+    // The other program is wrong in its first layout already.
+    assert_eq!(in_another_layout, 1);
 }

@@ -1,52 +1,40 @@
-//! `flopsmith config explain`: prints every setting with its meaning, as a valid configuration.
+//! The reference of a configuration: every setting with its meaning and default, as a valid configuration.
 //!
 //! Descriptions, types and defaults come from the types that read a configuration, so none can be missing or outdated.
 
-use std::process::ExitCode;
-
-use anyhow::{Context, Result};
-use flopsmith_config::Settings;
-use flopsmith_run::console::{data, usage};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-use crate::args::Format;
+use crate::read::{Usage, usage};
+use crate::settings::Settings;
+
+type Result<T, E = Usage> = std::result::Result<T, E>;
 
 /// Greatest width of a line, characters.
 const WIDTH: usize = 100;
 
-/// Prints the meaning of a setting, of a table or of all settings.
-pub fn run(key: Option<&str>, format: Format) -> Result<ExitCode> {
-    let book = Book::new()?;
-    if format == Format::Json {
-        data(&book.schema_of(key.unwrap_or_default())?.to_string());
-        return Ok(ExitCode::SUCCESS);
-    }
-    for line in book.explain(key.unwrap_or_default())? {
-        data(&line);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// The schema and the defaults of a configuration.
-struct Book {
+pub struct Reference {
     /// The JSON Schema of a configuration; its definitions are under `$defs`.
     schema: Value,
     /// Every setting with its default; optional settings without a default are null.
     defaults: Value,
 }
 
-impl Book {
-    fn new() -> Result<Self> {
+impl Default for Reference {
+    fn default() -> Self {
         let mut generator = SchemaGenerator::default();
         let schema = generator.root_schema_for::<Settings>().to_value();
-        let mut defaults = serde_json::to_value(Settings::default())?;
+        let defaults = serde_json::to_value(Settings::default());
+        let mut defaults = defaults.expect("settings have names and plain values");
         if let Some(known) = defaults.as_object_mut() {
             known.retain(|_, v| !v.is_object() || v.as_object().is_some_and(|o| !o.is_empty()));
         }
-        Ok(Self { schema, defaults })
+        Self { schema, defaults }
     }
+}
 
+impl Reference {
     /// The schema of a key, its default, and the parts of the key.
     fn find<'a>(&'a self, key: &'a str) -> Result<(&'a Value, &'a Value, Vec<&'a str>)> {
         let (mut schema, mut value) = (&self.schema, &self.defaults);
@@ -63,8 +51,12 @@ impl Book {
         Ok((schema, value, path))
     }
 
-    /// The JSON Schema of a key, with the definitions that it refers to.
-    fn schema_of(&self, key: &str) -> Result<Value> {
+    /// The JSON Schema of a setting or table, with the definitions that it refers to; of the configuration for an empty
+    /// key.
+    ///
+    /// # Errors
+    /// If there is no such setting.
+    pub fn schema_of(&self, key: &str) -> Result<Value> {
         let mut schema = self.find(key)?.0.clone();
         if let (Some(object), Some(known)) = (schema.as_object_mut(), self.schema.get("$defs")) {
             object.insert("$defs".into(), known.clone());
@@ -72,8 +64,11 @@ impl Book {
         Ok(schema)
     }
 
-    /// A configuration with comments, of one key or of all.
-    fn explain(&self, key: &str) -> Result<Vec<String>> {
+    /// The lines of a configuration with comments: one setting or table, or all for an empty key.
+    ///
+    /// # Errors
+    /// If there is no such setting.
+    pub fn explain(&self, key: &str) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         let (schema, value, mut path) = self.find(key)?;
         if self.is_table(schema, value) {
@@ -82,8 +77,7 @@ impl Book {
                 lines.push(format!("[{}]", path.join(".")));
             }
             self.table(&path.join("."), schema, value, &mut lines);
-        } else {
-            let name = path.pop().context("a configuration is a table")?;
+        } else if let Some(name) = path.pop() {
             if !path.is_empty() {
                 lines.push(format!("[{}]", path.join(".")));
             }
@@ -92,7 +86,7 @@ impl Book {
         Ok(lines)
     }
 
-    fn unknown(&self, path: &[&str], name: &str, schema: &Value) -> anyhow::Error {
+    fn unknown(&self, path: &[&str], name: &str, schema: &Value) -> Usage {
         let whole = [path, &[name]].concat().join(".");
         let known: Vec<&str> = self
             .properties(schema)
@@ -308,7 +302,7 @@ mod tests {
     use super::*;
 
     fn text(key: &str) -> String {
-        Book::new().unwrap().explain(key).unwrap().join("\n")
+        Reference::default().explain(key).unwrap().join("\n")
     }
 
     #[test]
@@ -319,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_words() {
-        let book = Book::new().unwrap();
+        let book = Reference::default();
         let mut bare = Vec::new();
         let mut look = vec![(String::new(), &book.schema, &book.defaults)];
         let mut seen = 0;
@@ -371,13 +365,29 @@ mod tests {
             absent.contains("at_most: How often a run may go back"),
             "{absent}"
         );
-        let book = Book::new().unwrap();
+        let book = Reference::default();
         let schema = book.schema_of("sqd.replay_share").unwrap();
         assert_eq!(schema["type"], "number", "{schema}");
         assert!(book.schema_of("sqd.nothing").is_err());
         let error = book.explain("sqd.replay").unwrap_err();
-        assert!(error.is::<flopsmith_run::console::Usage>());
         assert!(error.to_string().contains("replay_share"), "{error}");
+    }
+
+    #[test]
+    fn the_reference_has_every_setting_as_it_is_printed() {
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/configuration.toml"
+        );
+        let printed = text("") + "\n";
+        if std::env::var_os("FLOPSMITH_BLESS").is_some() {
+            std::fs::write(page, &printed).unwrap();
+        }
+        let kept = std::fs::read_to_string(page).unwrap_or_default();
+        assert!(
+            kept == printed,
+            "{page} is not as `flopsmith config explain` prints it: FLOPSMITH_BLESS=1 cargo test -p flopsmith-config reference"
+        );
     }
 
     #[test]

@@ -63,16 +63,21 @@ async fn answer<const N: usize>(world: &World, task: &Task, verdicts: [Verdict; 
     world.bus.publish_many(&subject, &outcomes).await.unwrap();
 }
 
+/// The queue of tasks, the evaluation at the start, which has no further round, and the tasks of the first step.
+async fn first_step(world: &World) -> (Worker<Task>, Vec<Delivery<Task>>, Vec<Delivery<Task>>) {
+    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
+    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
+    let evaluation = tasks(&mut queue, 1).await;
+    answer(world, evaluation[0].message(), [wrong(), wrong()]).await;
+    let begun = tasks(&mut queue, 2).await;
+    (queue, evaluation, begun)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_it() {
     let world = World::new().await;
     let first = archive(&world, drawing_again());
-    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
-    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
-    // An evaluation is as it is.
-    let evaluation = tasks(&mut queue, 1).await;
-    answer(&world, evaluation[0].message(), [wrong(), wrong()]).await;
-    let begun = tasks(&mut queue, 2).await;
+    let (mut queue, evaluation, begun) = first_step(&world).await;
     let step: Vec<&Task> = begun.iter().map(Delivery::message).collect();
     assert!(
         step.iter()
@@ -126,11 +131,7 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
 async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
     let world = World::new().await;
     let first = archive(&world, told());
-    let options = WorkerOptions::new(Queue::generate("schedule").all(), 8);
-    let mut queue = world.bus.worker::<Task>(options).await.unwrap();
-    let evaluation = tasks(&mut queue, 1).await;
-    answer(&world, evaluation[0].message(), [wrong(), wrong()]).await;
-    let begun = tasks(&mut queue, 2).await;
+    let (mut queue, evaluation, begun) = first_step(&world).await;
     let step: Vec<&Task> = begun.iter().map(Delivery::message).collect();
     assert!(
         step.iter()

@@ -58,7 +58,7 @@ for (a, b), message in zip([("archive", "generator"), ("generator", "compiler"),
     arrow(f"M{x0 + 2} {middle} H{x1 - 8}", x1 - 2, middle, "right")
     text((x0 + x1) / 2 - (8 if b == "compiler" else 2), middle - 9, message, "msg")
 
-# Outcomes go back to whoever learns from them.
+# Outcomes go back to the archive and the learner.
 line = 334
 learner_y = 238
 cx = X["timer"] + BOX_W / 2

@@ -27,7 +27,7 @@ static unsigned ticks_now(void) {
 }
 ";
 
-/// A triggered call has this much work at least.
+/// The trigger `after much work` waits for the work of this many timed calls.
 const MUCH: f64 = 24.0;
 
 /// A condition on the parameters and on a count of calls.

@@ -84,7 +84,7 @@ pub struct Envelope<M> {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes are not an envelope.
-    #[error("the bytes are no message envelope")]
+    #[error("the bytes are not a message envelope")]
     Malformed(#[source] rmp_serde::decode::Error),
     /// A newer (or much older) Flopsmith wrote the message.
     #[error(

@@ -1,4 +1,4 @@
-//! The page as a whole: any data gives a well-formed file that holds nothing but text where text belongs.
+//! The page as a whole: all data give a well-formed file in which text stays text.
 #![expect(clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ fn well_formed(page: &str) -> Result<Vec<String>, String> {
             return Err(format!("tag <{tag}>"));
         }
         attributes(tag)?;
-        // Raw text up to its end: braces and the like mean nothing there.
+        // Raw text up to its end, in which braces have no meaning.
         if name == "style" {
             let end = rest.find("</style>").ok_or("style without end")?;
             if rest[..end].contains("http") || rest[..end].contains("@import") {
@@ -60,7 +60,7 @@ fn well_formed(page: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// No handlers, no links to outside, and numbers where numbers belong.
+/// No handlers, no outside links, and numbers in numeric attributes.
 fn attributes(tag: &str) -> Result<(), String> {
     for (i, part) in tag.split('"').enumerate() {
         let inside = i % 2 == 1;
@@ -379,7 +379,7 @@ fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predi
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
-    // Not by `assert_eq`, which would print everything.
+    // assert_eq would print the whole page.
     assert!(
         again == example(),
         "something was lost or changed on the way"

@@ -2,8 +2,8 @@
 //!
 //!     grpo_step CONFIG.json [--samples 64] [--group 8] [--prompt 24] [--tokens 256] [--steps 4]
 //!
-//! CONFIG.json is a Qwen2 config.json; weights are random and every completion runs to its full length. A step's prompts
-//! are different, and a group answers each. Seconds are the mean wall time of all steps but the first.
+//! CONFIG.json is a Qwen2 config.json; weights are random and every completion runs to its full length. A step's
+//! prompts are different, and a group answers each. Seconds are the mean wall time of all steps but the first.
 
 use std::io::Write;
 use std::time::Instant;

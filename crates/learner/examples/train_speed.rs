@@ -2,8 +2,8 @@
 //!
 //!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1] [--dtype float32] [--device cpu]
 //!
-//! CONFIG.json is a Qwen2 config.json; weights are random and all rows have the same length. A step is one GRPO update on
-//! `--batch` rows; tokens/s counts all positions, and the figure is the best of `--steps`.
+//! CONFIG.json is a Qwen2 config.json; weights are random and all rows have the same length. A step is one GRPO update
+//! on `--batch` rows; tokens/s counts all positions, and the figure is the best of `--steps`.
 
 use std::io::Write;
 

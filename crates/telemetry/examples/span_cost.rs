@@ -4,8 +4,8 @@
 //!
 //! `span_cost [ENDPOINT] [--spans 100000]`
 //!
-//! Without an endpoint the same spans are made and not sent. Prints one line of JSON. The endpoint is that of a collector,
-//! like that of `flopsmith --otlp-endpoint`; `scripts/bench/telemetry.py` starts one.
+//! Without an endpoint the same spans are made and not sent. Prints one line of JSON. The endpoint is that of a
+//! collector, like that of `flopsmith --otlp-endpoint`; `scripts/bench/telemetry.py` starts one.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;

@@ -2,8 +2,8 @@
 //! timed like any candidate, and must end as its first lines demand. A new program is a new file; no list names the
 //! files.
 //!
-//! Each is in C, in C++ (`.cpp`) or in Fortran (`.f90`, `.f`, with `!` instead of `//` before the first lines). The tests
-//! report the languages that they leave out for lack of a compiler. Files in `attacks/` begin with
+//! Each is in C, in C++ (`.cpp`) or in Fortran (`.f90`, `.f`, with `!` instead of `//` before the first lines). The
+//! tests report the languages that they leave out for lack of a compiler. Files in `attacks/` begin with
 //!
 //! ```text
 //! // attack: 7, 5
@@ -77,12 +77,12 @@
 //! | 30 | the program claims names and symbols of others |
 //!
 //! The corpus tries all of them, two in another form than in other systems. A copy of the reference (18) is an honest,
-//! slow program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference and
-//! the baseline that run beside it. Since no model judges, programs of 28 are wrong ones whose text asks for a good
-//! verdict. A processor cannot have threads of an accelerator (a part of 1).
+//! slow program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference
+//! and the baseline that run beside it. Since no model judges, programs of 28 are wrong ones whose text asks for a
+//! good verdict. A processor cannot have threads of an accelerator (a part of 1).
 //!
-//! Beside the files, the tests derive cheats from the definition of every shipped problem (`cheats`), and variants of the
-//! attacks in files (`mutate`).
+//! Beside the files, the tests derive cheats from the definition of every shipped problem (`cheats`), and variants of
+//! the attacks in files (`mutate`).
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod cheats;

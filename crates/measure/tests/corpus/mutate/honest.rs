@@ -7,7 +7,7 @@
 //! - brackets keep their spelling: C programs may not have `<:`, since attributes could stand after two of them;
 //! - macros come after the last header: the scan refuses changes of a header's text;
 //! - conditions of the preprocessor contain no pasted names, which the scan refuses because they could search for
-//! files;
+//!   files;
 //! - continued lines are joined first, so that no word is cut.
 
 use std::collections::BTreeSet;

@@ -147,7 +147,7 @@ fn main() {
     let (mut best, mut tried, mut found) = (0.0, 0, String::new());
     let permitted = TechniqueSet::all().without(flopsmith_protocol::Technique::Openmp);
     'all: loop {
-        let proposals = search.propose(8, permitted, &mut rng);
+        let proposals = search.propose(8, permitted, &|_| true, &mut rng);
         if proposals.is_empty() {
             break;
         }

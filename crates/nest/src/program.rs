@@ -246,15 +246,18 @@ impl Expr {
         }
     }
 
-    /// True if a variable occurs as a value, outside of subscripts.
-    pub fn has_index(&self) -> bool {
+    /// Calls `see` for every integer that is a value, outside of subscripts.
+    pub fn indices<'a>(&'a self, see: &mut impl FnMut(&'a Affine)) {
         match self {
-            Self::Index(affine) => !affine.is_constant(),
-            Self::Number(_) | Self::Scalar(_) | Self::Read(_) => false,
-            Self::Negative(a) => a.has_index(),
-            Self::Binary(_, a, b) => a.has_index() || b.has_index(),
-            Self::Call(_, all) => all.iter().any(Self::has_index),
-            Self::Select(_, all) => all.iter().any(Self::has_index),
+            Self::Index(affine) => see(affine),
+            Self::Number(_) | Self::Scalar(_) | Self::Read(_) => {}
+            Self::Negative(a) => a.indices(see),
+            Self::Binary(_, a, b) => {
+                a.indices(see);
+                b.indices(see);
+            }
+            Self::Call(_, all) => all.iter().for_each(|e| e.indices(see)),
+            Self::Select(_, all) => all.iter().for_each(|e| e.indices(see)),
         }
     }
 }

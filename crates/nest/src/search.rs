@@ -5,7 +5,7 @@
 //! before anything is measured it consists of the rules by which register tiles are chosen by hand (Goto and van de Geijn, 2008; Low et
 //! al., 2016): enough sums to hide the latency of a multiply-add, few enough for the registers, vectors as wide as possible.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use flopsmith_protocol::TechniqueSet;
 use rand::Rng;
@@ -28,6 +28,24 @@ const FITTED_FROM: usize = 24;
 const RIDGE: f64 = 3.0;
 /// Share of the proposals that the model does not choose.
 const UNGUIDED: f64 = 0.2;
+
+/// Begins the comment that names a program's schedule.
+const MARK: &str = "\n/* schedule: ";
+/// Ends it.
+const MARK_END: &str = " */\n";
+
+/// The program with its schedule in a comment, so that the schedule can be told from the program.
+pub fn marked(text: &str, schedule: &Schedule) -> String {
+    let words = serde_json::to_string(schedule).unwrap_or_default();
+    format!("{text}{MARK}{words}{MARK_END}")
+}
+
+/// Program and schedule of a marked program.
+pub fn unmarked(source: &str) -> Option<(&str, Schedule)> {
+    let (text, rest) = source.rsplit_once(MARK)?;
+    let words = rest.strip_suffix(MARK_END)?;
+    Some((text, serde_json::from_str(words).ok()?))
+}
 
 /// A program that the search proposes.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +73,7 @@ struct Known {
 pub struct Search {
     space: Space,
     largest: usize,
-    known: HashMap<String, Known>,
+    known: BTreeMap<String, Known>,
     weights: [f64; FEATURES],
     fitted: usize,
 }
@@ -66,7 +84,7 @@ impl Search {
         Self {
             space,
             largest,
-            known: HashMap::new(),
+            known: BTreeMap::new(),
             weights: prior(),
             fitted: 0,
         }
@@ -77,21 +95,23 @@ impl Search {
         &self.space
     }
 
-    /// The next programs to try: at most `count`, fewer where no others are found.
+    /// The next programs to try, of those that are `mine`: at most `count`, fewer where no others are found.
     pub fn propose(
         &mut self,
         count: usize,
         permitted: TechniqueSet,
+        mine: &dyn Fn(&str) -> bool,
         rng: &mut impl Rng,
     ) -> Vec<Proposal> {
         let mut chosen: Vec<Proposal> = Vec::new();
-        if self.known.is_empty()
-            && let Some((rendered, schedule)) = self.rendered(self.space.plain(), permitted)
+        if let Some((rendered, schedule)) = self.rendered(self.space.plain(), permitted)
+            && mine(&rendered.text)
+            && !self.known.contains_key(&rendered.text)
         {
             chosen.push(self.enter(schedule, rendered));
         }
         while chosen.len() < count {
-            match self.one(permitted, rng) {
+            match self.one(permitted, mine, rng) {
                 Some(proposal) => chosen.push(proposal),
                 None => break,
             }
@@ -121,7 +141,12 @@ impl Search {
         measured.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    fn one(&mut self, permitted: TechniqueSet, rng: &mut impl Rng) -> Option<Proposal> {
+    fn one(
+        &mut self,
+        permitted: TechniqueSet,
+        mine: &dyn Fn(&str) -> bool,
+        rng: &mut impl Rng,
+    ) -> Option<Proposal> {
         let elites = self.elites(permitted);
         let mut open: Vec<(f64, Schedule, Rendered)> = Vec::new();
         let choices = if rng.random_bool(UNGUIDED) {
@@ -148,7 +173,8 @@ impl Search {
             let Some((rendered, schedule)) = self.rendered(schedule, permitted) else {
                 continue;
             };
-            let fresh = !self.known.contains_key(&rendered.text)
+            let fresh = mine(&rendered.text)
+                && !self.known.contains_key(&rendered.text)
                 && open.iter().all(|(_, _, other)| other.text != rendered.text);
             if fresh {
                 let estimate = self.estimate(&features(&schedule, &rendered.facts));
@@ -187,10 +213,18 @@ impl Search {
         }
     }
 
-    /// Enters a program that this search did not propose itself, as after a restart.
-    pub fn recall(&mut self, schedule: Schedule) -> Option<String> {
-        let rendered = self.space.render(&schedule).ok()?;
-        Some(self.enter(schedule, rendered).text)
+    /// Enters a program that this search did not propose itself, as after a restart. True if the schedule gives this program.
+    pub fn recall(&mut self, text: &str, schedule: &Schedule) -> bool {
+        if self.known.contains_key(text) {
+            return true;
+        }
+        match self.space.render(schedule) {
+            Ok(rendered) if rendered.text == text => {
+                self.enter(schedule.clone(), rendered);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The best schedules within the permitted techniques, the best first.
@@ -372,7 +406,7 @@ mod tests {
         };
         let mut seen = std::collections::HashSet::new();
         for _ in 0..30 {
-            for proposal in search.propose(8, TechniqueSet::all(), &mut rng) {
+            for proposal in search.propose(8, TechniqueSet::all(), &|_| true, &mut rng) {
                 assert!(seen.insert(proposal.text.clone()), "it was proposed before");
                 let speed = speed(&proposal);
                 search.report(&proposal.text, Some(speed));
@@ -387,11 +421,27 @@ mod tests {
         let mut search = search("dsyrk");
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         let permitted: TechniqueSet = "unroll+simd".parse().expect("techniques");
-        let all = search.propose(12, permitted, &mut rng);
+        let all = search.propose(12, permitted, &|_| true, &mut rng);
         assert!(all.len() > 3, "{}", all.len());
         for proposal in all {
             assert!(proposal.techniques.is_subset(permitted), "{proposal:?}");
         }
+    }
+
+    #[test]
+    fn a_marked_program_tells_its_schedule() {
+        let mut search = search("lu");
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        for proposal in search.propose(5, TechniqueSet::all(), &|_| true, &mut rng) {
+            let source = marked(&proposal.text, &proposal.schedule);
+            let (text, schedule) = unmarked(&source).expect("it is marked");
+            assert_eq!(
+                (text, &schedule),
+                (proposal.text.as_str(), &proposal.schedule)
+            );
+            assert!(search.recall(text, &schedule));
+        }
+        assert_eq!(unmarked("int x;"), None);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Code {
     arrays: Vec<String>,
     next: usize,
     facts: Vec<Fact>,
+    /// True if the present statement computes numbers with fractions.
+    floats: bool,
 }
 
 impl Code {
@@ -319,6 +321,10 @@ impl Code {
     /// A value computed in the type of a statement's target.
     pub fn value(&mut self, program: &Program, value: &Expr, single: bool) -> String {
         match value {
+            Expr::Index(index) if self.floats => {
+                let kind = if single { "float" } else { "double" };
+                format!("({kind})({})", affine(program, index))
+            }
             Expr::Number(text) => number(text, single),
             Expr::Scalar(name) if single => format!("(float){name}"),
             Expr::Scalar(name) => name.clone(),
@@ -370,10 +376,16 @@ impl Code {
         }
     }
 
+    /// Begins a statement: integers in its values become numbers of its target's type.
+    pub fn computes(&mut self, program: &Program, statement: &Statement) {
+        self.floats = program.arrays[statement.target.array].floats;
+    }
+
     /// A statement as an assignment.
     pub fn assignment(&mut self, program: &Program, statement: &Statement) -> String {
         let single = program.arrays[statement.target.array].c_type == "float";
         let target = self.access(program, &statement.target);
+        self.computes(program, statement);
         let value = self.value(program, &statement.value, single);
         let value = bare(&value);
         match statement.update {

@@ -4,7 +4,7 @@ mod tile;
 
 use crate::affine::{Affine, Range, Var};
 use crate::generate::{Code, Error, Fact};
-use crate::program::{Expr, Operation, Program, Statement};
+use crate::program::{Operation, Program, Statement};
 use crate::schedule::{Leaf, Style};
 
 /// A loop of a leaf.
@@ -50,6 +50,7 @@ impl Nest {
 /// # Errors
 /// A range that has no end.
 pub fn write(code: &mut Code, program: &Program, nest: &Nest, leaf: &Leaf) -> Result<(), Error> {
+    code.computes(program, &nest.statement);
     if leaf.style == Style::Tile
         && nest.free
         && let Some(tile) = tile::Tile::of(program, nest, leaf)
@@ -219,6 +220,9 @@ fn one_type(program: &Program, statement: &Statement) -> bool {
 /// True if vectors can compute the value.
 fn fits_vectors(program: &Program, nest: &Nest) -> bool {
     let value = &nest.statement.value;
-    let selects = |e: &Expr| e.has_select();
-    one_type(program, &nest.statement) && !value.has_call() && !selects(value) && !value.has_index()
+    let mut moving = false;
+    value.indices(&mut |index| {
+        moving |= nest.loops.iter().any(|l| index.of(l.var) != 0);
+    });
+    one_type(program, &nest.statement) && !value.has_call() && !value.has_select() && !moving
 }

@@ -72,6 +72,17 @@ pub fn motion(access: &Access, var: Var) -> Motion {
     }
 }
 
+/// The factors of a product.
+fn flatten<'e>(value: &'e Expr, factors: &mut Vec<&'e Expr>) {
+    match value {
+        Expr::Binary(Operation::Mul, a, b) => {
+            flatten(a, factors);
+            flatten(b, factors);
+        }
+        other => factors.push(other),
+    }
+}
+
 /// True if a loop's range depends on one of these variables.
 fn depends(range: &Range, vars: &[Var]) -> bool {
     let bounds = range.lower.iter().chain(&range.upper);
@@ -650,7 +661,11 @@ impl<'a> Tile<'a> {
         columns: u32,
         packed: &Packed,
     ) -> Result<(), Error> {
-        let statement = self.statement();
+        let (summand, factor) = self.split();
+        let statement = &Statement {
+            value: summand,
+            ..self.statement().clone()
+        };
         let update = statement.update.unwrap_or(Operation::Add);
         let id = code.number();
         let sum = |row: u32, column: u32| format!("sum{id}_{row}_{column}");
@@ -768,13 +783,31 @@ impl<'a> Tile<'a> {
             for column in 0..columns {
                 let moved = statement.replaced(&self.at(row, column * self.width()));
                 let name = sum(row, column);
+                let at = self.at(row, column * self.width());
+                let factor = factor.as_ref().map(|f| f.replaced(&at));
                 if self.across {
-                    let text = self.stored(code, program, Some(update), &moved.target, &name);
+                    let sum = match &factor {
+                        Some(factor) => {
+                            let factor =
+                                self.vector_value(code, program, factor, &BTreeMap::new())?;
+                            format!("{} * {name}", atom(&factor))
+                        }
+                        None => name,
+                    };
+                    let text = self.stored(code, program, Some(update), &moved.target, &sum);
                     code.line(text);
                 } else {
+                    let total = self.total(&name);
+                    let sum = match &factor {
+                        Some(factor) => {
+                            let factor = code.value(program, factor, self.c_type == "float");
+                            format!("{} * {}", atom(&factor), atom(&total))
+                        }
+                        None => total,
+                    };
                     let target = code.access(program, &moved.target);
                     let sign = if update == Operation::Sub { "-=" } else { "+=" };
-                    code.line(format!("{target} {sign} {};", self.total(&name)));
+                    code.line(format!("{target} {sign} {sum};"));
                 }
             }
         }
@@ -782,6 +815,32 @@ impl<'a> Tile<'a> {
             self.leftovers(code, program, rows, columns * self.width(), id)?;
         }
         Ok(())
+    }
+
+    /// The value as a summand and a factor that all summands of an element have in common, if there is one.
+    fn split(&self) -> (Expr, Option<Expr>) {
+        let statement = self.statement();
+        let whole = || (statement.value.clone(), None);
+        if !matches!(statement.update, Some(Operation::Add | Operation::Sub)) {
+            return whole();
+        }
+        let mut factors = Vec::new();
+        flatten(&statement.value, &mut factors);
+        let moves = |e: &Expr| {
+            let sums = |v: &Affine| self.sums.iter().any(|l| v.of(l.var) != 0);
+            e.reads().iter().any(|a| a.subscripts.iter().any(sums))
+        };
+        let (inside, common): (Vec<&Expr>, Vec<&Expr>) =
+            factors.into_iter().partition(|e| moves(e));
+        let product = |all: Vec<&Expr>| {
+            let mut all = all.into_iter().cloned();
+            let first = all.next()?;
+            Some(all.fold(first, |a, b| Expr::binary(Operation::Mul, a, b)))
+        };
+        match (product(inside), product(common)) {
+            (Some(inside), Some(common)) => (inside, Some(common)),
+            _ => whole(),
+        }
     }
 
     fn pragma(&self, code: &mut Code) {

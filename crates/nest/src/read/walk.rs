@@ -426,14 +426,31 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// True for `if (!pointer) abort();`.
+    /// True for `if (!pointer || !other) abort();`.
     fn is_check_of_memory(&self, condition: Node<'_>, then: Node<'_>) -> bool {
-        let condition = bare(condition);
-        let argument = condition.child_by_field_name("argument").map(bare);
-        let pointer = argument
-            .is_some_and(|a| matches!(self.meaning(self.text(a)), Some(Meaning::Pointer(..))));
         let leaves = ["abort", "return", "exit"];
-        pointer && leaves.iter().any(|word| self.text(then).contains(word))
+        leaves.iter().any(|word| self.text(then).contains(word)) && self.lacks_memory(condition)
+    }
+
+    /// True if a condition is that one of some pointers is null.
+    fn lacks_memory(&self, condition: Node<'_>) -> bool {
+        let condition = bare(condition);
+        let operator = condition
+            .child_by_field_name("operator")
+            .map(|o| self.text(o));
+        let field = |name: &str| condition.child_by_field_name(name).map(bare);
+        match (operator, field("argument"), field("left"), field("right")) {
+            (Some("!"), Some(argument), _, _) => {
+                matches!(
+                    self.meaning(self.text(argument)),
+                    Some(Meaning::Pointer(..))
+                )
+            }
+            (Some("||"), _, Some(left), Some(right)) => {
+                self.lacks_memory(left) && self.lacks_memory(right)
+            }
+            _ => false,
+        }
     }
 
     /// True if two raw accesses are of the same element.
@@ -958,6 +975,32 @@ impl<'a> Walk<'a> {
         Ok(Some((how, a, b)))
     }
 
+    /// A condition as a value: 1 where it holds, otherwise 0.
+    fn truth(&mut self, node: Node<'_>, place: &Place, choices: &Choices) -> Result<Expr, Error> {
+        let node = bare(node);
+        let number = |text: &str| Expr::Number(text.to_owned());
+        let operator = node.child_by_field_name("operator").map(|o| self.text(o));
+        if operator == Some("&&")
+            && let (Some(left), Some(right)) = (
+                node.child_by_field_name("left"),
+                node.child_by_field_name("right"),
+            )
+        {
+            let right = self.truth(right, place, choices)?;
+            let Some((how, a, b)) = self.comparison(left, place)? else {
+                return self.at(left, "this condition is no comparison of two values");
+            };
+            return Ok(Expr::Select(how, Box::new([a, b, right, number("0")])));
+        }
+        match self.comparison(node, place)? {
+            Some((how, a, b)) => Ok(Expr::Select(
+                how,
+                Box::new([a, b, number("1"), number("0")]),
+            )),
+            None => self.at(node, "this operation is not supported in values"),
+        }
+    }
+
     fn value(&mut self, node: Node<'_>, place: &Place, choices: &Choices) -> Result<Expr, Error> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -1022,8 +1065,11 @@ impl<'a> Walk<'a> {
                     "+" => Operation::Add,
                     "-" => Operation::Sub,
                     "*" => Operation::Mul,
+                    "/" if self.integer(left).is_some() && self.integer(right).is_some() => {
+                        return self.at(node, "a division of integers is not affine");
+                    }
                     "/" => Operation::Div,
-                    other => return self.at(node, format!("`{other}` is not supported in values")),
+                    _ => return self.truth(node, place, choices),
                 };
                 let a = self.value(left, place, choices)?;
                 let b = self.value(right, place, choices)?;

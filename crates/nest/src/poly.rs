@@ -175,10 +175,7 @@ mod tests {
     fn subscripts_fall_into_rows_and_columns() {
         let (i, j, n) = (Poly::var(0), Poly::var(1), Poly::var(2));
         let wide = n.plus(&Poly::constant(1));
-        let index = i
-            .times(&wide)
-            .and_then(|p| Some(p.plus(&j)))
-            .expect("short");
+        let index = i.times(&wide).map(|p| p.plus(&j)).expect("short");
         let (row, column) = index.divided(&wide).expect("a division");
         assert_eq!((row, column), (i, j));
     }

@@ -140,7 +140,7 @@ impl Search {
                 let mut elsewhere = None;
                 for _ in 0..TRIES * share.of.max(1) {
                     let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
-                    if !tried && share.has(&schedule) {
+                    if !tried && share.has(schedule) {
                         elsewhere = None;
                         break;
                     }

@@ -454,3 +454,55 @@ fn what_is_faster_than_could_be_expected_is_measured_again_at_length() {
     assert_eq!(purpose(0.001), "rank");
     assert_eq!(purpose(1000.0), "screen");
 }
+
+#[test]
+fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
+    let _alone = alone();
+    let problem = fixtures::timed_at("dgemm", "n = 64");
+    let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
+    let new = || {
+        flopsmith_measure::Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            fixtures::cores(),
+            1,
+        )
+    };
+    let over = AtomicBool::new(false);
+    let busy = std::thread::scope(|scope| {
+        for core in flopsmith_machine::pinning::allowed_cores() {
+            let over = &over;
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    let _pinned = flopsmith_machine::pinning::Pinned::to(Some(core)).unwrap();
+                    while !over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+        }
+        let _end = Raises(&over);
+        new()
+    });
+    let mut timer = match busy {
+        Ok(timer) => timer,
+        Err(failure) => return skipped(&format!("the machine was too busy: {failure}")),
+    };
+    let before = timer.resolution().taken_off_seconds;
+    let quiet = new().unwrap().resolution().taken_off_seconds;
+    if before < 1.1 * quiet {
+        return skipped("busy cores did not lengthen the hand-shakes");
+    }
+    for seed in 0..4 {
+        let _measured = timer
+            .measure(&program("fast.c"), Purpose::Screen, seed, None)
+            .unwrap();
+    }
+    let after = timer.resolution().taken_off_seconds;
+    assert!(
+        after < 1.1 * quiet,
+        "{before} s, then {after} s; {quiet} s in quiet"
+    );
+}

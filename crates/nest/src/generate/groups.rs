@@ -104,8 +104,9 @@ pub fn circles(statements: &[usize], edges: &[(usize, usize)]) -> Vec<Vec<usize>
     for via in 0..count {
         for from in 0..count {
             if reaches[from][via] {
-                for to in 0..count {
-                    reaches[from][to] |= reaches[via][to];
+                let further = reaches[via].clone();
+                for (reached, more) in reaches[from].iter_mut().zip(further) {
+                    *reached |= more;
                 }
             }
         }

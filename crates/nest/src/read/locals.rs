@@ -79,8 +79,8 @@ fn unchanged(program: &Program, definition: &Statement, writer: usize, reader: u
     let between = &program.statements[writer + 1..reader];
     let own = &program.statements[reader];
     let inner = own.iterators.len() > definition.iterators.len();
-    !between.iter().any(|s| read.contains(&s.target.array))
-        && !(inner && read.contains(&own.target.array))
+    let changes = |s: &Statement| read.contains(&s.target.array);
+    !(between.iter().any(changes) || inner && changes(own))
 }
 
 /// Keeps local numbers in the elements that their values end in: `sum` of an element of C becomes that element.

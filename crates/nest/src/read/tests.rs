@@ -19,7 +19,7 @@ fn affine_references_are_read() {
         ("lu", 4),
         ("conv2d", 2),
     ] {
-        let program = read(&shipped(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let program = read(&shipped(name)).expect(name);
         assert_eq!(program.statements.len(), statements, "{name}: {program:#?}");
     }
 }

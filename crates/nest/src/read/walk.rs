@@ -405,11 +405,11 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         // Data decide: one assignment, or two to the same place.
-        let chosen = self.single_assignment(then, place)?;
+        let chosen = self.single_assignment(then)?;
         let other = otherwise
-            .map(|node| self.single_assignment(node, place))
+            .map(|node| self.single_assignment(node))
             .transpose()?;
-        let Some((how, a, b)) = self.comparison(condition, place)? else {
+        let Some((how, a, b)) = self.comparison(condition)? else {
             return self.at(
                 condition,
                 "this condition is neither affine nor a comparison of two values",
@@ -466,11 +466,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Target and value of a branch that consists of one assignment.
-    fn single_assignment(
-        &mut self,
-        node: Node<'_>,
-        place: &Place,
-    ) -> Result<(Access, Expr), Error> {
+    fn single_assignment(&mut self, node: Node<'_>) -> Result<(Access, Expr), Error> {
         let mut node = node;
         while let ("compound_statement" | "expression_statement", [only]) =
             (node.kind(), children(node).as_slice())
@@ -488,7 +484,7 @@ impl<'a> Walk<'a> {
             return self.at(node, "an assignment needs two sides");
         };
         let target = self.target(left)?;
-        let value = self.value(right, place, &Choices::new())?;
+        let value = self.value(right, &Choices::new())?;
         let value = match operation(self.text(operator)) {
             Some(None) => value,
             Some(Some(operation)) => Expr::binary(operation, Expr::Read(target.clone()), value),
@@ -697,7 +693,7 @@ impl<'a> Walk<'a> {
             }
             match self.undecided(node, &place, &choices) {
                 None => {
-                    let value = self.value(node, &place, &choices)?;
+                    let value = self.value(node, &choices)?;
                     self.assign(&place, target.clone(), update, value);
                 }
                 Some((conditional, (yes, no))) => {
@@ -945,11 +941,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A comparison of two values.
-    fn comparison(
-        &mut self,
-        node: Node<'_>,
-        place: &Place,
-    ) -> Result<Option<(Comparison, Expr, Expr)>, Error> {
+    fn comparison(&mut self, node: Node<'_>) -> Result<Option<(Comparison, Expr, Expr)>, Error> {
         let node = bare(node);
         let (Some(left), Some(right), Some(operator)) = (
             node.child_by_field_name("left"),
@@ -968,15 +960,12 @@ impl<'a> Walk<'a> {
             _ => return Ok(None),
         };
         let none = Choices::new();
-        let (a, b) = (
-            self.value(left, place, &none)?,
-            self.value(right, place, &none)?,
-        );
+        let (a, b) = (self.value(left, &none)?, self.value(right, &none)?);
         Ok(Some((how, a, b)))
     }
 
     /// A condition as a value: 1 where it holds, otherwise 0.
-    fn truth(&mut self, node: Node<'_>, place: &Place, choices: &Choices) -> Result<Expr, Error> {
+    fn truth(&mut self, node: Node<'_>) -> Result<Expr, Error> {
         let node = bare(node);
         let number = |text: &str| Expr::Number(text.to_owned());
         let operator = node.child_by_field_name("operator").map(|o| self.text(o));
@@ -986,13 +975,13 @@ impl<'a> Walk<'a> {
                 node.child_by_field_name("right"),
             )
         {
-            let right = self.truth(right, place, choices)?;
-            let Some((how, a, b)) = self.comparison(left, place)? else {
+            let right = self.truth(right)?;
+            let Some((how, a, b)) = self.comparison(left)? else {
                 return self.at(left, "this condition is no comparison of two values");
             };
             return Ok(Expr::Select(how, Box::new([a, b, right, number("0")])));
         }
-        match self.comparison(node, place)? {
+        match self.comparison(node)? {
             Some((how, a, b)) => Ok(Expr::Select(
                 how,
                 Box::new([a, b, number("1"), number("0")]),
@@ -1001,22 +990,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn value(&mut self, node: Node<'_>, place: &Place, choices: &Choices) -> Result<Expr, Error> {
+    fn value(&mut self, node: Node<'_>, choices: &Choices) -> Result<Expr, Error> {
         self.depth += 1;
         if self.depth > DEPTH {
             return self.at(node, "expressions are nested too deeply");
         }
-        let value = self.inner_value(bare(node), place, choices);
+        let value = self.inner_value(bare(node), choices);
         self.depth -= 1;
         value
     }
 
-    fn inner_value(
-        &mut self,
-        node: Node<'_>,
-        place: &Place,
-        choices: &Choices,
-    ) -> Result<Expr, Error> {
+    fn inner_value(&mut self, node: Node<'_>, choices: &Choices) -> Result<Expr, Error> {
         let field = |name: &str| node.child_by_field_name(name);
         match node.kind() {
             "number_literal" => Ok(Expr::Number(self.text(node).to_owned())),
@@ -1040,7 +1024,7 @@ impl<'a> Walk<'a> {
                 ),
             },
             "cast_expression" => match field("value") {
-                Some(inner) => self.value(inner, place, choices),
+                Some(inner) => self.value(inner, choices),
                 None => self.at(node, "a cast needs a value"),
             },
             "unary_expression" => {
@@ -1048,7 +1032,7 @@ impl<'a> Walk<'a> {
                 else {
                     return self.at(node, "this operation is not supported");
                 };
-                let inner = self.value(argument, place, choices)?;
+                let inner = self.value(argument, choices)?;
                 match self.text(operator) {
                     "-" => Ok(Expr::Negative(Box::new(inner))),
                     "+" => Ok(inner),
@@ -1069,10 +1053,10 @@ impl<'a> Walk<'a> {
                         return self.at(node, "a division of integers is not affine");
                     }
                     "/" => Operation::Div,
-                    _ => return self.truth(node, place, choices),
+                    _ => return self.truth(node),
                 };
-                let a = self.value(left, place, choices)?;
-                let b = self.value(right, place, choices)?;
+                let a = self.value(left, choices)?;
+                let b = self.value(right, choices)?;
                 Ok(Expr::binary(operation, a, b))
             }
             "conditional_expression" => {
@@ -1084,15 +1068,15 @@ impl<'a> Walk<'a> {
                     return self.at(node, "this condition is not supported");
                 };
                 match choices.get(&node.id()) {
-                    Some(true) => return self.value(yes, place, choices),
-                    Some(false) => return self.value(no, place, choices),
+                    Some(true) => return self.value(yes, choices),
+                    Some(false) => return self.value(no, choices),
                     None => {}
                 }
-                let Some((how, a, b)) = self.comparison(condition, place)? else {
+                let Some((how, a, b)) = self.comparison(condition)? else {
                     return self.at(condition, "this condition is no comparison of two values");
                 };
-                let yes = self.value(yes, place, choices)?;
-                let no = self.value(no, place, choices)?;
+                let yes = self.value(yes, choices)?;
+                let no = self.value(no, choices)?;
                 Ok(Expr::Select(how, Box::new([a, b, yes, no])))
             }
             "call_expression" => {
@@ -1100,7 +1084,7 @@ impl<'a> Walk<'a> {
                 let arguments = field("arguments").map(children).unwrap_or_default();
                 let mut values = Vec::new();
                 for argument in arguments {
-                    values.push(self.value(argument, place, choices)?);
+                    values.push(self.value(argument, choices)?);
                 }
                 match (name.trim_end_matches('f'), values.len()) {
                     ("fmin", 2) => Ok(pair(Operation::Min, values)),

@@ -23,7 +23,6 @@ use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
 use flopsmith_evaluate::Evaluator;
-use flopsmith_problem::Problem;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -7,6 +7,7 @@ pub const MAX_ARGUMENTS: usize = 16;
 /// Floating-point numbers among them: as many as travel in registers, in the System V convention of x86-64 and in that of
 /// AArch64.
 pub const MAX_SCALARS: usize = 8;
+
 /// The type of an array's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

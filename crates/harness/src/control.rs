@@ -125,7 +125,7 @@ pub struct Control {
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_BYTES);
-// Whoever has fetched an order has all of it.
+// One fetch brings a whole order.
 const _: () = assert!(size_of::<OrderLine>() == 128);
 
 impl Control {

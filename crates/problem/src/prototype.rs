@@ -229,7 +229,7 @@ mod tests {
                 "{parameter}: {found:?}"
             );
         }
-        // What may not change is the address.
+        // Here the address is constant, and the elements are not.
         let output = array(Element::F64, Role::Output);
         assert_eq!(told("double *const x", output), None);
     }

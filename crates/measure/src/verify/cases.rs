@@ -43,7 +43,7 @@ struct Expected {
     tolerances: Vec<f64>,
 }
 
-/// What an array that a call writes holds after it.
+/// The content, after a call, of an array that the call writes.
 struct Results {
     /// Its number among the arrays.
     array: usize,

@@ -144,7 +144,7 @@ impl Laboratory<'_> {
         let drawn = draw(&specification, seed);
         let mut process = self.start()?;
         let first = self.call(&mut process, &specification, &drawn)?;
-        // What an output holds before a call must not matter, and shows which elements are never written.
+        // The old content of outputs must not matter. Two old contents show which elements are never written.
         let other_poison = inverted(&specification, &drawn);
         let again = self.call(&mut process, &specification, &other_poison)?;
         process.exit().map_err(reference_failed)?;

@@ -67,7 +67,7 @@ fn half_is_missing(problem: &Problem) -> Option<String> {
     );
     match built {
         Err(Failure::Infrastructure { detail, .. }) => {
-            // Whatever is missing, no program is blamed for it.
+            // No program is blamed for a type that is missing.
             assert!(detail.contains("_Float16"), "{detail}");
             Some(detail)
         }

@@ -196,7 +196,7 @@ impl<'p> Form<'p> {
         self.scalars.iter().map(each).collect()
     }
 
-    /// Are the scalars of this call those that were kept? What stands before another condition.
+    /// Are the scalars of this call those that were kept? A condition to write before another one.
     pub fn same_scalars(&self) -> String {
         let each = |(name, _): &(String, &str)| format!("known_{name} == {name} && ");
         self.scalars.iter().map(each).collect()

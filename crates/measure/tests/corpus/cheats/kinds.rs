@@ -346,7 +346,8 @@ fn half_from_the_call_before(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// What is read has half of its bytes: doubles those of a float, floats the upper two, and shorter ones half of their digits.
+/// All that is read has half of its bytes: doubles those of a float, floats the upper two, and shorter ones half of their
+/// digits.
 fn fewer_digits(form: &Form) -> String {
     let floats = || form.read().filter(|a| a.element.is_float());
     let shorter = |array: &Array| {

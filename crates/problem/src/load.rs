@@ -14,7 +14,7 @@ use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
 use crate::timed::{self, Setting};
-use crate::{Distribution, Entry, Language, Params, Problem, VerifyPlan};
+use crate::{Distribution, Entry, Language, Problem, VerifyPlan};
 
 /// Why there is no problem.
 #[derive(Debug, thiserror::Error)]

@@ -103,8 +103,8 @@ impl<'p> Form<'p> {
         )
     }
 
-    /// Calls the honest kernel, with other inputs where they are floats and with other outputs, whose names begin so. What
-    /// it reads and writes is copied to there first.
+    /// Calls the honest kernel, with other inputs where they are floats and with other outputs, whose names begin so. Arrays that
+    /// it reads and writes are copied to there first.
     pub fn compute(&self, inputs: &str, outputs: &str, slot: &str) -> String {
         let elsewhere = |array: &&Array| array.in_place && !outputs.is_empty();
         let copied = self.outputs.iter().filter(elsewhere);

@@ -160,9 +160,13 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     let mut sorted = input.values.clone();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
-    // There are no more different bytes.
-    let bytes = input.array.element == Element::U8 && sorted.len() > 128;
-    if !index && !bytes && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
+    // Short types have few different numbers, whatever the content.
+    let many = match input.array.element {
+        Element::U8 => 128,
+        Element::F16 | Element::Bf16 => 1024,
+        _ => usize::MAX,
+    };
+    if !index && sorted.len() <= many && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
         return Some(format!(
             "`{name}` has only {} different values: a program can count them or use a table",
             sorted.len()

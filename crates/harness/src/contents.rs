@@ -62,38 +62,52 @@ fn binades(low: f64, high: f64) -> u64 {
     (high / low).log2().clamp(1.0, 900.0) as u64
 }
 
-/// Fills `out` with doubles of sizes from `low` to `high`.
-pub fn magnitudes_f64(stream: &Stream, low: f64, high: f64, out: &mut [f64]) {
+/// Fills `out` with numbers of sizes from `low` to `high`.
+pub fn magnitudes<T>(
+    stream: &Stream,
+    low: f64,
+    high: f64,
+    out: &mut [T],
+    convert: impl Fn(f64) -> T,
+) {
     let binades = binades(low, high);
-    stream.fill(out, |bits| magnitude(bits, low, binades));
+    stream.fill(out, |bits| convert(magnitude(bits, low, binades)));
 }
 
-/// Fills `out` with floats of sizes from `low` to `high`.
-pub fn magnitudes_f32(stream: &Stream, low: f64, high: f64, out: &mut [f32]) {
-    let binades = binades(low, high);
-    stream.fill(out, |bits| magnitude(bits, low, binades) as f32);
-}
-
-/// Fills `out` with integers of sizes from `low` to `high`.
-pub fn magnitudes_i32(stream: &Stream, low: f64, high: f64, out: &mut [i32]) {
-    let binades = binades(low, high);
-    stream.fill(out, |bits| magnitude(bits, low, binades) as i32);
+/// Fills `out` from integers that are uniform in `low..=high`; a range that is none gives `low`.
+pub fn integers<T>(
+    stream: &Stream,
+    low: i64,
+    high: i64,
+    out: &mut [T],
+    mut convert: impl FnMut(i64) -> T,
+) {
+    let width = (i128::from(high) - i128::from(low) + 1).clamp(1, 1 << 64) as u128;
+    if width <= 1 << 32 {
+        let width = width as u64;
+        stream.fill(out, |bits| {
+            convert(low + (((bits >> 32) * width) >> 32) as i64)
+        });
+    } else {
+        // The product of two 64-bit numbers has 128 bits, and its upper half is below `width`.
+        stream.fill(out, |bits| {
+            convert(low.wrapping_add(((u128::from(bits) * width) >> 64) as i64))
+        });
+    }
 }
 
 /// Fills `out` with integers whose running sums are uniform in `low..=high`.
-pub fn steps(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
-    let width = (high - low + 1).clamp(1, 1 << 32) as u64;
-    let mut before = 0;
-    stream.fill(out, |bits| {
-        let here = low + (((bits >> 32) * width) >> 32) as i64;
-        let step = here - before;
+pub fn steps<T>(stream: &Stream, low: i64, high: i64, out: &mut [T], convert: impl Fn(i64) -> T) {
+    let mut before = 0i64;
+    integers(stream, low, high, out, |here| {
+        let step = here.wrapping_sub(before);
         before = here;
-        step as i32
+        convert(step)
     });
 }
 
-/// Makes one element in four repeat one of the previous three, so that programs cannot assume different neighbours.
-pub fn repeat(stream: &Stream, out: &mut [i32]) {
+/// Lets one element in four repeat one of the three before it, so that programs cannot take neighbours to be different.
+pub fn repeat<T: Copy>(stream: &Stream, out: &mut [T]) {
     let chances = stream.apart(out.len());
     for (i, bits) in chances.into_iter().enumerate().skip(3) {
         let chance = bits >> 32;
@@ -144,9 +158,9 @@ pub fn distances<T>(
 /// The ratio of the longest to the shortest rows of a compressed matrix is two to this power.
 const LENGTHS: u64 = 6;
 
-/// The row starts of a compressed matrix with `total` entries, and its end. Row lengths lie between a twentieth and
-/// four times the average, in random order, so the start of a row does not reveal the starts of later rows.
-pub fn offsets(stream: &Stream, total: u64, out: &mut [i32]) {
+/// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between a twentieth and the
+/// fourfold of the average, in no order: where a row begins says nothing of where the next ones do.
+pub fn offsets<T>(stream: &Stream, total: u64, out: &mut [T], convert: impl Fn(u64) -> T) {
     let rows = out.len().saturating_sub(1);
     let mut weights = stream.apart(rows);
     for weight in &mut weights {
@@ -155,7 +169,7 @@ pub fn offsets(stream: &Stream, total: u64, out: &mut [i32]) {
     let all = weights.iter().sum::<u64>().max(1);
     let mut before = 0u64;
     for (row, x) in out.iter_mut().enumerate() {
-        *x = (u128::from(before) * u128::from(total) / u128::from(all)) as i32;
+        *x = convert((u128::from(before) * u128::from(total) / u128::from(all)) as u64);
         before += weights.get(row).copied().unwrap_or(0);
     }
 }

@@ -354,7 +354,7 @@ mod sealed {
 macro_rules! plain {
     ($($t:ty),*) => { $(impl Plain for $t {} impl sealed::Sealed for $t {})* };
 }
-plain!(u8, u32, i32, u64, f32, f64);
+plain!(u8, u16, u32, i32, u64, i64, f32, f64);
 
 /// Sleeps while `word` is `value`, at most for `limit`. May wake without reason.
 pub fn sleep_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {

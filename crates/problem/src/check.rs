@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ArgKind, Problem, Role};
+use crate::{ArgKind, Problem};
 
 /// Something worth knowing about a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
                     arg.name
                 )));
             }
-            Some(n) if *role == Role::Output && n < 16 => {
+            Some(n) if role.is_written() && n < 16 => {
                 findings.push(Finding::Warning(format!(
                     "`{}` has only {n} element{}, so a guess may be right: make the output larger where the problem allows it",
                     arg.name,

@@ -9,11 +9,12 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::arguments::{self, RawEntry};
+use crate::bounds::{self, RawBound};
 use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
 use crate::timed::{self, Setting};
-use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPlan};
+use crate::{Distribution, Entry, Language, Problem, VerifyPlan};
 
 /// Why there is no problem.
 #[derive(Debug, thiserror::Error)]
@@ -148,13 +149,6 @@ struct RawCompile {
 struct RawCost {
     work: Spanned<String>,
     bytes: Spanned<String>,
-}
-
-#[derive(Deserialize)]
-struct RawBound {
-    kind: Spanned<String>,
-    c: Option<Spanned<f64>>,
-    operations: Option<Spanned<String>>,
 }
 
 impl Problem {
@@ -345,7 +339,8 @@ pub(crate) fn parse(
             "`verify.distributions` is empty: name at least `uniform`",
         );
     }
-    let args = arguments::read(&mut check, &raw.entry, &timed);
+    let language = raw.language.unwrap_or_default();
+    let args = arguments::read(&mut check, &raw.entry, &timed, language);
     let work = check.formula(&raw.cost.work, &timed);
     let bytes = check.formula(&raw.cost.bytes, &timed);
     let mut techniques = TechniqueSet::EMPTY;
@@ -378,7 +373,13 @@ pub(crate) fn parse(
             );
         }
     }
-    let bound = bound(&mut check, &raw.bound, &sources, &timed);
+    let bound = bounds::read(
+        &mut check,
+        &raw.bound,
+        sources.magnitude.is_some(),
+        &timed,
+        &args,
+    );
     let threads = match &raw.threads {
         Some(list) if list.get_ref().is_empty() || list.get_ref().contains(&0) => {
             check.wrong(
@@ -446,7 +447,7 @@ pub(crate) fn parse(
             baseline_source: sources.baseline,
             magnitude_source: sources.magnitude,
             deterministic: raw.deterministic.unwrap_or(true),
-            language: raw.language.unwrap_or_default(),
+            language,
             prompt_text: raw.prompt,
         }),
         _ => Err(check.mistakes),
@@ -460,58 +461,4 @@ fn is_identifier(text: &str) -> bool {
 
 fn plain(flags: Vec<Spanned<String>>) -> Vec<String> {
     flags.into_iter().map(Spanned::into_inner).collect()
-}
-
-/// How exact results must be; none where that is not said rightly.
-fn bound(
-    check: &mut Check<'_>,
-    raw: &RawBound,
-    sources: &Sources,
-    timed: &Params,
-) -> Option<ErrorBound> {
-    let mut constant = || match &raw.c {
-        Some(c) if c.get_ref().is_finite() && *c.get_ref() > 0.0 => Some(*c.get_ref()),
-        Some(c) => {
-            check.wrong(c, "`bound.c` must be a positive number");
-            None
-        }
-        None => {
-            check.wrong(&raw.kind, "this kind of bound needs a constant `c`");
-            None
-        }
-    };
-    match raw.kind.get_ref().as_str() {
-        "gemm" => constant().map(|c| ErrorBound::Gemm { c }),
-        "exact" => Some(ErrorBound::Exact),
-        "scaled" => {
-            let c = constant();
-            let operations = match &raw.operations {
-                Some(formula) => check.formula(formula, timed),
-                None => {
-                    check.wrong(
-                        &raw.kind,
-                        "a `scaled` bound needs `operations`, the number of roundings on the way to one element",
-                    );
-                    None
-                }
-            };
-            if sources.magnitude.is_none() {
-                check.wrong(
-                    &raw.kind,
-                    "a `scaled` bound needs a file magnitude.c, which computes the magnitude of the terms of each element",
-                );
-            }
-            Some(ErrorBound::Scaled {
-                c: c?,
-                operations: operations?,
-            })
-        }
-        other => {
-            check.wrong(
-                &raw.kind,
-                format!("unknown bound `{other}`; known are `exact`, `gemm` and `scaled`"),
-            );
-            None
-        }
-    }
 }

@@ -177,16 +177,21 @@ impl<'t> Walker<'t> {
                     self.sizes.push(name.to_owned());
                     Value::Int(Poly::symbol(self.facts.new_symbol(Meaning::Size)))
                 }
+                ArgKind::Scalar { .. } => {
+                    let scalar = self.new_scalar();
+                    Value::Number(scalar)
+                }
                 ArgKind::Array { role, .. } => {
+                    // Results decide which loop runs over what, also where they replace values that were read.
                     let origin = match role {
                         Role::Input => Origin::Input(inputs),
-                        Role::Output => Origin::Output,
+                        Role::Output | Role::InOut => Origin::Output,
                     };
-                    inputs += usize::from(*role == Role::Input);
-                    let sources = match origin {
-                        Origin::Input(n) => [n].into(),
-                        _ => BTreeSet::new(),
+                    let sources = match role {
+                        Role::Input | Role::InOut => [inputs].into(),
+                        Role::Output => BTreeSet::new(),
                     };
+                    inputs += usize::from(role.is_read());
                     let array = self.new_array(name, origin, vec![None]);
                     self.facts.arrays[array].sources = sources;
                     Value::Pointer(Pointer {

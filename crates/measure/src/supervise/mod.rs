@@ -6,14 +6,17 @@
 
 mod arena;
 mod arguments;
+mod array;
 mod ending;
 mod filler;
 mod process;
 mod rest;
+mod scalar;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
-pub use arguments::{Array, Given, Product, Specification, plan, plan_to_fill, poison, specify};
+pub use arguments::{Given, Product, Specification, plan, plan_to_fill, specify};
+pub use array::{Array, poison};
 pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;

@@ -134,7 +134,8 @@ impl Timer {
     /// The timed calls, for the comparison with the memory roof.
     fn calls(&self) -> Calls {
         let moved_bytes = self.problem.moved_bytes(&self.problem.timed);
-        let outputs = self.specification.arrays.iter().filter(|a| a.output);
+        let arrays = self.specification.arrays.iter();
+        let outputs = arrays.filter(|array| array.role.is_written());
         let written: usize = outputs.map(|a| a.bytes()).sum();
         Calls {
             flops: self.work_flops,

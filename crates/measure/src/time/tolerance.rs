@@ -156,7 +156,7 @@ pub fn program_of_magnitudes(
 impl Timer {
     /// Learns the tolerances of some seeds at the start.
     pub(super) fn learn_tolerances(&mut self) -> Result<(), Failure> {
-        let arrays = self.specification.numbers(true);
+        let arrays = self.specification.written();
         let elements: usize = arrays
             .iter()
             .map(|&n| self.specification.arrays[n].count())
@@ -201,6 +201,7 @@ impl Timer {
         while known.len() < least || (known.len() < most && started.elapsed() < time) {
             let seed = rand::rng().random();
             process.prepare(seed).map_err(own_fault("magnitude.c"))?;
+            process.set_scalars(self.specification.registers_of(seed));
             process.call(CALL_LIMIT).map_err(own_fault("magnitude.c"))?;
             known.push(Known {
                 seed,
@@ -236,11 +237,7 @@ impl Timer {
                 )),
             }
         };
-        self.specification
-            .numbers(true)
-            .into_iter()
-            .map(of)
-            .collect()
+        self.specification.written().into_iter().map(of).collect()
     }
 }
 

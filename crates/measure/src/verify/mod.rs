@@ -328,7 +328,7 @@ impl Verifier {
         // The same input must give the same bits, wherever the arrays lie.
         let placement = match again {
             Again::Here => {
-                case.poison(arena, &placement);
+                case.renew(arena, &placement);
                 placement
             }
             Again::Moved(placing) => {

@@ -293,7 +293,7 @@ fn inputs_with_rows_of_floats_may_be_graded() {
     let which = |p: &Problem| -> Vec<u32> {
         let arrays = p.entry.args.iter().filter_map(|arg| match arg.kind {
             ArgKind::Array { graded, .. } => Some(graded),
-            ArgKind::Int { .. } => None,
+            ArgKind::Int { .. } | ArgKind::Scalar { .. } => None,
         });
         arrays.collect()
     };

@@ -1,4 +1,5 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
+mod arguments;
 mod broken;
 mod definitions;

@@ -10,7 +10,11 @@ const LINE: usize = 16;
 pub struct Form<'p> {
     problem: &'p Problem,
     sizes: Vec<Size>,
+    /// Name and type of each floating-point number that is passed by value.
+    scalars: Vec<(String, &'static str)>,
+    /// Arrays that a call must leave alone.
     pub inputs: Vec<Array>,
+    /// Arrays that a call writes.
     pub outputs: Vec<Array>,
 }
 
@@ -32,7 +36,9 @@ pub struct Array {
     pub most: usize,
     /// Number of elements in a call, in C.
     pub count: String,
-    /// True for an array of row starts. Its first and its last number are the same in every call.
+    /// Is it read and written?
+    pub in_place: bool,
+    /// Is it where rows begin? Its first and its last number are the same in every call.
     offsets: bool,
 }
 
@@ -48,6 +54,7 @@ impl<'p> Form<'p> {
         let mut form = Self {
             problem,
             sizes: Vec::new(),
+            scalars: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
@@ -65,11 +72,14 @@ impl<'p> Form<'p> {
                     },
                     varies: hidden.iter().any(|h| value.params().contains(&h.param)),
                 }),
+                ArgKind::Scalar { element, .. } => {
+                    form.scalars.push((arg.name.clone(), element.c_type()));
+                }
                 ArgKind::Array { role, .. } => {
                     let array = Array::of(problem, arg, &calls);
                     match role {
                         Role::Input => form.inputs.push(array),
-                        Role::Output => form.outputs.push(array),
+                        Role::Output | Role::InOut => form.outputs.push(array),
                     }
                 }
             }
@@ -93,20 +103,27 @@ impl<'p> Form<'p> {
         )
     }
 
-    /// Calls the honest kernel with other inputs, if they are floats, and with other outputs; the arguments are the
-    /// prefixes of their names.
+    /// Calls the honest kernel, with other inputs where they are floats and with other outputs, whose names begin so. Arrays that
+    /// it reads and writes are copied to there first.
     pub fn compute(&self, inputs: &str, outputs: &str, slot: &str) -> String {
+        let elsewhere = |array: &&Array| array.in_place && !outputs.is_empty();
+        let copied = self.outputs.iter().filter(elsewhere);
+        let copied: String = copied
+            .map(|Array { name, count, .. }| {
+                format!("  memcpy({outputs}{name}{slot}, {name}, sizeof *{name} * ({count}));\n")
+            })
+            .collect();
         let given = |arg: &Arg| match &arg.kind {
-            ArgKind::Array {
-                role: Role::Output, ..
-            } => format!("{outputs}{}{slot}", arg.name),
-            ArgKind::Array { element, .. } if *element != Element::I32 => {
+            ArgKind::Array { role, .. } if role.is_written() => {
+                format!("{outputs}{}{slot}", arg.name)
+            }
+            ArgKind::Array { element, .. } if element.is_float() => {
                 format!("{inputs}{}", arg.name)
             }
             _ => arg.name.clone(),
         };
         let given: Vec<String> = self.problem.entry.args.iter().map(given).collect();
-        format!("  computed({});\n", given.join(", "))
+        format!("{copied}  computed({});\n", given.join(", "))
     }
 
     /// Copies the whole of each output or, with ` / 2`, a part of it.
@@ -167,9 +184,38 @@ impl<'p> Form<'p> {
         self.sizes.iter().map(each).collect::<Vec<_>>().join(" && ")
     }
 
-    /// An input whose numbers differ everywhere from call to call.
+    /// Variables that keep the scalars of a call.
+    pub fn room_for_scalars(&self) -> String {
+        let each = |(name, c_type): &(String, &str)| format!("static {c_type} known_{name};\n");
+        self.scalars.iter().map(each).collect()
+    }
+
+    /// Keeps the scalars of this call.
+    pub fn keep_scalars(&self) -> String {
+        let each = |(name, _): &(String, &str)| format!("  known_{name} = {name};\n");
+        self.scalars.iter().map(each).collect()
+    }
+
+    /// Are the scalars of this call those that were kept? A condition to write before another one.
+    pub fn same_scalars(&self) -> String {
+        let each = |(name, _): &(String, &str)| format!("known_{name} == {name} && ");
+        self.scalars.iter().map(each).collect()
+    }
+
+    /// The arrays that a call reads.
+    pub fn read(&self) -> impl Iterator<Item = &Array> {
+        let in_place = self.outputs.iter().filter(|array| array.in_place);
+        self.inputs.iter().chain(in_place)
+    }
+
+    /// The first of them.
+    pub fn first(&self) -> &Array {
+        self.read().next().unwrap()
+    }
+
+    /// An array that is read and whose numbers are others in each call, wherever one looks.
     pub fn varied(&self) -> &Array {
-        self.inputs.iter().find(|array| !array.offsets).unwrap()
+        self.read().find(|array| !array.offsets).unwrap()
     }
 
     pub fn last_output(&self) -> &Array {
@@ -179,7 +225,7 @@ impl<'p> Form<'p> {
     /// True if the kernel computes only with integers.
     pub fn is_of_integers(&self) -> bool {
         let mut arrays = self.inputs.iter().chain(&self.outputs);
-        arrays.all(|array| array.element == Element::I32)
+        arrays.all(|array| array.element.is_integer())
     }
 }
 
@@ -187,6 +233,7 @@ impl Array {
     fn of(problem: &Problem, arg: &Arg, calls: &[&Params]) -> Self {
         let ArgKind::Array {
             element,
+            role,
             shape,
             content,
             ..
@@ -209,24 +256,42 @@ impl Array {
             element: *element,
             most: most.max().unwrap(),
             count: extents.join(" * "),
+            in_place: *role == Role::InOut,
             offsets: matches!(content, Content::Offsets { .. }),
         }
     }
 
     pub fn c_type(&self) -> &'static str {
         match self.element {
-            Element::F64 => "double",
-            Element::F32 => "float",
+            // As the shipped problems call it.
             Element::I32 => "int",
+            other => other.c_type(),
+        }
+    }
+
+    /// The type of a real number in C, as which it can be read.
+    pub fn real_type(&self) -> &'static str {
+        match self.element {
+            Element::C64 => "float",
+            Element::C128 => "double",
+            _ => self.c_type(),
+        }
+    }
+
+    /// How many real numbers it has in a call, in C.
+    pub fn reals(&self) -> String {
+        match self.element.parts() {
+            1 => self.count.clone(),
+            parts => format!("{parts} * {}", self.count),
         }
     }
 
     /// A byte in which two numbers of the same kind differ in every other case, wherever in their range they are.
     pub fn odd_byte(&self) -> usize {
         match self.element {
-            Element::F64 => 4,
-            Element::F32 => 1,
-            Element::I32 => 0,
+            Element::F64 | Element::C128 => 4,
+            Element::F32 | Element::C64 => 1,
+            Element::I32 | Element::I64 | Element::U8 | Element::F16 | Element::Bf16 => 0,
         }
     }
 

@@ -125,7 +125,10 @@ pub static CHEATS: [Cheat; 16] = [
         name: "changes_its_input",
         ways: &[14],
         faults: &[F::InputModified],
-        senseless: always,
+        senseless: |form| {
+            let none = form.inputs.is_empty();
+            none.then_some("every array that it reads may be changed")
+        },
         source: changes_its_input,
     },
     Cheat {
@@ -145,8 +148,12 @@ pub static CHEATS: [Cheat; 16] = [
         faults: &[F::WrongResult],
         senseless: of_integers,
         source: |form| {
-            let end = form.last_output().end();
-            let body = format!("{}  {end} = 0.0 / 0.0;\n", form.compute("", "", ""));
+            let (end, element) = (form.last_output().end(), form.last_output().element);
+            let nan = match element {
+                Element::Bf16 => "0x7fc0",
+                _ => "0.0 / 0.0",
+            };
+            let body = format!("{}  {end} = {nan};\n", form.compute("", "", ""));
             form.program("", &body)
         },
     },
@@ -172,7 +179,7 @@ const SETTLED: &str = "static int settled(const void *from, const void *to, int 
 ";
 
 fn settled(form: &Form) -> String {
-    let (from, to) = (&form.inputs[0].name, &form.last_output().name);
+    let (from, to) = (&form.first().name, &form.last_output().name);
     format!("settled({from}, {to}, {})", form.timed())
 }
 
@@ -182,7 +189,7 @@ fn cached_by_pointer(form: &Form) -> String {
         form.room_for_sizes(""),
         room(&form.outputs, "kept_", "")
     );
-    let input = &form.inputs[0].name;
+    let input = &form.first().name;
     let body = format!(
         "  if (known != {input} || !({})) {{\n{}  known = {input};\n{}  }}\n{}",
         form.same_sizes(""),
@@ -240,8 +247,9 @@ fn only_what_seems_to_have_changed(form: &Form) -> String {
             to = output.name
         );
     }
-    body += &form.put("kept_", "", "");
+    // Results may replace what was read.
     body += &format!("  memcpy(seen_{name}, {name}, sizeof *{name} * ({count}));\n");
+    body += &form.put("kept_", "", "");
     form.program(&before, &body)
 }
 
@@ -249,30 +257,32 @@ fn only_what_seems_to_have_changed(form: &Form) -> String {
 /// shows that the pipeline refuses the other programs of this form for their cheats.
 fn kept_by_all_of_its_content(form: &Form) -> String {
     let before = format!(
-        "{}{}{}",
+        "{}{}{}{}",
         form.room_for_sizes(""),
-        room(&form.inputs, "seen_", ""),
+        form.room_for_scalars(),
+        room(form.read(), "seen_", ""),
         room(&form.outputs, "kept_", "")
     );
     let copy = |to: &str, from: &str, Array { name, count, .. }: &Array| {
         format!("  memcpy({to}{name}, {from}{name}, sizeof *{name} * ({count}));\n")
     };
     let same: Vec<String> = form
-        .inputs
-        .iter()
+        .read()
         .map(|Array { name, count, .. }| {
             format!("!memcmp(seen_{name}, {name}, sizeof *{name} * ({count}))")
         })
         .collect();
-    let seen: String = form.inputs.iter().map(|a| copy("seen_", "", a)).collect();
+    let seen: String = form.read().map(|a| copy("seen_", "", a)).collect();
     let kept: String = form.outputs.iter().map(|a| copy("kept_", "", a)).collect();
     let body = format!(
-        "  if ({} && {}) {{\n{}  return;\n  }}\n{}{}{seen}{kept}",
+        "  if ({}{} && {}) {{\n{}  return;\n  }}\n{seen}{}{}{}{kept}",
+        form.same_scalars(),
         form.same_sizes(""),
         same.join(" && "),
         form.put("kept_", "", ""),
         form.compute("", "", ""),
-        form.keep_sizes("")
+        form.keep_sizes(""),
+        form.keep_scalars()
     );
     form.program(&before, &body)
 }
@@ -336,39 +346,59 @@ fn half_from_the_call_before(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// Keeps half of the bytes of inputs: doubles become floats, floats keep the upper two bytes.
+/// All that is read has half of its bytes: doubles those of a float, floats the upper two, and shorter ones half of their
+/// digits.
 fn fewer_digits(form: &Form) -> String {
-    let floats = || form.inputs.iter().filter(|a| a.element != Element::I32);
+    let floats = || form.read().filter(|a| a.element.is_float());
     let shorter = |array: &Array| {
-        let Array { name, count, .. } = array;
-        let each = match array.element {
-            Element::F64 => format!("low_{name}[at] = (float){name}[at];"),
-            _ => format!(
-                "{{\n    unsigned word;\n    memcpy(&word, &{name}[at], sizeof word);\n    word &= 0xffff0000u;\n    memcpy(&low_{name}[at], &word, sizeof word);\n  }}"
-            ),
+        let (name, real) = (&array.name, array.real_type());
+        let to = if array.in_place {
+            name.clone()
+        } else {
+            format!("low_{name}")
         };
-        format!("  for (size_t at = 0; at < {count}; at++) {each}\n")
+        let masked = |word: &str, mask: &str| {
+            format!(
+                "{{\n    {word} word;\n    memcpy(&word, (const {real} *){name} + at, sizeof word);\n    word &= {mask};\n    memcpy(({real} *){to} + at, &word, sizeof word);\n  }}"
+            )
+        };
+        let each = match array.element {
+            Element::F64 | Element::C128 => {
+                format!("((double *){to})[at] = (float)((const double *){name})[at];")
+            }
+            Element::F16 => masked("unsigned short", "0xffe0u"),
+            Element::Bf16 => masked("unsigned short", "0xfff8u"),
+            _ => masked("unsigned", "0xffff0000u"),
+        };
+        format!(
+            "  for (size_t at = 0; at < {}; at++) {each}\n",
+            array.reals()
+        )
     };
     let body = floats().map(shorter).collect::<String>() + &form.compute("low_", "", "");
-    form.program(&room(floats(), "low_", ""), &body)
+    let copies = floats().filter(|array| !array.in_place);
+    form.program(&room(copies, "low_", ""), &body)
 }
 
-/// Changes the last element of the last output by a small part of the largest one, an integer by one.
+/// Changes the last number of the last output by a small part of the largest one; an integer by one.
 fn off(form: &Form) -> String {
     let output = form.last_output();
-    let (Array { name, count, .. }, end) = (output, output.end());
+    let (name, end, real) = (&output.name, output.end(), output.real_type());
     let part = match output.element {
-        Element::F64 => "0x1p-16",
-        Element::F32 => "0x1p-6f",
-        Element::I32 => return format!("  {end} += 1;\n"),
+        Element::F64 | Element::C128 => "0x1p-16",
+        Element::F32 | Element::C64 => "0x1p-6f",
+        Element::F16 => "0x1p-3f",
+        // The fourth digit.
+        Element::Bf16 => return format!("  {end} ^= 8;\n"),
+        Element::I32 | Element::I64 | Element::U8 => return format!("  {end} += 1;\n"),
     };
-    let c_type = output.c_type();
+    let reals = output.reals();
     format!(
-        "  {c_type} most = 0;
-  for (size_t at = 0; at < {count}; at++) {{
-    {c_type} size = {name}[at] < 0 ? -{name}[at] : {name}[at];
+        "  {real} most = 0, *all = ({real} *){name};
+  for (size_t at = 0; at < {reals}; at++) {{
+    {real} size = all[at] < 0 ? -all[at] : all[at];
     if (size > most) most = size;
-  }}\n  {end} += most * {part};\n"
+  }}\n  all[{reals} - 1] += most * {part};\n"
     )
 }
 
@@ -376,7 +406,7 @@ fn changes_its_input(form: &Form) -> String {
     let input = form.inputs.last().unwrap();
     let (c_type, end) = (input.c_type(), input.end());
     let change = match input.element {
-        Element::I32 => "^= 1",
+        Element::I32 | Element::I64 | Element::U8 | Element::Bf16 => "^= 1",
         _ => "= 0",
     };
     let body = format!(

@@ -1,6 +1,6 @@
 //! The triggers of variants: the calls in which a variant attacks, and its work in all other calls.
 
-use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem, Role};
+use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem};
 
 use super::Acts::{self, Perhaps, WhenTimed, WhenVerified};
 use super::entry::Entry;
@@ -129,7 +129,7 @@ fn sizes(problem: &Problem) -> Vec<(&str, i64)> {
     let args = problem.entry.args.iter();
     args.filter_map(|arg| match &arg.kind {
         ArgKind::Int { value } => Some((arg.name.as_str(), timed(value, problem) as i64)),
-        ArgKind::Array { .. } => None,
+        ArgKind::Scalar { .. } | ArgKind::Array { .. } => None,
     })
     .collect()
 }
@@ -139,15 +139,7 @@ fn timed(formula: &Formula, problem: &Problem) -> f64 {
 }
 
 fn output(problem: &Problem) -> &str {
-    let written = |kind: &ArgKind| {
-        matches!(
-            kind,
-            ArgKind::Array {
-                role: Role::Output,
-                ..
-            }
-        )
-    };
+    let written = |kind: &ArgKind| matches!(kind, ArgKind::Array { role, .. } if role.is_written());
     let mut args = problem.entry.args.iter();
     &args.find(|arg| written(&arg.kind)).unwrap().name
 }
@@ -158,13 +150,16 @@ fn first_number(problem: &Problem) -> String {
     let args = problem.entry.args.iter();
     let mut conditions = args.filter_map(|arg| match &arg.kind {
         ArgKind::Array {
-            role: Role::Input,
+            role,
             element,
             content,
             ..
-        } => match (element, content) {
+        } if role.is_read() => match (element, content) {
             (_, Content::Offsets { .. }) => None,
-            (Element::I32, _) => Some(format!("{}[0] % 2 == 0", arg.name)),
+            (element, _) if element.is_integer() || *element == Element::Bf16 => {
+                Some(format!("{}[0] % 2 == 0", arg.name))
+            }
+            (element, _) if element.is_complex() => Some(format!("__real__ {}[0] > 0.0", arg.name)),
             (_, Content::Range { low, high }) => {
                 let middle = (timed(low, problem) + timed(high, problem)) / 2.0;
                 Some(format!("{}[0] > {middle:?}", arg.name))

@@ -2,3 +2,4 @@
 
 mod broken;
 mod definitions;
+mod workloads;

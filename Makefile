@@ -34,8 +34,8 @@ node: ## build target/node/release/flopsmith for benchmark nodes: no training, n
 train: build ## the main job: teach the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" goes on)
 	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
 
-search: build ## the same machinery without a model: the fastest verified dgemm in five minutes, on stdout
-	@$(FLOPSMITH) search --problem dgemm $(ARGS)
+search: build ## the same machinery without a model: the fastest verified dgemm of 256 x 256 matrices in five minutes, on stdout
+	@$(FLOPSMITH) search --problem dgemm --workload n=256 $(ARGS)
 
 doctor: build ## what is there, what is missing, how well this machine protects and times
 	@$(FLOPSMITH) doctor $(ARGS)

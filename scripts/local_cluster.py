@@ -211,7 +211,7 @@ class Cluster:
 
     def search(self, evaluations, watch=lambda: None):
         """Leaves a search to the nodes and follows it to its end; its summary. `watch` is called now and then meanwhile."""
-        small = ["--problem", "dgemm", "--evaluations", evaluations]
+        small = ["--problem", "dgemm", "--workload", "n=256", "--evaluations", evaluations]
         return self.follow("search", small, watch)
 
     def train(self, steps, watch=lambda: None):

@@ -67,7 +67,7 @@ class Site:
     def search(self, name, *jobs):
         """Leaves a search to these jobs and follows it to its end; how many outcomes it has."""
         child = self.processes.start(
-            name, [self.flopsmith, "search", "--problem", "dgemm", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
+            name, [self.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
                    "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--runs", self.processes.folder / name], **self.client())
 
         def ended():

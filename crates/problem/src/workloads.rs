@@ -101,11 +101,26 @@ impl Problem {
                 });
             }
         }
-        if wanted.is_empty() || wanted.len() == self.workloads.len() {
+        if wanted.is_empty() {
             return Ok(self.clone());
         }
+        Ok(self.with_those(|workload| wanted.contains(workload.name.as_str())))
+    }
+
+    /// The problem with its first workload only: the one that it is timed at by default.
+    #[must_use]
+    pub fn only_first(&self) -> Problem {
+        let first = self.workloads.first().map(|workload| workload.name.clone());
+        self.with_those(|workload| Some(&workload.name) == first.as_ref())
+    }
+
+    /// The problem with those workloads only, of which there is at least one.
+    fn with_those(&self, wanted: impl Fn(&Workload) -> bool) -> Problem {
         let mut workloads = self.workloads.clone();
-        workloads.retain(|workload| wanted.contains(workload.name.as_str()));
+        workloads.retain(wanted);
+        if workloads.len() == self.workloads.len() {
+            return self.clone();
+        }
         let names = workloads.iter().map(|workload| workload.name.as_str());
         let parts = std::iter::once(self.digest.as_str()).chain(names);
         let digest = digest(parts.map(Some));
@@ -114,6 +129,6 @@ impl Problem {
             digest,
             ..self.clone()
         };
-        Ok(selection.at(0))
+        selection.at(0)
     }
 }

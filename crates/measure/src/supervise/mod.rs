@@ -10,6 +10,7 @@ mod ending;
 mod filler;
 mod process;
 mod rest;
+mod room;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
@@ -17,5 +18,6 @@ pub use arguments::{Array, Given, Product, Specification, plan, plan_to_fill, po
 pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;
+pub use room::{guarded_buffers, timed_buffers};
 pub use setup::Setup;
 pub(crate) use setup::limits;

@@ -140,6 +140,8 @@ fn a_selection_keeps_the_definitions_order_and_has_a_digest_of_its_own() {
     let one = whole.select(&["n=256"]).unwrap();
     assert_eq!((&one.timed, names(&one)), (&n(256), vec!["n=256"]));
     assert_ne!(one.digest, some.digest);
+    assert_eq!(whole.only_first(), one);
+    assert_eq!(one.only_first(), one);
     // All of them, named or not, are the problem itself.
     assert_eq!(whole.select::<&str>(&[]).unwrap(), whole);
     let all = ["n=256", "n=512", "n=1024"].map(str::to_owned);

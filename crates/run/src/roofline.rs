@@ -189,6 +189,9 @@ fn ceilings_of(attested: &Attested, peak_gflops: f64) -> (&[roofline::Ceiling], 
     }
 }
 
+/// A call whose bytes are not known.
+const UNKNOWN: &[(f64, f64)] = &[(1.0, f64::NAN)];
+
 /// `calls`: operations and bytes of a call at each workload, if they are known.
 fn drawn(machine: &MachineFacts, calls: &[(f64, f64)]) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
@@ -200,7 +203,7 @@ fn drawn(machine: &MachineFacts, calls: &[(f64, f64)]) -> Option<Roofline> {
         measured,
     };
     let calls = match calls {
-        [] => &[(1.0, f64::NAN)],
+        [] => UNKNOWN,
         known => known,
     };
     let places: Option<Vec<Place>> = calls

@@ -1,6 +1,7 @@
 //! The rewards of answers: by their measured times for problems with tests, by a reward model for others.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,10 +100,9 @@ impl Rewards {
     ) -> Result<Self> {
         let mut benches = HashMap::new();
         for exercise in exercises.iter().filter(|e| e.median_s.is_some()) {
-            let timed = timed(exercise);
-            if !benches.contains_key(&timed) {
-                let bench = Bench::new(&timed, allow_weaker_jail)?;
-                benches.insert(timed, bench);
+            if let Entry::Vacant(place) = benches.entry(timed(exercise)) {
+                let bench = Bench::new(place.key(), allow_weaker_jail)?;
+                place.insert(bench);
             }
         }
         let untested = exercises.iter().find(|e| e.median_s.is_none());

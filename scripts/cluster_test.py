@@ -241,7 +241,7 @@ def search(cluster):
     # With --cluster the nodes would need archive and generator.
     joins = ["--nats", f"nats://{token}@nats:4222", "--store", "s3://flopsmith/cluster", "--set", "evaluate.workers=true"]
     wanted = ["--evaluations", str(EVALUATIONS), "--budget", "10m", "--runs", "/tmp/runs", *joins]
-    follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", *wanted])
+    follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", "--workload", "n=256", *wanted])
     follows.reaches(1)
     cluster.kill("worker")
     summary = follows.end(300)

@@ -67,7 +67,7 @@ class Search:
             steps = -(-evaluations // SAMPLES_IN_STEP)
             self.job, more = ("train", ROOT / "examples/dgemm.toml"), ("--set", f"max_steps={steps}", "--set", "evaluate_tasks=2")
         else:
-            self.job, more = ("search", "--problem", "dgemm"), ("--evaluations", evaluations)
+            self.job, more = ("search", "--problem", "dgemm"), ("--workload", "n=256", "--evaluations", evaluations)
         self.start(*more, "--budget", "6h", "--seed", seed, "--cluster", *(word for setting in SHAPE for word in ("--set", setting)))
 
     def start(self, *command):

@@ -210,8 +210,8 @@ class Cluster:
         until(f"{name} is ready", 60, lambda: answers(f"http://{self.nodes[name]}/ready"))
 
     def search(self, evaluations, watch=lambda: None):
-        """Runs a search on the nodes, follows it to its end and returns its summary. Calls `watch` regularly meanwhile."""
-        small = ["--problem", "dgemm", "--evaluations", evaluations]
+        """Leaves a search to the nodes and follows it to its end; its summary. `watch` is called now and then meanwhile."""
+        small = ["--problem", "dgemm", "--workload", "n=256", "--evaluations", evaluations]
         return self.follow("search", small, watch)
 
     def train(self, steps, watch=lambda: None):

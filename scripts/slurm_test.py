@@ -67,7 +67,7 @@ class Site:
     def search(self, name, *jobs):
         """Runs a search on these jobs, follows it to its end and returns its number of outcomes."""
         child = self.processes.start(
-            name, [self.flopsmith, "search", "--problem", "dgemm", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
+            name, [self.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
                    "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--runs", self.processes.folder / name], **self.client())
 
         def ended():

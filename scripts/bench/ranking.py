@@ -69,7 +69,7 @@ def programs(count, seed):
 
 
 def bench(flopsmith, folder, purpose, more):
-    command = [flopsmith, "bench", folder, "--problem", "dgemm", "--purpose", purpose, "--format", "jsonl", *more]
+    command = [flopsmith, "bench", folder, "--problem", "dgemm", "--workload", "n=256", "--purpose", purpose, "--format", "jsonl", *more]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     if not lines or lines[-1].get("type") != "summary":

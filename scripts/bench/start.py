@@ -55,7 +55,7 @@ def main():
         cluster.start()
         # The cluster's own worker has shown that everything works; it ends, so that the search's programs wait.
         processes.stop("bench", 60)
-        processes.start("search", [cluster.flopsmith, "search", "--problem", "dgemm", "--evaluations", 4096, "--budget", "30m", "--cluster", "--set", "tasks=64",
+        processes.start("search", [cluster.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", 4096, "--budget", "30m", "--cluster", "--set", "tasks=64",
                                    "--set", "evaluate.quarantine=false", "--nats", cluster.url, "--store", cluster.store, "--runs", cluster.runs])
 
         def waiting():

@@ -6,6 +6,7 @@ use flopsmith_run::digits::{counted, four, time};
 
 use crate::rows::Row;
 use crate::table::{certificate, cold};
+use crate::workloads;
 
 /// The lines below these rows. `against` is the program that all are compared with, if there is one.
 pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
@@ -44,6 +45,12 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
         lines.push(format!(
             "!: measured while the machine was busy: {why}{more}"
         ));
+    }
+    if rows.iter().any(|r| workloads::worst(r).is_some()) {
+        lines.push(
+            "worst: the workload with the lowest ratio, and that ratio; --format json has all workloads"
+                .to_owned(),
+        );
     }
     if rows.iter().any(|r| cold(r).is_some()) {
         lines.push(

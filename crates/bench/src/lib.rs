@@ -22,6 +22,7 @@ mod stream;
 mod table;
 pub mod threads;
 mod watch;
+mod workloads;
 
 use std::sync::Arc;
 use std::time::Duration;

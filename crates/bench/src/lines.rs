@@ -1,8 +1,10 @@
 //! Results for other programs: JSON objects and CSV rows.
 
+use flopsmith_protocol::Measurement;
 use serde_json::{Value, json};
 
 use crate::rows::Row;
+use crate::workloads;
 
 /// A program as one object, without the attestation of its machine.
 pub fn object(problem: &str, row: &Row) -> Value {
@@ -34,6 +36,8 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "log_ratio_se": measurement.map(|m| m.log_ratio_se),
         "share_of_peak": measurement.map(|m| m.share_of_peak),
         "roofline": row.place,
+        "workloads": workloads::objects(row),
+        "worst_workload": measurement.and_then(Measurement::worst).map(|w| &w.name),
         "certificate": measurement.and_then(|m| m.certificate.clone()),
         "sizes": measurement.and_then(|m| m.sizes),
         "stop": measurement.map(|m| m.stop),
@@ -61,7 +65,7 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
 }
 
 /// The columns of a row. A column without a value stays empty.
-const COLUMNS: [&str; 43] = [
+const COLUMNS: [&str; 45] = [
     "file",
     "problem",
     "threads",
@@ -105,6 +109,8 @@ const COLUMNS: [&str; 43] = [
     "median_seconds",
     "hand_shake_seconds",
     "hidden_by_clock",
+    "worst_workload",
+    "worst_ratio",
 ];
 
 /// The names of the columns.
@@ -120,6 +126,7 @@ pub fn csv(problem: &str, row: &Row) -> String {
     let place = row.place.as_ref();
     let certificate = measurement.and_then(|m| m.certificate.as_ref());
     let cold = certificate.and_then(|c| c.cold_interval);
+    let worst = measurement.and_then(Measurement::worst);
     let cells: [Option<String>; COLUMNS.len()] = [
         Some(row.file.clone()),
         Some(problem.to_owned()),
@@ -170,6 +177,8 @@ pub fn csv(problem: &str, row: &Row) -> String {
             .map(|s| s.to_string()),
         measurement.map(|_| row.resolution.hand_shake_seconds.to_string()),
         row.is_hidden().then(|| "true".to_owned()),
+        worst.map(|w| w.name.clone()),
+        worst.map(|w| w.ratio.to_string()),
     ];
     line(cells.map(Option::unwrap_or_default))
 }
@@ -194,6 +203,7 @@ mod tests {
     use super::*;
     use crate::rows::tests::{by_memory, certify, fast, row, unsure};
     use crate::stream::tests::all_lines;
+    use crate::workloads::tests::over_two;
 
     /// The cells of a row.
     fn cells(line: &str) -> Vec<String> {
@@ -259,6 +269,14 @@ mod tests {
         );
         assert_eq!(cell(&line, "machine_busy"), "");
         assert_eq!(object("dgemm", &cold)["machine_busy"], Value::Null);
+        assert_eq!(cell(&line, "worst_workload"), "");
+        let several = over_two("c.c");
+        let line = csv("dgemm", &several);
+        assert_eq!(cell(&line, "worst_workload"), "n=8");
+        assert_eq!(cell(&line, "worst_ratio"), "20");
+        let told = object("dgemm", &several);
+        assert_eq!(told["worst_workload"], "n=8");
+        assert_eq!(told["workloads"][1]["name"], "n=16");
         cold.done.busy = Some("core 1 is used 40 % by others".into());
         let line = csv("dgemm", &cold);
         assert_eq!(cell(&line, "machine_busy"), "core 1 is used 40 % by others");
@@ -325,6 +343,8 @@ mod tests {
         let object = object_of_several("dgemm", &row, true);
         let inner = ["certificate", "roofline", "sizes"].map(|name| object[name].clone());
         let keys = std::iter::once(&object).chain(&inner);
+        let several = super::object("dgemm", &over_two("a.c"));
+        let keys = keys.chain(several["workloads"].as_array().unwrap());
         let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
         let watched = ["change", "interval_of_change"].map(str::to_owned);
         let streamed = all_lines();

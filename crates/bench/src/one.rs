@@ -16,7 +16,7 @@ use flopsmith_run::{interrupt, record, roofline};
 use crate::rows::{self, Row};
 use crate::stages::Stages;
 use crate::stream::{End, Stream};
-use crate::{Format, Order, lines};
+use crate::{Format, Order, lines, workloads};
 
 /// Evaluates the program and prints its outcome.
 pub fn run(order: Order) -> Result<u8> {
@@ -108,7 +108,17 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     let mut lines = Vec::new();
     match row.done.verdict.measurement() {
         Some(m) => {
-            lines.push(format!("{}: {} GFLOPS at {size}", row.file, four(m.gflops)));
+            let several = !m.workloads.is_empty();
+            lines.push(match several {
+                true => format!(
+                    "{}: {} GFLOPS, the geometric mean over {}: {size}",
+                    row.file,
+                    four(m.gflops),
+                    counted(m.workloads.len() as u64, "workload")
+                ),
+                false => format!("{}: {} GFLOPS at {size}", row.file, four(m.gflops)),
+            });
+            lines.extend(workloads::lines(row));
             lines.push(format!(
                 "  {}× the plain reference ({} GFLOPS), 95 % interval {}",
                 four(m.ratio),
@@ -125,8 +135,9 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
             let moved = row.gb_per_second();
             let moved = moved.map_or_else(String::new, |gb| format!("; {} GB/s", four(gb)));
             lines.push(format!(
-                "  an undisturbed call takes {}{moved}",
-                span(m.seconds_per_call)
+                "  an undisturbed call takes {}{}{moved}",
+                span(m.seconds_per_call),
+                if several { " in the mean" } else { "" }
             ));
             if row.is_hidden() {
                 lines.push(format!(
@@ -248,6 +259,7 @@ mod tests {
 
     use super::*;
     use crate::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
+    use crate::workloads::tests::over_two;
 
     #[test]
     fn a_measurement_is_shown_with_few_digits_and_why_it_ended() {
@@ -295,6 +307,16 @@ mod tests {
             "{:?}",
             text(&measured, "n = 8", Purpose::Certify)
         );
+    }
+
+    #[test]
+    fn each_of_several_workloads_has_a_line() {
+        let lines = text(&over_two("a.c"), "n = 8; n = 16", Purpose::Rank);
+        let first = "a.c: 40.00 GFLOPS, the geometric mean over 2 workloads: n = 8; n = 16";
+        assert_eq!(lines[0], first);
+        assert!(lines[1].starts_with("  n=8: 20.00 GFLOPS"), "{lines:?}");
+        assert!(lines[2].starts_with("  n=16: 80.00 GFLOPS"), "{lines:?}");
+        assert!(lines[4].contains(" in the mean"), "{lines:?}");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{Digest, Measurement, Verdict};
 use flopsmith_run::exit;
 
+use crate::workloads;
+
 /// A program at one number of threads.
 pub struct Row {
     /// The program's file.
@@ -34,6 +36,8 @@ pub struct Row {
     /// The plain reference at the timed size and this number of threads, 10⁹ operations a second. The ratio refers to
     /// it; GFLOPS are the ratio times this speed.
     pub reference_gflops: f64,
+    /// The same at each of several workloads, in their order; empty where there is one.
+    pub reference_of_workloads: Vec<f64>,
     /// Bytes that a call must move at least for each operation, if the problem defines them.
     pub bytes_per_operation: Option<f64>,
     /// The part of a call that the clock and the hand-shake hide.
@@ -44,6 +48,8 @@ pub struct Row {
     pub openblas_gflops: Option<f64>,
     /// Its place under the roofline, if it was measured.
     pub place: Option<Place>,
+    /// Its place at each of several workloads, in their order; empty where there is one.
+    pub places: Vec<Option<Place>>,
     /// The machine that timed it.
     pub machine: Arc<Machine>,
 }
@@ -112,15 +118,21 @@ impl Row {
         Some(gflops * self.bytes_per_operation?)
     }
 
-    /// True if a call consists mostly of the hand-shake. Its number then says next to nothing about the program.
+    /// True if a call consists mostly of the hand-shake, at any workload. Its number then says next to nothing about the
+    /// program.
     pub fn is_hidden(&self) -> bool {
-        let measurement = self.done.verdict.measurement();
         // Disturbances lengthen the median of the calls but hide nothing, so the shorter time counts.
-        let call = measurement.map(|m| {
-            let median = m.median_seconds.unwrap_or(f64::INFINITY);
-            median.min(m.seconds_per_call)
-        });
-        call.is_some_and(|seconds| self.resolution.hides(seconds))
+        let hides = |median: Option<f64>, seconds: f64| {
+            let median = median.unwrap_or(f64::INFINITY);
+            self.resolution.hides(median.min(seconds))
+        };
+        let measurement = self.done.verdict.measurement();
+        measurement.is_some_and(|m| match &m.workloads[..] {
+            [] => hides(m.median_seconds, m.seconds_per_call),
+            several => several
+                .iter()
+                .any(|w| hides(w.median_seconds, w.seconds_per_call)),
+        })
     }
 
     /// Restates the speed in other measurements of reference and peak, 10⁹ operations a second. The ratio stays, and
@@ -131,6 +143,7 @@ impl Row {
         if let Verdict::Measured { measurement } = &mut self.done.verdict {
             tell_in(measurement, reference_gflops);
             measurement.share_of_peak = measurement.gflops / peak_gflops;
+            workloads::tell_in(measurement, &self.reference_of_workloads, peak_gflops);
         }
     }
 
@@ -252,6 +265,7 @@ pub(super) mod tests {
             group: None,
             peak_gflops: 50.0,
             reference_gflops: 1.0,
+            reference_of_workloads: Vec::new(),
             bytes_per_operation: Some(0.125),
             resolution: Resolution {
                 hand_shake_seconds: 4e-7,
@@ -261,6 +275,7 @@ pub(super) mod tests {
             hidden_log_se: 0.0,
             openblas_gflops: None,
             place: None,
+            places: Vec::new(),
             machine: Arc::new(
                 Machine::new("{\"cpu_model\":\"m\"}".into()).expect("an attestation"),
             ),

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use anyhow::{Context, Result};
 use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_measure::{Chain, Purpose};
+use flopsmith_measure::{Chain, Chains, Purpose};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::exit;
@@ -138,25 +138,25 @@ impl<'a> Several<'a> {
         &self.rows
     }
 
-    /// Replaces the measurement of a program by one that `measured` makes from the chain to the plain reference; `busy`
+    /// Replaces the measurement of a program by one that `measured` makes from the chains to the plain reference; `busy`
     /// is its disturbance.
     pub fn replace(
         &mut self,
         file: &str,
         threads: u32,
         busy: Option<String>,
-        measured: impl FnOnce(&Chain) -> Option<Measurement>,
+        measured: impl FnOnce(&Chains) -> Option<Measurement>,
     ) {
-        let Some(chain) = self.stages.chain(threads) else {
+        let Some(chains) = self.stages.chains(threads) else {
             return;
         };
-        let Some(mut measurement) = measured(&chain) else {
+        let Some(mut measurement) = measured(&chains) else {
             return;
         };
         // The part of the error that `resolution` causes is common to all measurements, so their mean does not reduce
         // it.
         let hidden = self.stages.hidden_log_se(threads, &measurement);
-        at_least(&mut measurement, hidden, &chain);
+        at_least(&mut measurement, hidden, &chains.whole());
         let (stages, against) = (&self.stages, self.against.as_ref());
         if let Some(row) = find(&mut self.rows, file, threads) {
             stages.renew(row, Some(measurement));
@@ -195,8 +195,8 @@ impl<'a> Several<'a> {
                 match done.verdict {
                     Verdict::Measured { measurement } => {
                         all.push(measurement);
-                        self.replace(file, threads, done.busy, |chain| {
-                            resolve::mean(&all, chain, &limits)
+                        self.replace(file, threads, done.busy, |chains| {
+                            resolve::mean(&all, chains, &limits)
                         });
                     }
                     refused @ Verdict::Rejected { .. } => {
@@ -215,6 +215,7 @@ impl<'a> Several<'a> {
             row.done.verdict = refused;
             row.own = None;
             row.place = None;
+            row.places = Vec::new();
             row.to_against = None;
             (row.rank, row.group) = (None, None);
             say_why(std::slice::from_ref(row));

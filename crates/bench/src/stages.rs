@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
+use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
@@ -195,9 +195,9 @@ impl Stages {
         self.patience.renew();
     }
 
-    /// The chain from the baseline to the plain reference at this number of threads.
-    pub fn chain(&self, threads: u32) -> Option<Chain> {
-        self.clock(threads).map(|clock| clock.timer.chain())
+    /// The chains from the baseline to the plain reference at this number of threads.
+    pub fn chains(&self, threads: u32) -> Option<Chains> {
+        self.clock(threads).map(|clock| clock.timer.chains())
     }
 
     /// Replaces a row's measurement, or restates the row's own one with the present measurement of the reference.
@@ -211,7 +211,7 @@ impl Stages {
     /// [`Row::hidden_log_se`].
     pub fn hidden_log_se(&self, threads: u32, measurement: &Measurement) -> f64 {
         let clock = self.clock(threads);
-        clock.map_or(0.0, |clock| clock.hidden_log_se(measurement))
+        clock.map_or(0.0, |clock| clock.timer.hidden_log_se(measurement))
     }
 
     /// Machines and reference speeds, by the number of threads.
@@ -296,11 +296,13 @@ impl Clock {
             group: None,
             peak_gflops: self.timer.peak_gflops(),
             reference_gflops: self.timer.reference_gflops(),
+            reference_of_workloads: Vec::new(),
             bytes_per_operation: Some(bytes).filter(|b| b.is_finite() && *b > 0.0),
             resolution: self.timer.resolution(),
             hidden_log_se: 0.0,
             openblas_gflops: self.openblas_gflops,
             place: None,
+            places: Vec::new(),
             machine: Arc::clone(&self.machine),
             done,
         };
@@ -312,18 +314,16 @@ impl Clock {
         if let Some(measurement) = measurement {
             row.done.verdict = Verdict::Measured { measurement };
         }
+        row.reference_of_workloads = self.timer.reference_gflops_of_each();
         row.tell_in(self.timer.reference_gflops(), self.timer.peak_gflops());
         let chain = self.timer.chain();
         let measurement = row.done.verdict.measurement();
         row.own = measurement.map(|m| LogRatio::of(m, &chain));
-        row.place = measurement.and_then(|m| self.timer.place(m.gflops));
-        row.hidden_log_se = measurement.map_or(0.0, |m| self.hidden_log_se(m));
-    }
-
-    fn hidden_log_se(&self, measurement: &Measurement) -> f64 {
-        let call = measurement.seconds_per_call;
-        let baseline = self.timer.chain().baseline_seconds;
-        self.timer.resolution().log_se(call, baseline)
+        row.place = measurement.and_then(|m| self.timer.place(m));
+        row.places = measurement
+            .map(|m| self.timer.places(m))
+            .unwrap_or_default();
+        row.hidden_log_se = measurement.map_or(0.0, |m| self.timer.hidden_log_se(m));
     }
 
     fn reference_speeds(&self) -> ReferenceSpeeds {

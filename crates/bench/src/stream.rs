@@ -21,6 +21,8 @@ const VERSION: u32 = 1;
 pub struct Stream {
     problem: String,
     size: String,
+    /// Names of the workloads.
+    workloads: Vec<String>,
     purpose: Purpose,
     /// Digests of the attestations that were printed.
     told: RefCell<BTreeSet<String>>,
@@ -42,6 +44,12 @@ impl Stream {
         Self {
             problem: order.problem_name.to_owned(),
             size: order.problem.timed_size(),
+            workloads: order
+                .problem
+                .workloads
+                .iter()
+                .map(|workload| workload.name.clone())
+                .collect(),
             purpose: order.purpose,
             told: RefCell::default(),
         }
@@ -84,6 +92,7 @@ impl Stream {
             "method": METHOD,
             "problem": self.problem,
             "size": self.size,
+            "workloads": self.workloads,
             "purpose": self.purpose,
             "machines": machines,
         })
@@ -159,6 +168,7 @@ pub(super) mod tests {
         Stream {
             problem: "dgemm".into(),
             size: "n = 8".into(),
+            workloads: vec!["n=8".into()],
             purpose: Purpose::Rank,
             told: RefCell::default(),
         }

@@ -10,6 +10,7 @@ use flopsmith_run::roofline;
 
 use crate::legend::legend;
 use crate::rows::Row;
+use crate::workloads;
 
 /// A table of sorted rows. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
@@ -22,6 +23,7 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         bytes: rows.iter().any(|r| r.gb_per_second().is_some()),
         roofs: rows.iter().any(|r| r.place.is_some()),
         cold: rows.iter().any(|r| cold(r).is_some()),
+        worst: rows.iter().any(|r| workloads::worst(r).is_some()),
         against: against.is_some(),
     };
     let mut columns: Vec<Column<'_>> = vec![("rank", true), ("file", false)];
@@ -41,6 +43,9 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
     if shown.roofs {
         columns.push(("roof", false));
     }
+    if shown.worst {
+        columns.push(("worst", false));
+    }
     if shown.cold {
         columns.extend([("cold", true), ("95 % interval", false)]);
     }
@@ -56,7 +61,12 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         .any(|row| row.done.verdict.measurement().is_some())
     {
         lines.push(String::new());
-        lines.push(format!("timed at {size}"));
+        lines.push(match shown.worst {
+            true => {
+                format!("timed at {size}: all numbers are geometric means over these workloads")
+            }
+            false => format!("timed at {size}"),
+        });
         lines.extend(legend(rows, against));
     }
     lines
@@ -68,6 +78,7 @@ struct Shown {
     threads: bool,
     bytes: bool,
     roofs: bool,
+    worst: bool,
     cold: bool,
     against: bool,
 }
@@ -106,6 +117,9 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     if shown.roofs {
         let place = row.place.as_ref();
         cells.push(place.map_or_else(String::new, roofline::short));
+    }
+    if shown.worst {
+        cells.push(workloads::worst(row).unwrap_or_default());
     }
     if shown.cold {
         let sure = certificate(row).is_none_or(Certificate::cold_converged);
@@ -188,6 +202,7 @@ mod tests {
     use crate::rows::arrange;
     use crate::rows::tests::hidden as hidden_row;
     use crate::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
+    use crate::workloads::tests::over_two;
 
     #[test]
     fn the_fastest_stands_first_and_what_is_refused_last() {
@@ -400,6 +415,20 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
         let shown = lines(&rows, "n = 8", None);
         assert!(shown[1].contains("  ~12.50  [12.00"), "{}", shown[1]);
         assert!(shown.iter().any(|l| l.starts_with("~: did not converge")));
+    }
+
+    #[test]
+    fn the_worst_of_several_workloads_has_a_column() {
+        let mut rows = [over_two("a.c"), row("b.c", 1, wrong())];
+        arrange(&mut rows, 1);
+        let lines = lines(&rows, "n = 8; n = 16", None);
+        assert!(lines[0].contains("  peak  worst  "), "{}", lines[0]);
+        assert!(lines[1].contains("  n=8 20.00  a "), "{}", lines[1]);
+        let mean = "timed at n = 8; n = 16: all numbers are geometric means over these workloads";
+        assert!(lines.iter().any(|l| l == mean), "{lines:?}");
+        assert!(lines.iter().any(|l| l.starts_with("worst: ")), "{lines:?}");
+        let one = [fast("a.c", 1, 40.0)];
+        assert!(!self::lines(&one, "n = 8", None)[0].contains("worst"));
     }
 
     #[test]

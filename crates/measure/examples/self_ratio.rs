@@ -35,7 +35,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../problems")
         .join(named.unwrap_or("dgemm"));
-    let problem = Arc::new(Problem::load(&root).unwrap());
+    let problem = Arc::new(Problem::load(&root).unwrap().only_first());
     let sandbox = Arc::new(
         Sandbox::new(Options {
             allow_weaker: true,

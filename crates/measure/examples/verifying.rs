@@ -42,7 +42,7 @@ fn main() -> Done {
     }
     let laboratory = Laboratory::new()?;
     for name in names {
-        let problem = Arc::new(Problem::load(&root.join(&name))?);
+        let problem = Arc::new(Problem::load(&root.join(&name))?.only_first());
         let baseline = problem.baseline_source.as_ref();
         let source = baseline.unwrap_or(&problem.reference_source);
         let built = laboratory

@@ -15,7 +15,7 @@ mod arguments;
 mod bounds;
 pub mod check;
 mod contents;
-mod element;
+mod error;
 pub mod flags;
 pub mod formula;
 #[doc(hidden)]
@@ -29,6 +29,7 @@ mod prototype;
 mod sizes;
 mod timed;
 mod work;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,13 +38,13 @@ use flopsmith_protocol::{Digest, ProblemId, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
-pub use element::{Arithmetic, Element};
+pub use error::Error;
 pub use formula::Formula;
 pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
-pub use load::Error;
 pub use sizes::HiddenSizes;
 pub use work::{LibraryWork, WORKS};
+pub use workloads::Workload;
 
 /// Parameters of one call, e.g. `n = 256`.
 pub type Params = BTreeMap<String, i64>;
@@ -59,14 +60,16 @@ pub struct Problem {
     pub dir: PathBuf,
     /// The text of `problem.toml`.
     pub definition: String,
-    /// Digest of everything the definition says: `problem.toml`, reference and baseline. Numbers that were
-    /// measured under another one are not comparable.
+    /// Digest of everything the definition says: `problem.toml`, reference and baseline; with the names of the workloads where
+    /// some are left out. Numbers that were measured under another one are not comparable.
     pub digest: Digest,
     /// The function a candidate defines.
     pub entry: Entry,
-    /// Parameters of timed calls.
+    /// All sizes at which programs are timed, at least one.
+    pub workloads: Vec<Workload>,
+    /// Parameters of timed calls: those of the workload that this value is timed at ([`Problem::at`]), the first by default.
     pub timed: Params,
-    /// Where timed calls find their arrays.
+    /// Where timed calls find their arrays, at the same workload.
     pub caches: Caches,
     /// How candidates are verified.
     pub verify: VerifyPlan,
@@ -387,15 +390,6 @@ impl Problem {
             fortran_flags: None,
             ..self
         }
-    }
-
-    /// The size that is timed, for people: `n = 256`.
-    pub fn timed_size(&self) -> String {
-        let sizes = self
-            .timed
-            .iter()
-            .map(|(name, size)| format!("{name} = {size}"));
-        sizes.collect::<Vec<_>>().join(", ")
     }
 
     /// Floating-point operations of one call with `params`.

@@ -118,14 +118,10 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     }
     let _ = writeln!(
         out,
-        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}{}.{}",
+        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}.{}",
         problem.flags_for(language).join(" "),
         sizes(problem),
-        problem.timed_size(),
-        match problem.caches {
-            Caches::Cold => ", in calls that find none of their arrays in a cache",
-            Caches::Warm | Caches::Both => "",
-        },
+        timed(problem),
         if problem.deterministic {
             " The same inputs must give the same bits each time."
         } else {
@@ -173,6 +169,30 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
         language.fence()
     );
     text
+}
+
+/// The sizes that count, and where calls find their arrays there.
+fn timed(problem: &Problem) -> String {
+    const COLD: &str = "in calls that find none of their arrays in a cache";
+    let is_cold = |caches: Caches| match caches {
+        Caches::Cold => true,
+        Caches::Warm | Caches::Both => false,
+    };
+    if problem.workloads.len() < 2 {
+        let cold = is_cold(problem.caches).then(|| format!(", {COLD}"));
+        return format!("{}{}", problem.timed_size(), cold.unwrap_or_default());
+    }
+    let all_cold = problem.workloads.iter().all(|w| is_cold(w.caches));
+    let sizes = problem.workloads.iter().map(|workload| {
+        let cold = (is_cold(workload.caches) && !all_cold).then(|| format!(" ({COLD})"));
+        format!("{}{}", workload.size(), cold.unwrap_or_default())
+    });
+    let sizes = sizes.collect::<Vec<_>>().join("; ");
+    let cold = match all_cold {
+        true => format!(", {COLD}"),
+        false => String::new(),
+    };
+    format!("{sizes}{cold}: the geometric mean of the speeds at these sizes counts")
 }
 
 /// The part of a prompt that asks for the program.

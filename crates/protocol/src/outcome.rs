@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Digest, MachineClass, NodeId};
 use crate::messages::{ArtifactRef, CandidateRef};
 use crate::technique::TechniqueSet;
+use crate::workload::WorkloadMeasurement;
 
 macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -223,7 +224,9 @@ closed_set!(
     }
 );
 
-/// The measured speed of a verified program.
+/// The measured speed of a verified program. Of a problem with several workloads the speeds, times, ratios and shares are
+/// geometric means over all of them, `interval` and `log_ratio_se` are those of the mean, calls, blocks and rounds are sums,
+/// `mdape` is the largest, and `stop` the worst.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Useful floating-point operations per second at the timed size, in 10⁹/s: `ratio` times those of the plain
@@ -270,6 +273,9 @@ pub struct Measurement {
     /// The sizes of the program's verification, if that was a full one; none for a screening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
+    /// The single workloads, in the problem's order; empty where there is one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadMeasurement>,
 }
 
 impl Measurement {

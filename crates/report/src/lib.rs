@@ -23,12 +23,13 @@ mod source;
 mod tables;
 mod text;
 mod timeline;
+mod workloads;
 
 pub mod live;
 
 pub use model::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary,
+    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
 pub use page::{html, is_report};
 pub use text::{excerpt, share};

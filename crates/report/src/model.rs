@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet};
+use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, WorkloadMeasurement};
 use serde::{Deserialize, Serialize};
 
 /// A run. Everything but the title may be missing; the page then leaves that part out.
@@ -212,6 +212,9 @@ pub struct Best {
     pub samples: Option<String>,
     /// Its source.
     pub source: String,
+    /// Its speed at each of several workloads; empty where there is one.
+    #[serde(default)]
+    pub workloads: Vec<WorkloadMeasurement>,
 }
 
 impl Best {
@@ -252,6 +255,25 @@ pub struct Roofline {
     pub ceilings: Vec<Ceiling>,
     /// Rates of reading. The one that sets the roof is called `memory`.
     pub bandwidths: Vec<Bandwidth>,
+    /// The roof at each of several workloads, of which intensity and roof above are the geometric means; empty where there is
+    /// one.
+    pub workloads: Vec<WorkloadRoof>,
+}
+
+/// The limit of a machine at one workload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkloadRoof {
+    /// Name of the workload.
+    pub name: String,
+    /// Operations of a call for each byte it must move at least, FLOP/byte; none where that is not known.
+    pub intensity: Option<f64>,
+    /// The limit at this intensity, 10⁹ operations a second.
+    pub roof_gflops: f64,
+    /// The resource that sets that roof.
+    pub bound: String,
+    /// Speed of the best program there.
+    pub best_gflops: Option<f64>,
 }
 
 /// How fast multiply-adds are with vectors of one width.

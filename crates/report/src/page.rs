@@ -2,7 +2,7 @@
 
 use crate::model::{Best, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
-use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
+use crate::{curves, heat, machine, mix, roofline, source, tables, timeline, workloads};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -51,7 +51,7 @@ pub fn html(report: &RunReport) -> String {
         "speed",
         "How fast the best program is",
         &claim(report),
-        &tables::comparison(report),
+        &(tables::comparison(report) + &workloads::html(report)),
     );
     section(
         &mut out,
@@ -361,6 +361,7 @@ fn claim(report: &RunReport) -> String {
             number(best.gflops / corpus)
         ));
     }
+    text.push_str(&workloads::words(report));
     text
 }
 

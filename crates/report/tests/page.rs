@@ -3,13 +3,35 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, PpoMetrics, Technique, TechniqueSet};
+use flopsmith_protocol::{
+    Interval, PpoMetrics, StopReason, Technique, TechniqueSet, WorkloadMeasurement,
+};
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary, html,
+    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
+
+/// Workloads of this name and these numbers.
+fn workloads(name: &str, numbers: &[f64], interval: Interval) -> Vec<WorkloadMeasurement> {
+    let each = numbers.iter().map(|number| WorkloadMeasurement {
+        name: name.into(),
+        gflops: *number,
+        seconds_per_call: *number,
+        median_seconds: None,
+        ratio: *number,
+        interval,
+        log_ratio_se: *number,
+        share_of_peak: *number,
+        gb_per_second: Some(*number),
+        stop: StopReason::Budget,
+        calls: 1,
+        mdape: *number,
+        certificate: None,
+    });
+    each.collect()
+}
 
 /// Checks that tags nest and that the page names nothing outside itself; returns the texts between the tags.
 fn well_formed(page: &str) -> Result<Vec<String>, String> {
@@ -204,6 +226,7 @@ fn example() -> RunReport {
             samples: Some("certified/dgemm-1-s17-g0-c3-m1.json".into()),
             source: "#include <stddef.h>\nvoid dgemm(int n){ if (n < 4 && n > 2) return; }\n"
                 .into(),
+            workloads: Vec::new(),
         }),
         peak_gflops: Some(51.6),
         reference_gflops: Some(1.1),
@@ -235,6 +258,7 @@ fn example() -> RunReport {
                 threads: 1,
                 gb_s: 12.5,
             }],
+            workloads: Vec::new(),
         }),
         attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
         config_toml: "seed = 1\n".into(),
@@ -511,6 +535,7 @@ proptest! {
                 measured_again: false,
                 samples: Some(text.clone()),
                 source: text.clone(),
+                workloads: workloads(&text, &numbers, interval),
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),
@@ -524,6 +549,13 @@ proptest! {
                 cached_in: Some(text.clone()),
                 ceilings: numbers.iter().map(|n| Ceiling { name: text.clone(), threads: 1, gflops: *n }).collect(),
                 bandwidths: numbers.iter().map(|n| Bandwidth { name: text.clone(), threads: 1, gb_s: n.abs() }).collect(),
+                workloads: numbers.iter().map(|n| WorkloadRoof {
+                    name: text.clone(),
+                    intensity: Some(*n),
+                    roof_gflops: *n,
+                    bound: text.clone(),
+                    best_gflops: Some(*n),
+                }).collect(),
             }),
             summary: Summary {
                 seconds: numbers[9],

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use flopsmith_config::Settings;
 use flopsmith_problem::{Problem, flags};
 
 use crate::console::usage;
@@ -63,6 +64,19 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     }
     let flags = flags::parse(flags).map_err(|e| usage(e.to_string()))?;
     Ok(problem.with_flags(flags))
+}
+
+/// The problem of a run: with the run's compiler flags, and timed at the run's workloads.
+pub fn problem_of(settings: &Settings) -> Result<Problem> {
+    let problem = problem_under(&settings.problem, &settings.evaluate.flags)?;
+    selected(problem, &settings.workloads)
+}
+
+/// The problem with the workloads of these names only; with all of them if there is no name.
+pub fn selected(problem: Problem, workloads: &[String]) -> Result<Problem> {
+    problem
+        .select(workloads)
+        .map_err(|e| usage(format!("{e} (--workload, or `workloads` of a run)")))
 }
 
 /// The harness next to this binary.

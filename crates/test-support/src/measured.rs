@@ -1,7 +1,7 @@
 //! Measurements.
 
 use flopsmith_protocol::{
-    CandidateRef, Digest, Interval, Measurement, Outcome, StopReason, Verdict,
+    AtWorkload, CandidateRef, Digest, Interval, Measurement, Outcome, StopReason, Verdict,
 };
 
 use crate::machine::{ATTESTED, PEAK_GFLOPS};
@@ -95,7 +95,29 @@ impl Measured {
             rounds: 12,
             outlying: 0,
             sizes: None,
+            workloads: Vec::new(),
         }
+    }
+
+    /// The measurement over workloads of these names, at which the program is so many times as fast as `self` says.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn over(self, workloads: &[(&str, f64)]) -> Measurement {
+        let parts = workloads.iter().map(|(name, times)| {
+            let here = Self {
+                gflops: self.gflops * times,
+                ratio: self.ratio * times,
+                share_of_peak: self.share_of_peak * times,
+                ..self
+            };
+            AtWorkload {
+                name: (*name).to_owned(),
+                measurement: here.measurement(),
+                gb_per_second: None,
+            }
+        });
+        Measurement::over_workloads(parts.collect()).expect("there is a workload")
     }
 
     /// The verdict: verified and measured.

@@ -7,12 +7,13 @@ use clap::{Args as ClapArgs, ValueEnum};
 use flopsmith_bench::Format;
 use flopsmith_bench::threads::ThreadCount;
 
-use super::Waiting;
+use super::{Waiting, Workloads};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
 Examples:
   flopsmith bench kernel.c --problem dgemm
+  flopsmith bench kernel.c --problem dgemm --workload n=256 --workload n=512
   flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
   flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
   flopsmith bench tries/ --problem dgemm --purpose rank --format jsonl | jq -c .ranks
@@ -43,6 +44,9 @@ pub struct Bench {
     /// The problem that the programs solve, by name or folder.
     #[arg(long)]
     pub problem: String,
+    /// The workloads.
+    #[command(flatten)]
+    pub workloads: Workloads,
     /// Compile with this C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with the other
     /// compilers of its family: g++ or clang++, and gfortran.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]

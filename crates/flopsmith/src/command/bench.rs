@@ -21,6 +21,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,
     };
+    problem = paths::selected(problem, &args.workloads.names)?;
     if let Some(bytes) = args.max_source {
         problem.max_source_bytes = bytes as usize;
     }

@@ -28,6 +28,15 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["bench", "problems/dgemm/problem.toml", "--problem", "dgemm"],
         "named with --problem",
     );
+    let workload = |name: &str, part: &str| {
+        let of = ["--problem", "dgemm", "--workload", name];
+        says(&[&["bench", "Cargo.toml"], &of[..]].concat(), part);
+        says(&[&["search"], &of[..]].concat(), part);
+        #[cfg(feature = "torch")]
+        says(&["train", "examples/dgemm.toml", "--workload", name], part);
+    };
+    workload("n=265", "did you mean `n=256`?");
+    workload("everything", "it has `n=256`");
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(
         &["runs", "--log", "a=b=c"],
@@ -159,8 +168,12 @@ fn a_corpus_has_a_line_for_each_example_and_is_the_same_for_the_same_seed() {
 
 #[test]
 fn the_shipped_problem_is_sound() {
-    let check = ["problem", "check", "dgemm", "--format", "json"];
-    let output = as_shipped().args(check).output().unwrap();
+    let check = ["problem", "check", "dgemm", "--workload", "n=256"];
+    let output = as_shipped()
+        .args(check)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
     let object = last_object(&output);
     assert_eq!(object["sound"], true, "{object}");
 }

@@ -380,8 +380,8 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
         let output = as_shipped()
             .arg("bench")
             .arg(folder.path())
-            .args(["--problem", "dgemm", "--purpose", "rank"])
-            .args(["--resolve", time, "--format", "json"])
+            .args(["--problem", "dgemm", "--workload", "n=256"])
+            .args(["--purpose", "rank", "--resolve", time, "--format", "json"])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -407,7 +407,7 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
     let child = as_shipped()
         .arg("bench")
         .arg(folder.path())
-        .args(["--problem", "dgemm"])
+        .args(["--problem", "dgemm", "--workload", "n=256"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

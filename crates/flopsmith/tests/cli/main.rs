@@ -39,6 +39,7 @@ mod traces;
 #[cfg(feature = "torch")]
 mod training;
 mod worker;
+mod workloads;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

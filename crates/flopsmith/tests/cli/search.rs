@@ -19,8 +19,8 @@ use crate::{
 fn search(runs: &Path) -> Command {
     let mut command = as_shipped();
     command
-        .args(["search", "--problem", "dgemm", "--format", "json"])
-        .args(["--budget", "10m", "--runs"])
+        .args(["search", "--problem", "dgemm", "--workload", "n=256"])
+        .args(["--format", "json", "--budget", "10m", "--runs"])
         .arg(runs);
     for set in [
         "tasks=2",

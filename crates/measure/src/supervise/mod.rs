@@ -11,7 +11,7 @@ mod ending;
 mod filler;
 mod process;
 mod rest;
-mod scalar;
+mod room;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
@@ -20,5 +20,6 @@ pub use array::{Array, poison};
 pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;
+pub use room::{guarded_buffers, timed_buffers};
 pub use setup::Setup;
 pub(crate) use setup::limits;

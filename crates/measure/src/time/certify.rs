@@ -14,7 +14,8 @@ use super::decision::{Limits, Purpose};
 use super::numbers::{median, stopped};
 use super::recheck::held_against;
 use super::session::Trial;
-use super::{Caches, Timed, Timer};
+use super::workload::WorkloadTimer;
+use super::{Caches, Timed};
 use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
 
@@ -65,16 +66,8 @@ struct Cold {
     trials: Vec<Trial>,
 }
 
-impl Timer {
-    /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
-    /// ([`flopsmith_compile::Compiler::layouts`] with [`PADDINGS`]). The layouts share the time of a certification. All
-    /// of them are measured again in further processes, at least twice, until the differences between processes at the
-    /// same place average out. The number is the geometric mean over the places, each represented by the median of its
-    /// processes, and its interval covers the differences between the places. Each time the baseline is started anew as
-    /// well, and the data of both sides move to other lines of their pages, the same ones in every certification.
-    ///
-    /// # Errors
-    /// As [`Timer::measure`]; also an error of the measurement if calls without caches are faster than memory permits.
+impl WorkloadTimer {
+    /// Measures a verified candidate for a report, see [`Timer::certify`](super::Timer::certify).
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let timed = self.certify_layouts(layouts, seed);
         // The next measurement finds the data at their usual places.

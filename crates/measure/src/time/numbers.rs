@@ -7,9 +7,10 @@
 
 use flopsmith_protocol::{Failure, Measurement, StopReason};
 
+use super::Chain;
 use super::decision::Limits;
 use super::session::Trial;
-use super::{Chain, Timer};
+use super::workload::WorkloadTimer;
 use crate::stats::{self, Estimate};
 
 /// Half of a 95 % interval, in standard errors.
@@ -33,7 +34,7 @@ impl Chain {
     }
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// Speed of the plain reference at the timed size, 10⁹ operations a second: a measurement's `gflops` is its `ratio`
     /// times this.
     pub fn reference_gflops(&self) -> f64 {
@@ -71,13 +72,14 @@ impl Timer {
             mdape: trial.mdape(),
             stop: trial.stop,
             samples: None,
-            attestation: self.attestation_digest.clone(),
+            attestation: self.equipment.attestation_digest.clone(),
             share_of_peak: gflops / self.roof(),
             reused: false,
             certificate: None,
             rounds: estimate.rounds,
             outlying: estimate.outlying,
             sizes: None,
+            workloads: Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tries less exact references and changed inputs at the timed size.
+//! Tries less exact references and changed inputs at the timed size of each workload.
 //!
 //! The bound is compared with the errors of versions of the reference that have lost digits ([`super::downgrades`]).
 //! The inputs of timed calls are changed in one place at a time: if a change affects no result, a program could leave
@@ -7,13 +7,12 @@
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
-use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_problem::{ErrorBound, Finding, Params};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::cases::{Case, precision, reference_failed, too_large};
-use super::pool::Group;
 use super::shortcuts::{self, Look};
 use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
 use crate::supervise::{Placing, Process, Specification, plan, specify};
@@ -43,9 +42,10 @@ impl Verifier {
         toolchain: &Toolchain,
         honest: f64,
         seed: u64,
+        size: &Params,
     ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let Some(case) = self.pool.of(Group::Timed).first() else {
+        let Some(case) = self.cases_at(size).first().copied() else {
             return Ok(Vec::new());
         };
         let arrays = &case.specification.arrays;
@@ -129,18 +129,22 @@ impl Verifier {
         Ok(share)
     }
 
-    /// Looks for work on timed inputs that a program can leave out.
-    pub(super) fn shortcuts(&mut self, seed: u64) -> Result<Vec<Finding>, Failure> {
+    /// Looks for work on timed inputs of a workload that a program can leave out.
+    pub(super) fn shortcuts(
+        &mut self,
+        toolchain: &Toolchain,
+        seed: u64,
+        size: &Params,
+    ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let drawn_from = rng.random();
-        let mut plain = specify(&self.problem, &self.problem.timed)?;
-        plain.draw(drawn_from);
+        let plain = specify(&self.problem, size)?;
         let mut timed = plain.clone();
         timed.grade(&self.problem, plain.product(&self.problem.bound)?.as_ref());
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
+        let object = self.called_often(toolchain, size)?;
         let mut process = self
-            .start(&self.reference, &entry, &self.arena, None)
+            .start(&object, &entry, &self.arena, None)
             .map_err(reference_failed)?;
         let drawn = draw(&timed, drawn_from);
         let first = self.call(&mut process, &timed, &drawn, &mut rng)?;
@@ -171,7 +175,8 @@ impl Verifier {
                 )));
             }
         }
-        findings.extend(self.rows_without_weight(&mut process, (&plain, &timed), &mut rng)?);
+        let rows = self.rows_without_weight(&mut process, (&plain, &timed), size, &mut rng)?;
+        findings.extend(rows);
         process.exit().map_err(reference_failed)?;
         if findings.is_empty() {
             findings.push(Finding::Good(format!(
@@ -180,6 +185,22 @@ impl Verifier {
             )));
         }
         Ok(findings)
+    }
+
+    /// The program whose results show the weight of an input: the reference, and at further workloads the baseline where
+    /// there is one. A plain reference needs seconds for a large call, and there are a hundred of them; the baseline is
+    /// verified against it at every one of these sizes.
+    fn called_often(&self, toolchain: &Toolchain, size: &Params) -> Result<Vec<u8>, Failure> {
+        match &self.problem.baseline_source {
+            Some(source) if *size != self.problem.timed => compile_own(
+                &self.sandbox,
+                toolchain,
+                &self.problem,
+                source,
+                "baseline.c",
+            ),
+            _ => Ok(self.reference.clone()),
+        }
     }
 
     /// The share of an input's elements that change a result when they change.
@@ -213,6 +234,7 @@ impl Verifier {
         &self,
         process: &mut Process,
         (plain, timed): (&Specification, &Specification),
+        size: &Params,
         rng: &mut ChaCha8Rng,
     ) -> Result<Vec<Finding>, Failure> {
         let (ErrorBound::Scaled { c, operations }, Some(magnitude)) =
@@ -220,7 +242,7 @@ impl Verifier {
         else {
             return Ok(Vec::new());
         };
-        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
+        let operations = operations.value(size).unwrap_or(f64::NAN);
         let mut findings = Vec::new();
         for n in plain.read() {
             let array = &timed.arrays[n];

@@ -45,7 +45,8 @@ pub struct Examined {
     pub ran: bool,
 }
 
-/// Compiles the reference and calls it at the smallest hidden size and at the timed one. `seed` chooses the inputs.
+/// Compiles the reference and calls it at the smallest hidden size and at the timed size of each workload. `seed` chooses the
+/// inputs.
 ///
 /// # Errors
 /// An infrastructure failure of this machine. A fault of the definition is a finding.
@@ -107,8 +108,10 @@ fn look(
         findings,
     };
     laboratory.examine_at(&smallest)?;
-    if smallest != problem.timed {
-        laboratory.examine_at(&problem.timed)?;
+    for timed in problem.timed_sizes() {
+        if smallest != *timed {
+            laboratory.examine_at(timed)?;
+        }
     }
     laboratory.say_what_is_kept();
     Ok(())

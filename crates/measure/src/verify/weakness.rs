@@ -7,15 +7,16 @@
 //! make.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::control::Element;
-use flopsmith_harness::half;
-use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_problem::{ErrorBound, Finding, Params};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
+use super::cases::Case;
 use super::pool::Group;
-use super::soundness::array_names;
+use super::soundness::{array_names, words};
 use super::{Verifier, compile_own};
 use crate::supervise::Array;
 
@@ -63,20 +64,49 @@ impl Verifier {
         toolchain: &Toolchain,
         seed: u64,
     ) -> Result<Vec<Finding>, Failure> {
-        let mut findings = self.how_loose();
+        // The loops need the verifier, so the sizes are copies.
+        let problem = Arc::clone(&self.problem);
+        let sizes = problem.timed_sizes();
+        let at = |size: &Params, findings: Vec<Finding>| match sizes.len() {
+            1 => findings,
+            _ => findings
+                .into_iter()
+                .map(|f| named(f, &words(size)))
+                .collect(),
+        };
+        let mut findings = Vec::new();
+        for size in &sizes {
+            findings.extend(at(size, self.how_loose(size)));
+        }
         let (tight, honest) = self.how_tight(toolchain, seed)?;
         findings.extend(tight);
-        findings.extend(self.downgrades(toolchain, honest, seed)?);
-        findings.extend(self.shortcuts(seed)?);
+        for size in &sizes {
+            let downgraded = self.downgrades(toolchain, honest, seed, size)?;
+            findings.extend(at(size, downgraded));
+        }
+        for size in &sizes {
+            let shortcuts = self.shortcuts(toolchain, seed, size)?;
+            findings.extend(at(size, shortcuts));
+        }
         Ok(findings)
     }
 
-    /// Compares the errors of coarse results with the bound, at the timed size: smaller sizes may have bounds so narrow
-    /// that they hide a loose one.
-    fn how_loose(&self) -> Vec<Finding> {
+    /// The cases at the timed size of a workload, that with uniform inputs first. Visible cases belong to the first
+    /// workload, whatever their size.
+    pub(super) fn cases_at(&self, size: &Params) -> Vec<&Case> {
+        if *size == self.problem.timed {
+            return self.pool.of(Group::Timed).iter().collect();
+        }
+        let others = self.pool.of(Group::Workloads).iter();
+        others.filter(|case| case.params == *size).collect()
+    }
+
+    /// Compares the errors of coarse results with the bound, at the timed size of a workload: smaller sizes may have bounds
+    /// so narrow that they hide a loose one.
+    fn how_loose(&self, size: &Params) -> Vec<Finding> {
         let mut worst: BTreeMap<usize, f64> = BTreeMap::new();
         let mut elements: BTreeMap<usize, Element> = BTreeMap::new();
-        for case in self.pool.of(Group::Timed) {
+        for case in self.cases_at(size) {
             for (array, share) in case.shares(coarser) {
                 let most = worst.entry(array).or_insert(0.0);
                 *most = most.max(share);
@@ -146,6 +176,16 @@ impl Verifier {
             }
         }
         Ok((Some(tightness(worst)), worst))
+    }
+}
+
+/// A finding with the size of the workload that it is about.
+fn named(finding: Finding, size: &str) -> Finding {
+    let told = |text: String| format!("{text} (timed at {size})");
+    match finding {
+        Finding::Error(text) => Finding::Error(told(text)),
+        Finding::Warning(text) => Finding::Warning(told(text)),
+        Finding::Good(text) => Finding::Good(told(text)),
     }
 }
 
@@ -294,6 +334,17 @@ mod tests {
 
     fn is_good(finding: &Finding, part: &str) -> bool {
         matches!(finding, Finding::Good(text) if text.contains(part))
+    }
+
+    #[test]
+    fn a_finding_about_one_of_several_workloads_names_its_size() {
+        let found = named(Finding::Warning("the bound is loose".into()), "n = 512");
+        assert!(is_warning(&found, "the bound is loose (timed at n = 512)"));
+        assert!(is_good(
+            &named(Finding::Good("fine".into()), "n = 8"),
+            "n = 8"
+        ));
+        assert!(named(Finding::Error("wrong".into()), "n = 8").is_error());
     }
 
     #[test]

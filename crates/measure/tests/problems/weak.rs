@@ -42,7 +42,7 @@ fn changed(name: &str, changes: &[Change<'_>]) -> Arc<Problem> {
         assert!(text.contains(from), "{name}/{file}: {from}");
         std::fs::write(&path, text.replace(from, to)).unwrap();
     }
-    Arc::new(Problem::load(&folder).unwrap())
+    Arc::new(Problem::load(&folder).unwrap().only_first())
 }
 
 #[test]

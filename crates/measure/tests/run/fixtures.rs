@@ -41,9 +41,10 @@ pub fn problem() -> Arc<Problem> {
     shipped("dgemm")
 }
 
+/// A shipped problem at its first workload.
 pub fn shipped(name: &str) -> Arc<Problem> {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Arc::new(Problem::load(&problems.join(name)).unwrap())
+    Arc::new(Problem::load(&problems.join(name)).unwrap().only_first())
 }
 
 /// The harness beside this test's folder. Cargo does not build another package's program for the tests of this package
@@ -110,6 +111,11 @@ pub fn timer_of(problem: Arc<Problem>) -> Timer {
 
 /// A shipped problem with another timed size, only for timers.
 pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
+    with_timed(name, &format!("[timed]\n{sizes}\n"))
+}
+
+/// A shipped problem with these workloads instead of its own.
+pub fn with_timed(name: &str, timed: &str) -> Arc<Problem> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
@@ -121,8 +127,10 @@ pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
     let definition = folder.join("problem.toml");
     let text = std::fs::read_to_string(&definition).unwrap();
     let (before, rest) = text.split_once("[timed]").unwrap();
+    // Several workloads begin with two brackets.
+    let before = before.trim_end_matches('[');
     let (_, behind) = rest.split_once("[verify]").unwrap();
-    let text = format!("{before}[timed]\n{sizes}\n\n[verify]{behind}");
+    let text = format!("{before}{timed}\n[verify]{behind}");
     std::fs::write(&definition, text).unwrap();
     Arc::new(Problem::load(&folder).unwrap())
 }

@@ -57,7 +57,7 @@ fn ratios_of_a_later_session_rest_on_the_first_ones_reference() {
     };
     let object = program("fast.c");
     let own = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
-    timer.go_on_with(first);
+    timer.go_on_with(&first.into());
     let later = timer.measure(&object, Purpose::Rank, 2, None).unwrap();
     let (own, later) = (own.measurement, later.measurement);
     let raised = later.ratio / own.ratio;

@@ -3,3 +3,4 @@
 mod arguments;
 mod broken;
 mod definitions;
+mod workloads;

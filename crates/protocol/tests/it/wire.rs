@@ -65,6 +65,29 @@ fn measurement() -> Measurement {
         rounds: 20,
         outlying: 0,
         sizes: None,
+        workloads: Vec::new(),
+    }
+}
+
+fn workload(name: &str, ratio: f64) -> WorkloadMeasurement {
+    WorkloadMeasurement {
+        name: name.into(),
+        gflops: 28.5,
+        seconds_per_call: 0.001_177,
+        median_seconds: Some(0.0012),
+        ratio,
+        interval: Interval {
+            low: 0.99 * ratio,
+            high: 1.01 * ratio,
+            confidence: 0.95,
+        },
+        log_ratio_se: 0.004,
+        share_of_peak: 0.55,
+        gb_per_second: None,
+        stop: StopReason::Precise,
+        calls: 32,
+        mdape: 0.01,
+        certificate: None,
     }
 }
 
@@ -333,6 +356,20 @@ fn golden_bytes_of_every_message() {
         &measured(Measurement {
             sizes: Some(VerifiedSizes::of(8, 8, 2)),
             ..certified(certificate())
+        }),
+    );
+    golden(
+        "outcome_workloads",
+        &measured(Measurement {
+            workloads: vec![
+                workload("n=256", 25.0),
+                WorkloadMeasurement {
+                    gb_per_second: Some(11.5),
+                    certificate: Some(certificate()),
+                    ..workload("n=512", 26.5)
+                },
+            ],
+            ..measurement()
         }),
     );
     golden(
@@ -680,4 +717,18 @@ proptest! {
         }
         prop_assert_eq!(kept.without_text().text, "");
     }
+}
+
+#[test]
+fn the_worst_workload_has_the_lowest_ratio() {
+    assert_eq!(measurement().worst(), None);
+    let several = Measurement {
+        workloads: ["a", "b", "c"]
+            .into_iter()
+            .zip([3.0, 2.0, 4.0])
+            .map(|(name, ratio)| workload(name, ratio))
+            .collect(),
+        ..measurement()
+    };
+    assert_eq!(several.worst().map(|w| w.name.as_str()), Some("b"));
 }

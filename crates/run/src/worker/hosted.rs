@@ -244,6 +244,7 @@ impl House {
         if !settings.evaluate.flags.trim().is_empty() {
             problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
         }
+        let problem = problem.select(&settings.workloads)?;
         Ok(Context::new(Parts {
             run: spec.run.clone(),
             settings,

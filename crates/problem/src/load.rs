@@ -113,6 +113,7 @@ impl fmt::Display for Mistakes<'_> {
 #[derive(Deserialize)]
 struct Raw {
     title: String,
+    suite: Option<String>,
     language: Option<Language>,
     entry: RawEntry,
     timed: BTreeMap<String, Spanned<Setting>>,
@@ -403,6 +404,7 @@ pub(crate) fn parse(
         (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
             title: raw.title,
+            suite: raw.suite,
             dir: dir.to_owned(),
             definition: text.to_owned(),
             digest: digest(

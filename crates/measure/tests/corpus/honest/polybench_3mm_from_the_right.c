@@ -2,7 +2,7 @@
 // problem: polybench_3mm
 #include <stdlib.h>
 #include <string.h>
-static void times(int m, int n, int k, const double *X, const double *Y, double *Z) {
+static void multiply(int m, int n, int k, const double *X, const double *Y, double *Z) {
   memset(Z, 0, sizeof *Z * m * n);
   for (int i = 0; i < m; i++)
     for (int l = 0; l < k; l++)
@@ -12,9 +12,9 @@ void polybench_3mm(int ni, int nj, int nk, int nl, int nm, const double *A, cons
                    const double *D, double *G) {
   double *last = malloc(sizeof *last * nj * nl), *middle = malloc(sizeof *middle * nk * nl);
   if (!last || !middle) abort();
-  times(nj, nl, nm, C, D, last);
-  times(nk, nl, nj, B, last, middle);
-  times(ni, nl, nk, A, middle, G);
+  multiply(nj, nl, nm, C, D, last);
+  multiply(nk, nl, nj, B, last, middle);
+  multiply(ni, nl, nk, A, middle, G);
   free(last);
   free(middle);
 }

@@ -1,12 +1,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The computed factors are about the exact ones of a matrix A + E, each column of E being some roundings of the
-   length a_j of column j of A in no special direction, so that its product with a vector of length one is about
-   1/sqrt(m) of its length. With G = Q^T·E·R^-1, row and column k of G are then off by h_k = the root of the sum over
-   j of (a_j·(R^-1)_jk)², over sqrt(m). From (Q + C)·(R + D) = A + E, with columns of Q + C of length one and
-   orthogonal, follows D·R^-1 = the upper half of G + G^T, and C = E·R^-1 - Q·D·R^-1. Roundings have either sign, so
-   squares are added. Gram's and Schmidt's columns are orthogonal only up to about G, which doubles this at most. */
+/* The computed factors are about the exact ones of a matrix A + E, each column of E being some roundings of the length
+   a_j of column j of A in no special direction, so that its product with a vector of length one is about 1/sqrt(m) of
+   its length. With G = Q^T·E·R^-1, row and column k of G are then off by h_k = the root of the sum over j of
+   (a_j·(R^-1)_jk)², over sqrt(m). From (Q + C)·(R + D) = A + E, with columns of Q + C of length one and orthogonal,
+   follows D·R^-1 = the upper half of G + G^T, and C = E·R^-1 - Q·D·R^-1. Gram's and Schmidt's columns are orthogonal
+   only up to about G, which doubles this at most. The sum of squares that a column is divided by the root of is off by
+   some of sqrt(m) roundings of itself, and with it a row of R and a column of Q. Roundings have either sign, so squares
+   are added. */
 void polybench_gramschmidt_magnitude(int n, int extra, const double *A, double *R, double *Q)
 {
     int m = n + extra;
@@ -54,14 +56,15 @@ void polybench_gramschmidt_magnitude(int n, int extra, const double *A, double *
     for (int i = 0; i < m; i++) {
         double *q = &Q[i * n], before = 0, both = 0;
         for (int j = 0; j < n; j++) {
-            before += q[j] * q[j];
-            both += q[j] * q[j] * h[j];
-            q[j] = sqrt((h[j] + both + before * h[j]) / m);
+            double own = q[j] * q[j];
+            before += own;
+            both += own * h[j];
+            q[j] = sqrt((h[j] + both + before * h[j]) / m + own);
         }
     }
     for (int k = 0; k < n; k++)
         for (int j = 0; j < n; j++)
-            R[k * n + j] = j < k ? 0 : sqrt(d[k * n + j] / m);
+            R[k * n + j] = j < k ? 0 : sqrt(d[k * n + j] / m + R[k * n + j] * R[k * n + j]);
     free(length);
     free(h);
     free(inverse);

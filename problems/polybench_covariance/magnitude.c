@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdlib.h>
 
 /* The covariance is the sum of x·y less the product of the sums of x and of y divided by n, all divided by n - 1.
    These terms without signs are what is summed, whether the means are taken off first or last: sums of n terms in

@@ -2,7 +2,6 @@
    by row. It is correct for every size; it must never change, or old numbers lose their meaning. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void polybench_deriche(int w, int h, float alpha, const float *in, float *out)
 {

@@ -8,9 +8,9 @@
    deviation that was set to 1 is exact, and so are the ones on the diagonal. */
 void polybench_correlation_magnitude(int m, int n, const double *data, double *mean, double *stddev, double *corr)
 {
-    double *average = calloc(m, sizeof *average), *share = calloc(m, sizeof *share);
+    double *average = calloc(m, sizeof *average), *share = calloc(m, sizeof *share), *y = calloc(m, sizeof *y);
     double *size = calloc((size_t)m * m, sizeof *size);
-    if (!average || !share || !size)
+    if (!average || !share || !y || !size)
         abort();
     for (int j = 0; j < m; j++)
         mean[j] = stddev[j] = 0;
@@ -24,13 +24,14 @@ void polybench_correlation_magnitude(int m, int n, const double *data, double *m
     for (int k = 0; k < n; k++) {
         const double *x = &data[k * m];
         for (int j = 0; j < m; j++) {
-            stddev[j] += (x[j] - average[j]) * (x[j] - average[j]) / n;
+            y[j] = x[j] - average[j];
+            stddev[j] += y[j] * y[j] / n;
             share[j] += x[j] * x[j] / n;
         }
         for (int i = 0; i < m; i++)
             for (int j = 0; j < m; j++) {
-                corr[i * m + j] += (x[i] - average[i]) * (x[j] - average[j]) / n;
-                size[i * m + j] += fabs(x[i] * x[j]) / n;
+                corr[i * m + j] += y[i] * y[j];
+                size[i * m + j] += fabs(x[i] * x[j]);
             }
     }
     for (int j = 0; j < m; j++) {
@@ -41,12 +42,14 @@ void polybench_correlation_magnitude(int m, int n, const double *data, double *m
     }
     for (int i = 0; i < m; i++)
         for (int j = 0; j < m; j++) {
-            double terms = size[i * m + j] + mean[i] * mean[j] + fabs(corr[i * m + j]) * (share[i] + share[j]) / 2;
+            double taken = fabs(corr[i * m + j]) * (share[i] + share[j]) / 2;
+            double terms = (size[i * m + j] + taken) / n + mean[i] * mean[j];
             corr[i * m + j] = i == j ? 0 : terms / (stddev[i] * stddev[j]);
         }
     for (int j = 0; j < m; j++)
         stddev[j] *= share[j];
     free(average);
     free(share);
+    free(y);
     free(size);
 }

@@ -20,8 +20,9 @@ void polybench_covariance(int m, int n, const double *data, double *mean, double
             double sum = 0;
             for (int k = 0; k < n; k++)
                 sum += centred[k * m + i] * centred[k * m + j];
-            cov[i * m + j] = sum / (n - 1);
-            cov[j * m + i] = cov[i * m + j];
+            sum /= n - 1;
+            cov[i * m + j] = sum;
+            cov[j * m + i] = sum;
         }
     free(centred);
 }

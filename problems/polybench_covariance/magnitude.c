@@ -1,8 +1,8 @@
 #include <math.h>
 
 /* The covariance is the sum of x·y less the product of the sums of x and of y divided by n, all divided by n - 1.
-   These terms without signs are what is summed, whether the means are taken off first or last: sums of n terms in
-   any order are off by some of sqrt(n) roundings of them. */
+   Whether the means are taken off first or last, sums of n terms in any order are off by some of sqrt(n) roundings of
+   these terms without signs. */
 void polybench_covariance_magnitude(int m, int n, const double *data, double *mean, double *cov)
 {
     for (int j = 0; j < m; j++)

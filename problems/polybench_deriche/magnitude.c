@@ -5,9 +5,9 @@ struct filter {
     double a1, a2, a3, a4, b1, b2, decay, gain;
 };
 
-/* One line of numbers x that are off by so much: adds what both of its recursions come to to `sum`, and what that is
-   off by to `off`. In each step the four terms without signs are rounded some times. The response of a recursion to
-   a change is sin((k + 1)·t)/sin(t)·decay^k after k steps, whose size is at most gain·decay^k. */
+/* One line of numbers x with errors `wrong`: the sum of both recursions goes to `sum`, and its error to `off`. Each
+   step rounds the four terms some times. The response of a recursion to a change is sin((k + 1)·t)/sin(t)·decay^k
+   after k steps, and its size is at most gain·decay^k. */
 static void line(const struct filter *f, int count, int step, const double *x, const double *wrong, double *sum,
                  double *off)
 {
@@ -40,8 +40,8 @@ static void line(const struct filter *f, int count, int step, const double *x, c
     }
 }
 
-/* In roundings of the terms: those of the rows, which the columns pass on, and those of the columns. Coefficients in
-   single precision are off by some roundings as well, most of them in 1 - exp(-alpha). */
+/* The errors of the rows, which the columns pass on, and those of the columns, in roundings of the terms.
+   Coefficients in single precision are off by some roundings as well, most of them in 1 - exp(-alpha). */
 void polybench_deriche_magnitude(int w, int h, float alpha, const float *in, float *out)
 {
     size_t count = (size_t)w * h;

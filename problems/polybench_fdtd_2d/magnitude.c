@@ -8,7 +8,7 @@ static double largest(int count, const double *x, double most)
 }
 
 /* A step keeps the energy of the waves, so that an error lives on and grows no more. Each step rounds each field some
-   times, up to what the largest element has been; with errors of either sign, tmax steps add up to some of sqrt(tmax)
+   times, by a share of the largest element so far; with errors of either sign, tmax steps add up to some of sqrt(tmax)
    roundings of that. */
 void polybench_fdtd_2d_magnitude(int tmax, int nx, int ny, double *ex, double *ey, double *hz, const double *fict)
 {

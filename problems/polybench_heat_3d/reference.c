@@ -1,6 +1,6 @@
 #include <string.h>
 
-/* What one step makes of `from`, off the faces. */
+/* One step, off the faces. */
 static void step(int n, const double *from, double *to)
 {
     int row = n, plane = n * n;

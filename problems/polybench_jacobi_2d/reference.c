@@ -1,4 +1,4 @@
-/* What one step makes of `from`, off the border. */
+/* One step, off the border. */
 static void step(int n, const double *from, double *to)
 {
     for (int i = 1; i < n - 1; i++)

@@ -6,6 +6,7 @@ const KEYS: &[(&str, &[&str])] = &[
         "",
         &[
             "title",
+            "suite",
             "language",
             "entry",
             "timed",

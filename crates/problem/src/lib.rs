@@ -56,6 +56,8 @@ pub struct Problem {
     pub id: ProblemId,
     /// One line for people.
     pub title: String,
+    /// The collection of problems it belongs to, e.g. `polybench`; none for one that stands by itself.
+    pub suite: Option<String>,
     /// Its folder; empty for one that came from elsewhere.
     pub dir: PathBuf,
     /// The text of `problem.toml`.

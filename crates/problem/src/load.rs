@@ -18,6 +18,7 @@ use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPl
 #[derive(Deserialize)]
 struct Raw {
     title: String,
+    suite: Option<String>,
     language: Option<Language>,
     entry: RawEntry,
     timed: Spanned<Timed>,
@@ -307,6 +308,7 @@ pub(crate) fn parse(
         (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
             title: raw.title,
+            suite: raw.suite,
             dir: dir.to_owned(),
             definition: text.to_owned(),
             digest: digest(

@@ -28,10 +28,23 @@ pub fn problem_roots() -> Result<Vec<PathBuf>> {
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
+    let suites: Vec<PathBuf> = roots.iter().flat_map(|root| suites(root)).collect();
+    roots.extend(suites);
     // In the repository's own folder, two of these folders are the same.
     let mut seen = BTreeSet::new();
     roots.retain(|r| seen.insert(r.canonicalize().unwrap_or_else(|_| r.clone())));
     Ok(roots)
+}
+
+/// The folders of suites in a folder of problems: those that are no problem themselves.
+fn suites(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir() && !path.join("problem.toml").exists())
+        .collect();
+    folders.sort();
+    folders
 }
 
 /// The problems folder that the environment names, if it names one.

@@ -17,10 +17,28 @@ fn weaknesses(problem: &Arc<Problem>) -> Vec<String> {
         .collect()
 }
 
+/// Weak points that a computation has by itself, and that no other inputs would mend: a problem, and a part of the finding.
+/// Sequences of bases have four letters, and their folds have fewer pairs than a short integer holds.
+const INHERENT: [(&str, &str); 3] = [
+    ("polybench_nussinov: ", "`seq` has only 4 different values"),
+    ("polybench_nussinov: ", "of `seq` is zero"),
+    (
+        "polybench_nussinov: ",
+        "so saturating arithmetic of that width suffices",
+    ),
+];
+
 #[test]
 fn shipped_problems_leave_no_work_out_and_admit_no_downgrade() {
     let _alone = fixtures::alone();
-    let weak: Vec<String> = shipped().iter().flat_map(weaknesses).collect();
+    let inherent = |weak: &String| {
+        let mut known = INHERENT.iter();
+        known.any(|(problem, part)| weak.starts_with(problem) && weak.contains(part))
+    };
+    let found = shipped()
+        .into_iter()
+        .flat_map(|problem| weaknesses(&problem));
+    let weak: Vec<String> = found.filter(|weak| !inherent(weak)).collect();
     assert!(weak.is_empty(), "{}", weak.join("\n"));
 }
 

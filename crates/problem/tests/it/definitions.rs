@@ -39,6 +39,34 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn a_problem_may_belong_to_a_suite() {
+    assert_eq!(with(|t| t).unwrap().suite, None);
+    let one = with(|t| format!("suite = \"polybench\"\n{t}")).unwrap();
+    assert_eq!(one.suite.as_deref(), Some("polybench"));
+    let error = with(|t| format!("siute = \"polybench\"\n{t}")).unwrap_err();
+    assert!(error.contains("did you mean `suite`?"), "{error}");
+}
+
+#[test]
+fn all_thirty_computations_of_polybench_are_shipped() {
+    let problems = std::fs::read_dir(shipped("")).unwrap();
+    let names = problems.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let of_suite = names.filter(|name| name.starts_with("polybench_"));
+    let loaded = of_suite.map(|name| Problem::load(&shipped(&name)).unwrap());
+    let loaded: Vec<Problem> = loaded.collect();
+    assert_eq!(loaded.len(), 30);
+    for problem in &loaded {
+        assert_eq!(
+            problem.suite.as_deref(),
+            Some("polybench"),
+            "{}",
+            problem.id
+        );
+        assert_eq!(problem.entry.name, problem.id.as_str());
+    }
+}
+
+#[test]
 fn a_byte_order_mark_is_no_part_of_a_definition() {
     let whole = Problem::load(&shipped("dgemm")).unwrap();
     let place = tempfile::tempdir().unwrap();

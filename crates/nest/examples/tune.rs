@@ -25,6 +25,12 @@ fn driver(problem: &Problem) -> String {
     let mut call = Vec::new();
     for argument in &problem.entry.args {
         match &argument.kind {
+            ArgKind::Scalar { low, high, .. } => {
+                let middle = (low.value(&problem.timed).unwrap()
+                    + high.value(&problem.timed).unwrap())
+                    / 2.0;
+                call.push(format!("{middle:?}"));
+            }
             ArgKind::Int { value } => {
                 call.push(format!("{}", value.value(&problem.timed).unwrap() as i64))
             }

@@ -73,6 +73,9 @@ pub fn c_type(element: Element) -> Option<(&'static str, bool, u32)> {
         Element::F64 => Some(("double", true, 8)),
         Element::F32 => Some(("float", true, 4)),
         Element::I32 => Some(("int", false, 4)),
+        Element::I64 => Some(("long", false, 8)),
+        // Vectors of the others compute something else than C does.
+        Element::U8 | Element::C64 | Element::C128 | Element::F16 | Element::Bf16 => None,
     }
 }
 

@@ -151,7 +151,7 @@ fn guessable(problem: &Problem) -> Vec<Finding> {
         let counts = problem.timed_sizes();
         let counts = counts.into_iter().filter_map(|p| problem.elements(arg, p));
         if let Some(n) = counts.filter(|n| *n > 0).min()
-            && *role == Role::Output
+            && role.is_written()
             && n < 16
         {
             findings.push(Finding::Warning(format!(

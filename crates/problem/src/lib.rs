@@ -15,6 +15,7 @@ mod arguments;
 mod bounds;
 pub mod check;
 mod contents;
+mod element;
 mod error;
 pub mod flags;
 pub mod formula;
@@ -38,6 +39,7 @@ use flopsmith_protocol::{Digest, ProblemId, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
+pub use element::{Arithmetic, Element};
 pub use error::Error;
 pub use formula::Formula;
 pub use keys::nearest;

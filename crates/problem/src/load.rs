@@ -8,12 +8,13 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::arguments::{self, RawEntry};
+use crate::bounds::{self, RawBound};
 use crate::error::Error;
 use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
 use crate::timed::{self, Timed};
-use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPlan, Workload};
+use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload};
 
 #[derive(Deserialize)]
 struct Raw {
@@ -241,9 +242,10 @@ pub(crate) fn parse(
             "`verify.distributions` is empty: name at least `uniform`",
         );
     }
-    let args = arguments::read(&mut check, &raw.entry, &timed);
+    let language = raw.language.unwrap_or_default();
+    let args = arguments::read(&mut check, &raw.entry, &timed, language);
     for other in workloads.iter().skip(1) {
-        arguments_at(&mut check, &raw.entry, other);
+        arguments_at(&mut check, &raw.entry, other, language);
     }
     let work = check.formula(&raw.cost.work, &timed);
     let bytes = check.formula(&raw.cost.bytes, &timed);
@@ -361,12 +363,12 @@ pub(crate) fn parse(
 }
 
 /// Reports mistakes of the arguments that show at this workload and not at the first one: ranges may depend on the size.
-fn arguments_at(check: &mut Check<'_>, entry: &RawEntry, workload: &Workload) {
+fn arguments_at(check: &mut Check<'_>, entry: &RawEntry, workload: &Workload, language: Language) {
     let mut here = Check {
         text: check.text,
         mistakes: Vec::new(),
     };
-    arguments::read(&mut here, entry, &workload.params);
+    arguments::read(&mut here, entry, &workload.params, language);
     for (line, words) in here.mistakes {
         if !check.mistakes.iter().any(|known| known.0 == line) {
             let words = format!("{words} (at the workload `{}`)", workload.name);

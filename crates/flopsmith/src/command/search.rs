@@ -40,6 +40,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--set", !args.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
                 ("--evaluations", args.evaluations > 0),
+                ("--staged", args.staged),
                 ("--workload", !args.workloads.names.is_empty()),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
@@ -91,6 +92,9 @@ fn settings(args: &Search) -> Result<Settings> {
     let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
     told.seed = args.seed.unwrap_or(told.seed);
     told.workloads = args.workloads.names.clone();
+    if args.staged {
+        stage(&mut told);
+    }
     let text = toml::to_string(&told)?;
     let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.set)?;
     if args.evaluations > 0 {
@@ -113,14 +117,6 @@ fn prefix(problem: &Problem) -> String {
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
     let problem = paths::selected(problem, &settings.workloads)?;
-    let language = problem.language;
-    if settings.generator.kind == GeneratorKind::Schedule && language != Language::C {
-        return Err(usage(format!(
-            "`flopsmith search` writes programs in C, and programs for `{}` must be in {}; `flopsmith train` takes any language",
-            problem.id,
-            language.name()
-        )));
-    }
     if settings.generator.kind == GeneratorKind::Schedule
         && let Err(why) = Searching::of(&problem, settings.seed)
     {

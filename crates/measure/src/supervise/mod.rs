@@ -12,6 +12,7 @@ mod filler;
 mod process;
 mod rest;
 mod room;
+mod scalar;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};

@@ -7,7 +7,7 @@ use flopsmith_problem::{Params, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::arena::Arena;
-use super::arguments::Array;
+use super::array::Array;
 use crate::verify::soundness::words;
 
 /// Buffers of timed calls with these arrays, at this size of a workload.

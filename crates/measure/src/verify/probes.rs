@@ -137,7 +137,9 @@ impl Verifier {
         size: &Params,
     ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let plain = specify(&self.problem, size)?;
+        let drawn_from = rng.random();
+        let mut plain = specify(&self.problem, size)?;
+        plain.draw(drawn_from);
         let mut timed = plain.clone();
         timed.grade(&self.problem, plain.product(&self.problem.bound)?.as_ref());
         self.arena.reset();

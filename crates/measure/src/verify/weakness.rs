@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::control::Element;
+use flopsmith_harness::half;
 use flopsmith_problem::{ErrorBound, Finding, Params};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 

@@ -224,7 +224,9 @@ fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
     for (name, parts) in [
         (
             "dgemm",
-            &["sizes (n from 64 to 512, multiples of 64), and timed at n = 256; n = 512; n = 1024: the geometric mean"][..],
+            &[
+                "sizes (n from 64 to 512, multiples of 64), and timed at n = 256; n = 512; n = 1024: the geometric mean",
+            ][..],
         ),
         (
             "walsh_hadamard",

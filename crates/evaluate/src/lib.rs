@@ -178,12 +178,9 @@ impl Evaluator {
     /// Speed of OpenBLAS on the same cores and with as many threads as the programs. None if OpenBLAS does not solve
     /// this problem or is not installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
-        comparable(&self.problem)
-            .then(|| {
-                let kernel = cores_for(threads).kernel;
-                openblas::measure(&self.toolchain.compiler, 256, threads, &kernel)
-            })
-            .flatten()
+        let n = comparable_size(&self.problem)?;
+        let kernel = cores_for(threads).kernel;
+        openblas::measure(&self.toolchain.compiler, n, threads, &kernel)
     }
 
     /// Evaluates one program. Unless `purpose` is a screening, the program is verified in full, and the sanitizers
@@ -257,9 +254,12 @@ impl Evaluator {
     }
 }
 
-/// OpenBLAS multiplies matrices; its speed cannot be compared with programs for any other problem.
-fn comparable(problem: &Problem) -> bool {
-    problem.id.as_str() == "dgemm"
+/// The size of the matrices with which OpenBLAS is compared: the timed one. OpenBLAS multiplies matrices, so its speed
+/// cannot be compared with programs for any other problem.
+fn comparable_size(problem: &Problem) -> Option<usize> {
+    let multiplies = problem.id.as_str() == "dgemm";
+    let n = problem.timed.get("n").filter(|_| multiplies)?;
+    usize::try_from(*n).ok()
 }
 
 /// The cores a timer takes on this machine.
@@ -288,8 +288,10 @@ mod tests {
     fn openblas_is_compared_at_matrix_multiplication_only() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
-        assert!(comparable(&problem));
+        assert_eq!(comparable_size(&problem), Some(256));
+        problem.timed.insert("n".into(), 512);
+        assert_eq!(comparable_size(&problem), Some(512));
         problem.id = ProblemId::new("stencil").expect("an id");
-        assert!(!comparable(&problem));
+        assert_eq!(comparable_size(&problem), None);
     }
 }

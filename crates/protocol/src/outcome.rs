@@ -228,6 +228,10 @@ pub struct Measurement {
     pub gflops: f64,
     /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
+    /// Seconds of the fastest timed call by the clock; none if no call counts. One call decides it, so it repeats worse than
+    /// `seconds_per_call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_seconds: Option<f64>,
     /// Median of the seconds of the timed calls, disturbances included; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,

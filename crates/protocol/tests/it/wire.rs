@@ -45,6 +45,7 @@ fn measurement() -> Measurement {
     Measurement {
         gflops: 28.5,
         seconds_per_call: 0.001_177,
+        minimum_seconds: None,
         median_seconds: None,
         ratio: 25.75,
         interval: Interval {

@@ -55,11 +55,13 @@ fn single(letters: &str) -> Vec<&str> {
 }
 
 /// For each pair of measurements, whether its two sides differ significantly. Holm's procedure keeps the chance that any
-/// pair of equal programs is told apart at 5 %, however many pairs there are.
-pub fn told_apart(pairs: &[(LogRatio, LogRatio)]) -> Vec<bool> {
+/// pair of equal programs is told apart at 5 %, however many pairs there are. `looks` is the number of such calls that
+/// share these 5 %.
+pub fn told_apart(pairs: &[(LogRatio, LogRatio)], looks: usize) -> Vec<bool> {
+    let level = LEVEL / looks.max(1) as f64;
     let chances = pairs.iter().map(|(one, other)| chance(*one, *other));
     let mut apart = vec![false; pairs.len()];
-    for number in significant(chances.collect(), LEVEL) {
+    for number in significant(chances.collect(), level) {
         apart[number] = true;
     }
     apart
@@ -190,20 +192,17 @@ mod tests {
     #[test]
     fn of_many_pairs_each_needs_a_clearer_difference() {
         let pair = |difference: f64| (at(difference, 0.006), at(0.0, 0.008));
-        assert_eq!(told_apart(&[pair(0.0195)]), [false]);
-        assert_eq!(told_apart(&[pair(-0.0197)]), [true]);
+        assert_eq!(told_apart(&[pair(0.0195)], 1), [false]);
+        assert_eq!(told_apart(&[pair(-0.0197)], 1), [true]);
+        assert_eq!(told_apart(&[pair(-0.0197)], 2), [false]);
         // The first of three gets a third of the 5 %, and the next one half of it.
-        assert_eq!(
-            told_apart(&[pair(0.0), pair(0.0197), pair(0.0)]),
-            [false; 3]
-        );
-        assert_eq!(
-            told_apart(&[pair(0.0225), pair(0.0), pair(0.05)]),
-            [true, false, true]
-        );
+        let three = [pair(0.0), pair(0.0197), pair(0.0)];
+        assert_eq!(told_apart(&three, 1), [false; 3]);
+        let three = [pair(0.0225), pair(0.0), pair(0.05)];
+        assert_eq!(told_apart(&three, 1), [true, false, true]);
         let unknown = (at(1.0, f64::NAN), at(0.0, 0.001));
-        assert_eq!(told_apart(&[unknown]), [false]);
-        assert_eq!(told_apart(&[]), Vec::<bool>::new());
+        assert_eq!(told_apart(&[unknown], 1), [false]);
+        assert_eq!(told_apart(&[], 1), Vec::<bool>::new());
     }
 
     #[test]

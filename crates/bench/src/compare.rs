@@ -64,18 +64,20 @@ impl Change {
             Change::Unclear => "unclear",
         }
     }
-
-    /// The words for people.
-    pub fn words(self) -> &'static str {
-        match self {
-            Change::NoDifference => "no difference",
-            Change::Unclear => "cannot be told",
-            known => known.name(),
-        }
-    }
 }
 
 impl ToSaved {
+    /// The change in words, with the largest difference that is possible where there seems to be none.
+    pub fn change_words(&self) -> String {
+        let interval = &self.compared.interval;
+        let most = 100.0 * (interval.high - 1.0).max(1.0 - interval.low);
+        match self.change {
+            Change::NoDifference => format!("no difference above {most:.1} %"),
+            Change::Unclear => "cannot be told".into(),
+            known => known.name().into(),
+        }
+    }
+
     /// The comparison as a sentence.
     pub fn words(&self) -> String {
         let same = if self.same_source {
@@ -88,7 +90,7 @@ impl ToSaved {
             four(self.compared.ratio),
             self.name,
             between(&self.compared.interval),
-            self.change.words()
+            self.change_words()
         )
     }
 }
@@ -278,7 +280,7 @@ impl Compare {
                 format!("{} {unit}", four(now)),
                 four(to_saved.compared.ratio),
                 between(&to_saved.compared.interval),
-                to_saved.change.words().to_owned(),
+                to_saved.change_words(),
                 if to_saved.same_source {
                     "same"
                 } else {

@@ -15,8 +15,8 @@ pub fn legend(rows: &[Row], against: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// The meaning of the columns and marks of these rows, of one size or of several.
-pub fn marks(rows: &[&Row], against: Option<&str>) -> Vec<String> {
+/// The meaning of the marks of these rows.
+fn marks(rows: &[&Row], against: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     let unsure_when_cold = |row: &Row| {
         let certificate = certificate(row).filter(|c| c.cold_ratio.is_some());
@@ -31,7 +31,7 @@ pub fn marks(rows: &[&Row], against: Option<&str>) -> Vec<String> {
     }
     if let Some(row) = rows.iter().find(|r| r.is_hidden()) {
         lines.push(format!(
-            "?: most of a call is the hand-shake with its process ({}), so programs can hardly be told apart: enlarge [timed] in problem.toml",
+            "?: most of a call is the hand-shake with its process ({}), so programs can hardly be told apart: enlarge [timed] in problem.toml, or pass a larger --size",
             time(row.resolution.hand_shake_seconds)
         ));
     }
@@ -78,19 +78,14 @@ fn reference_lines(rows: &[Row]) -> Vec<String> {
     } else {
         unit.to_string()
     };
-    let mut lines = vec![
-        format!(
-            "ratio: times as fast as the plain reference ({}); {told} are the ratio times those of the reference",
-            of(&|row| Some(row.reference_gflops)),
-        ),
-        "call: the time of an undisturbed call, computed from the ratio".to_owned(),
-        "min, median: of the timed calls by the clock; spread: their median deviation from the median".to_owned(),
-    ];
+    let mut lines = vec![format!(
+        "{RATIO} ({}); {told} are the ratio times those of the reference",
+        of(&|row| Some(row.reference_gflops)),
+    )];
+    lines.extend(TIMES.map(str::to_owned));
     if common.is_none() {
-        lines.push(format!(
-            "peak: share of the measured floating-point peak ({})",
-            of(&|row| Some(row.peak_gflops))
-        ));
+        let peaks = of(&|row| Some(row.peak_gflops));
+        lines.push(format!("{PEAK} ({peaks})"));
     }
     let roofs = of(&|row| row.place.as_ref().map(|place| place.roof_gflops));
     if !roofs.is_empty() {
@@ -103,6 +98,29 @@ fn reference_lines(rows: &[Row]) -> Vec<String> {
     lines
 }
 
+/// The meaning of the columns and marks of several sizes, whose references stand above each table.
+pub fn of_all_sizes(rows: &[&Row], against: Option<&str>) -> Vec<String> {
+    let mut lines = vec![RATIO.to_owned()];
+    lines.extend(TIMES.map(str::to_owned));
+    if rows
+        .iter()
+        .any(|row| row.done.verdict.measurement().is_some() && row.place.is_none())
+    {
+        lines.push(PEAK.to_owned());
+    }
+    if rows.iter().any(|row| row.place.is_some()) {
+        lines.push(format!("{ROOF} {ROOF_CONTINUED}"));
+    }
+    lines.extend(marks(rows, against));
+    lines
+}
+
+const RATIO: &str = "ratio: times as fast as the plain reference";
+const TIMES: [&str; 2] = [
+    "call: the time of an undisturbed call, computed from the ratio",
+    "min, median: of the timed calls by the clock; spread: their median deviation from the median",
+];
+const PEAK: &str = "peak: share of the measured floating-point peak";
 const ROOF: &str = "roof: share of the roof";
 const ROOF_CONTINUED: &str = "that compute and memory permit (the roofline), and which of them binds; data that fit a cache may exceed a memory roof";
 

@@ -17,7 +17,7 @@ use flopsmith_run::{interrupt, record, roofline};
 use crate::outputs::{self, AtSize};
 use crate::rate::Unit;
 use crate::rows::{self, Row};
-use crate::stages::Stages;
+use crate::stages::{Measured, Stages};
 use crate::stream::{End, Stream};
 use crate::{Format, Order, lines, markdown};
 
@@ -43,14 +43,15 @@ pub fn run(mut order: Order) -> Result<u8> {
     if stopped.is_cancelled() {
         return interrupted;
     }
-    let mut measured = measured.context("stopped")?;
-    rows::arrange(&mut measured.rows, 1);
+    let Measured { mut rows, object } = measured.context("stopped")?;
+    rows::arrange(&mut rows, 1);
     if let Some(compare) = &order.compare {
-        compare.judge(&mut measured.rows);
+        compare.judge(&mut rows);
     }
-    let row = measured.rows.first().context("nothing was timed")?;
-    let mut code = rows::code(&measured.rows);
-    if let (Some(keep), Some(object)) = (&order.keep, &measured.object)
+    let mut code = rows::code(&rows);
+    let result = AtSize::new(Arc::clone(&order.problem), rows);
+    let row = result.rows.first().context("nothing was timed")?;
+    if let (Some(keep), Some(object)) = (&order.keep, &object)
         && let Err(error) = keep.save(&program.stem, object, stages.sandbox())
     {
         say(&format!("error: {error:#}"));
@@ -74,7 +75,7 @@ pub fn run(mut order: Order) -> Result<u8> {
             };
             data(&stream.begin(&stages.reference_speeds()).to_string());
             data(&stream.row(row, false).to_string());
-            data(&stream.end(&measured.rows, &end).to_string());
+            data(&stream.end(&result.rows, &end).to_string());
         }
         Format::Csv => {
             data(&lines::csv_header());
@@ -90,13 +91,12 @@ pub fn run(mut order: Order) -> Result<u8> {
             }
         }
         Format::Markdown => {
-            for line in markdown::of_one_size(&measured.rows, &order) {
+            for line in markdown::of_one_size(&result, &order) {
                 data(&line);
             }
         }
     }
-    let results = vec![AtSize::new(Arc::clone(&order.problem), measured.rows)];
-    Ok(outputs::write(order, &results, code))
+    Ok(outputs::write(order, &[result], code))
 }
 
 fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
@@ -160,7 +160,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
             }
             if row.is_hidden() {
                 lines.push(format!(
-                    "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml",
+                    "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml, or pass a larger --size",
                     span(row.resolution.hand_shake_seconds)
                 ));
             }
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn calls_that_the_clock_hides_are_said_to_be_so() {
         let lines = text(&hidden("t.c", 1.1), "m = 1", Purpose::Rank);
-        let note = "  most of a call is the hand-shake with its process (400.0 ns): enlarge [timed] in problem.toml";
+        let note = "  most of a call is the hand-shake with its process (400.0 ns): enlarge [timed] in problem.toml, or pass a larger --size";
         assert!(lines.iter().any(|l| l == note), "{lines:?}");
     }
 

@@ -73,7 +73,7 @@ impl FromStr for SizeSpec {
     }
 }
 
-/// The problem at each of the requested sizes, in the order of the request.
+/// The problem at each of the requested sizes without duplicates, the smallest first.
 ///
 /// # Errors
 /// Wrong usage: an unknown parameter, sizes that the problem does not permit, lists of different lengths, and sizes
@@ -94,6 +94,7 @@ pub fn problems(specs: &[SizeSpec], problem: &Problem) -> Result<Vec<Arc<Problem
             found.push(Arc::new(at));
         }
     }
+    found.sort_by(|one, other| one.timed.cmp(&other.timed));
     Ok(found)
 }
 
@@ -358,7 +359,7 @@ mod tests {
         assert_eq!(n("100..1000"), [100, 128, 192, 256, 384, 512, 768, 1000]);
         assert_eq!(n("5..7"), [5, 6, 7]);
         assert_eq!(n("1..2048").len(), LADDER);
-        assert_eq!(n("64,100,64,48"), [64, 100, 48]);
+        assert_eq!(n("64,100,64,48"), [48, 64, 100]);
         assert_eq!(n("64..256/64"), [64, 128, 192, 256]);
         assert_eq!(n("64..255/64"), [64, 128, 192]);
         assert_eq!(n("7"), [7]);

@@ -62,6 +62,7 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
                         object.to_string()
                     }
                     Format::Csv => several.csv(row),
+                    Format::Markdown => format!("- {}", words(row, change)),
                 });
             }
         }

@@ -91,7 +91,14 @@ fn programs_are_faster_slower_or_the_same_and_what_is_vague_is_called_so() {
         lines[3].contains("42.00 GFLOPS    1.050  [1.0"),
         "{lines:?}"
     );
-    assert!(lines[3].contains("]  faster          same"), "{lines:?}");
+    assert!(
+        lines[3].contains("  faster                     same"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[5].contains("  no difference above 0.7 %  same"),
+        "{lines:?}"
+    );
     let has = |part: &str| lines.iter().any(|line| line == part);
     assert!(
         has("not in `main`: new.c") && has("only in `main`: gone.c"),
@@ -141,7 +148,7 @@ fn single_processes_are_compared_with_a_wider_interval() {
         (rows[0].to_saved.as_ref().unwrap().change, said)
     };
     assert_eq!(judged(Purpose::Certify), (Change::Faster, false));
-    assert_eq!(judged(Purpose::Rank), (Change::Unclear, true));
+    assert_eq!(judged(Purpose::Rank), (Change::NoDifference, true));
 }
 
 #[test]

@@ -35,13 +35,13 @@ pub struct ToSaved {
     pub name: String,
     /// How many times as fast it is now.
     pub compared: Compared,
-    /// What the comparison says.
+    /// The verdict.
     pub change: Change,
     /// True if its source did not change.
     pub same_source: bool,
 }
 
-/// What a comparison says.
+/// The verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It is faster.
@@ -341,7 +341,7 @@ impl Compare {
     }
 }
 
-/// What a comparison says. `apart` says whether the two measurements differ significantly; none if one of them did not
+/// The verdict of a comparison. `apart` says whether the two measurements differ significantly; none if one of them did not
 /// converge.
 fn change(compared: &Compared, apart: Option<bool>) -> Change {
     match apart {

@@ -1,4 +1,4 @@
-//! What a command keeps of its results once they are printed: a report, and a saved result.
+//! The files that a command writes once its results are printed: a report, and a saved result.
 
 use std::sync::Arc;
 

@@ -4,6 +4,8 @@ mod languages;
 mod layouts;
 mod measuring_lock;
 mod ranks;
+mod saved;
+mod sizes;
 mod threads;
 
 use std::io::{BufRead, BufReader};

@@ -101,7 +101,7 @@ pub struct SavedProgram {
     pub median_seconds: Option<f64>,
     /// Median deviation of the calls from their median, as a share of it.
     pub mdape: f64,
-    /// Who disturbed the measurement.
+    /// The disturbance of the measurement.
     pub machine_busy: Option<String>,
 }
 

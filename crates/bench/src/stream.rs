@@ -97,12 +97,10 @@ impl Stream {
         })
     }
 
-    /// The line of a program that is done. It has no rank, which is known only at the end.
+    /// The line of a program that is done. It has neither rank nor comparison with a saved result, which are known only
+    /// when all programs are done.
     pub fn row(&self, row: &Row, against: bool) -> Value {
         let mut line = lines::object_of_several(&self.problem, row, against);
-        if self.saved {
-            lines::add_saved(&mut line, row);
-        }
         if let Some(fields) = line.as_object_mut() {
             for later in ["attestation", "rank", "group"] {
                 fields.remove(later);

@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use flopsmith_run::console::{Usage, data, say};
-use flopsmith_run::digits::four;
-use flopsmith_run::{exit, interrupt, roofline};
+use flopsmith_run::{exit, interrupt};
 
 use crate::legend::{by_threads, of_all_sizes};
 use crate::outputs::{self, AtSize};

@@ -263,7 +263,7 @@ mod tests {
 rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 % interval     peak  group  techniques
    1  fast.c     40.00  5.000  838.9 µs  830.5 µs  847.2 µs  1.00 %  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
    2  slow.c     8.000  1.000  4.194 ms  4.152 ms  4.236 ms  1.00 %  8.000  [7.969, 8.031]  16.0 %  b      none
-   -  broken.c                                                                                               refused: wrong_result
+   -  broken.c                                                                                             refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert_eq!(

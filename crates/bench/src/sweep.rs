@@ -50,6 +50,9 @@ pub fn run(order: Order) -> Result<u8> {
         };
         several.begin();
         several.measure_all(stopped);
+        if order.format == Format::Text && !results.is_empty() {
+            data("");
+        }
         print(&several, &order, stopped.is_cancelled());
         code = worse(code, several.code());
         results.push(several.into_result());
@@ -94,9 +97,7 @@ fn table_of(result: &AtSize, against: Option<&str>) -> Vec<String> {
     if table.is_empty() {
         return table;
     }
-    let mut lines = vec![String::new(), heading(result)];
-    lines.extend(table);
-    lines
+    std::iter::once(heading(result)).chain(table).collect()
 }
 
 fn heading(result: &AtSize) -> String {
@@ -151,4 +152,30 @@ fn end_of(results: &[AtSize], order: &Order) -> Vec<String> {
         lines.extend(compare.lines(&rows));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::{by_memory, fast};
+    use crate::saved::tests::problem;
+
+    #[test]
+    fn each_table_says_its_size_and_what_its_numbers_refer_to() {
+        let mut result = AtSize::new(problem(), vec![fast("a.c", 1, 1.25)]);
+        let lines = table_of(&result, None);
+        assert_eq!(lines[0], "n = 8: plain reference 1.000 GFLOPS");
+        assert!(
+            lines[1].starts_with("rank  file  GFLOPS   GB/s "),
+            "{lines:?}"
+        );
+        result.rows[0].place = Some(by_memory());
+        let lines = table_of(&result, None);
+        assert_eq!(
+            lines[0],
+            "n = 8: plain reference 0.1250 GB/s; roof 0.3125 GB/s"
+        );
+        result.rows.clear();
+        assert!(table_of(&result, None).is_empty());
+    }
 }

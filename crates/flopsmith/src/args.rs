@@ -251,13 +251,17 @@ pub struct Search {
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
     /// search's new budget. The search measures the machine before it begins and the fastest programs once more after
     /// it ends. These measurements take another minute or two, longer while they wait for a quiet machine (--wait); the
-    /// search prints their time first. Stages end by shares of the budget. Below 2m the steps are smaller, and two
-    /// programs are measured once more instead of four.
+    /// search prints their time first. Below 2m the steps are smaller, and two programs are measured once more instead of
+    /// four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
+    /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
+    /// end by shares of the budget. Not with --resume.
+    #[arg(long)]
+    pub staged: bool,
     /// Seed of the search; 1 when left out. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,

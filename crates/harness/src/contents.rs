@@ -1,8 +1,8 @@
-//! Inputs with structure, made so that no part of the work on them can be left out.
+//! Inputs with structure, which permit no shortcut.
 //!
-//! Independent numbers of one range make some problems easy. On a complete graph with such weights only the lightest edges
-//! matter, and where rows of a sparse matrix begin is known beforehand. The inputs here are as cheap to make and have no
-//! such shortcut.
+//! Independent numbers of one range make some problems easy. On a complete graph with such weights only the lightest
+//! edges matter, and the row starts of a sparse matrix are known beforehand. The inputs here are as cheap to make and
+//! have no such shortcut.
 
 use crate::inputs::Stream;
 
@@ -12,13 +12,13 @@ fn unit(bits: u64) -> f64 {
     (bits >> 32) as f64 * (1.0 / 4_294_967_296.0)
 }
 
-/// For each row, the shift that is added to all its elements, uniform in [-by, by).
+/// The shift of each row's elements, uniform in [-by, by).
 fn shifts(stream: &Stream, elements: usize, columns: usize, by: f64) -> impl Iterator<Item = f64> {
     let rows = stream.apart(elements.div_ceil(columns)).into_iter();
     rows.map(move |bits| (2.0 * unit(bits) - 1.0) * by)
 }
 
-/// Moves elements that are uniform in [-0.5, 0.5) to [low, high) and each row by a shift of its own.
+/// Moves elements that are uniform in [-0.5, 0.5) to [low, high), and each row by its shift.
 pub fn shift_f64(
     stream: &Stream,
     columns: usize,
@@ -49,7 +49,7 @@ pub fn shift_f32(
     }
 }
 
-/// A number of either sign whose size lies in [low, low·2^binades): each binade is as likely as another one.
+/// A number of either sign with a size in [low, low·2^binades); all binades are equally likely.
 #[inline(always)]
 fn magnitude(bits: u64, low: f64, binades: u64) -> f64 {
     let exponent = ((bits & 0xffff) * binades) >> 16;
@@ -57,7 +57,7 @@ fn magnitude(bits: u64, low: f64, binades: u64) -> f64 {
     if bits & 0x1_0000 == 0 { size } else { -size }
 }
 
-/// How many times `low` can be doubled before it reaches `high`.
+/// Number of doublings from `low` to `high`.
 fn binades(low: f64, high: f64) -> u64 {
     (high / low).log2().clamp(1.0, 900.0) as u64
 }
@@ -92,7 +92,7 @@ pub fn steps(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
     });
 }
 
-/// Lets one element in four repeat one of the three before it, so that programs cannot take neighbours to be different.
+/// Makes one element in four repeat one of the previous three, so that programs cannot assume different neighbours.
 pub fn repeat(stream: &Stream, out: &mut [i32]) {
     let chances = stream.apart(out.len());
     for (i, bits) in chances.into_iter().enumerate().skip(3) {
@@ -103,14 +103,15 @@ pub fn repeat(stream: &Stream, out: &mut [i32]) {
     }
 }
 
-/// By how much an edge may be longer than the distance of its ends.
+/// Largest relative excess of an edge over the distance of its ends.
 const ROUGHNESS: f64 = 0.2;
 
-/// Fills a matrix with rough distances: element (i, j) is the sum of the differences of the coordinates of random points i and j
-/// in four dimensions, times a factor from 1 to 1 + [`ROUGHNESS`] of its own. `convert` gets numbers in [0, high).
+/// Fills a matrix with rough distances: element (i, j) is the sum of the differences of the coordinates of random
+/// points i and j in four dimensions, times a random factor from 1 to 1 + [`ROUGHNESS`] for each element. `convert`
+/// gets numbers in [0, high).
 ///
-/// In four dimensions about half of all pairs are nearer by way of other points. The points lie so scattered that neither a bound
-/// on a row nor one on a group of points rules out a shorter way.
+/// In four dimensions about half of all pairs are nearer by way of other points. The scatter of the points is so large
+/// that no bound on a row or on a group of points rules out a shorter way.
 pub fn distances<T>(
     stream: &Stream,
     columns: usize,
@@ -140,11 +141,11 @@ pub fn distances<T>(
     });
 }
 
-/// Shortest and longest rows of a compressed matrix differ by a factor of two to this.
+/// The ratio of the longest to the shortest rows of a compressed matrix is two to this power.
 const LENGTHS: u64 = 6;
 
-/// Where the rows of a compressed matrix with `total` entries begin, and its end. Row lengths lie between a twentieth and the
-/// fourfold of the average, in no order: where a row begins says nothing of where the next ones do.
+/// The row starts of a compressed matrix with `total` entries, and its end. Row lengths lie between a twentieth and
+/// four times the average, in random order, so the start of a row does not reveal the starts of later rows.
 pub fn offsets(stream: &Stream, total: u64, out: &mut [i32]) {
     let rows = out.len().saturating_sub(1);
     let mut weights = stream.apart(rows);

@@ -1,7 +1,6 @@
-//! The control block: one small shared page set per harness process.
+//! The control block: a few shared pages for each harness process.
 //!
-//! Orders and answers stand on cache lines of their own, two lines apart,
-//! because processors fetch lines in pairs.
+//! Orders and answers have their own cache lines, two lines apart, because processors fetch lines in pairs.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -10,9 +9,9 @@ pub use crate::content::Content;
 
 /// Bytes of the mapping that holds a [`Control`].
 pub const CONTROL_BYTES: usize = 8192;
-/// Arguments an entry function may have.
+/// Largest number of arguments of an entry function.
 pub const MAX_ARGUMENTS: usize = 12;
-/// Ranges of the buffers the harness makes inaccessible.
+/// Largest number of ranges of the buffers that the harness makes inaccessible.
 pub const MAX_FORBIDDEN: usize = 32;
 const WORDS_PER_ARGUMENT: usize = 4 + content::WORDS;
 const MESSAGE_BYTES: usize = 1024;
@@ -27,11 +26,11 @@ pub enum Order {
     Prepare = 2,
     /// Call the entry function once.
     Call = 3,
-    /// Sleep until the next order: it is another process's turn on this core.
+    /// Sleep until the next order: another process uses this core meanwhile.
     Park = 4,
     /// End the process.
     Exit = 5,
-    /// Take all arrays out of all caches.
+    /// Evict all arrays from all caches.
     Chill = 6,
     /// Do nothing: its time is the cost of any order.
     StandBy = 7,
@@ -52,37 +51,37 @@ impl Order {
         })
     }
 
-    /// The word for the `sequence`-th order. Orders that follow each other must differ in the lower 24 bits of it, on
-    /// which a waiting side sleeps; the bits above make the next word impossible to guess.
+    /// The word for the `sequence`-th order. Consecutive orders must differ in the lower 24 bits, on which a waiting
+    /// side sleeps. The upper bits make the next word impossible to guess.
     pub fn word(self, sequence: u64) -> u64 {
         (sequence << 8) | self as u64
     }
 }
 
-/// How a side waits for the other one. A harness with a candidate in it always sleeps, so that it cannot tell timed calls from
-/// verified ones; one of ours that makes inputs may spin.
+/// The way in which a side waits for the other one. A harness with a candidate always sleeps, so that the candidate
+/// cannot tell timed calls from verified ones. A harness that makes inputs with the problem's own program may spin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Waiting {
-    /// Spinning on the shared line: under a microsecond, needs a core for each side.
+    /// Spins on the shared line: takes less than a microsecond, and needs a core for each side.
     Spin = 1,
-    /// Sleeping in the kernel: for one core, and where exact times do not matter.
+    /// Sleeps in the kernel: needs one core, where exact times do not matter.
     Sleep = 2,
 }
 
-/// How far the harness came before it takes orders.
+/// Progress of the harness before it takes orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
     /// Not yet.
     Starting = 0,
-    /// The entry was found, the filter is on, orders are taken.
+    /// The harness found the entry, installed the filter and takes orders.
     Ready = 1,
-    /// The object could not be loaded; the message says why.
+    /// The object could not be loaded; the message has the reason.
     LoadFailed = 2,
-    /// The object has no such entry.
+    /// The object does not have the entry.
     EntryMissing = 3,
-    /// Anything else went wrong; the message says what.
+    /// Another error; the message names it.
     Failed = 4,
 }
 
@@ -184,7 +183,7 @@ pub struct Control {
 const _: () = assert!(size_of::<Control>() <= CONTROL_BYTES);
 
 impl Control {
-    /// Gives an order. The seed is visible to whoever sees the order.
+    /// Gives an order. A process that sees the order also sees the seed.
     pub fn give(&self, word: u64, seed: u64) {
         self.order.seed.store(seed, Ordering::Relaxed);
         self.order.word.store(word, Ordering::Release);
@@ -206,22 +205,22 @@ impl Control {
         self.done.word.load(Ordering::Acquire)
     }
 
-    /// The half of the order word that changes with every order, for sleeping on it.
+    /// The changing half of the order word, on which the harness sleeps.
     pub fn order_word(&self) -> &AtomicU32 {
         low_half(&self.order.word)
     }
 
-    /// The half of the answer word that changes with every answer, for sleeping on it.
+    /// The changing half of the answer word, on which the supervisor sleeps.
     pub fn done_word(&self) -> &AtomicU32 {
         low_half(&self.done.word)
     }
 
-    /// Says how the harness shall wait.
+    /// Sets the way in which the harness waits.
     pub fn set_waiting(&self, waiting: Waiting) {
         self.order.waiting.store(waiting as u32, Ordering::Relaxed);
     }
 
-    /// How the harness shall wait.
+    /// The way in which the harness waits.
     pub fn waiting(&self) -> Waiting {
         if self.order.waiting.load(Ordering::Relaxed) == Waiting::Spin as u32 {
             Waiting::Spin
@@ -230,12 +229,12 @@ impl Control {
         }
     }
 
-    /// How far the start came.
+    /// The progress of the start.
     pub fn status(&self) -> Status {
         Status::of(self.status.load(Ordering::Acquire))
     }
 
-    /// Says how far the start came, with a message that is cut to fit.
+    /// Sets the progress of the start, with a message that is cut to fit.
     pub fn set_status(&self, status: Status, message: &str) {
         let bytes = message.as_bytes();
         let n = bytes.len().min(MESSAGE_BYTES - 1);
@@ -246,7 +245,7 @@ impl Control {
         self.status.store(status as u32, Ordering::Release);
     }
 
-    /// The message that came with the status.
+    /// The message of the status.
     pub fn message(&self) -> String {
         let bytes: Vec<u8> = self
             .message
@@ -308,7 +307,7 @@ impl Control {
         self.argument_count.store(count as u32, Ordering::Release);
     }
 
-    /// Reads the plan; none when an array does not lie inside `buffer_bytes` or is misaligned.
+    /// Reads the plan; none if an array does not lie inside `buffer_bytes` or is misaligned.
     pub fn plan(&self, buffer_bytes: usize) -> Option<Plan> {
         let count = self.argument_count.load(Ordering::Acquire) as usize;
         if count > MAX_ARGUMENTS {

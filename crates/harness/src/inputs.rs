@@ -1,24 +1,23 @@
 //! The generator of input elements: AES-128 in counter mode.
 //!
-//! Element `index` of stream `stream` under `seed` needs no other element, so
-//! the supervisor recomputes any of them alone. The key is the secret seed
-//! beside the number of the stream: an element says nothing about another one,
-//! nor about the seed, so a program has to read its inputs from memory.
+//! Element `index` of stream `stream` under `seed` depends on no other element, so the supervisor can recompute any of
+//! them alone. The key consists of the secret seed and the number of the stream. An element reveals nothing about
+//! another one or about the seed, so a program has to read its inputs from memory.
 
 use crate::cipher::{BATCH, Cipher};
 use crate::contents;
 use crate::control::Content;
 
-/// Bits of an output element before a call: a quiet NaN no computation produces.
+/// Bits of an output element before a call: a quiet NaN that no computation produces.
 pub const POISON_F64: u64 = 0x7ff8_dead_beef_f10f;
 /// The same for single precision.
 pub const POISON_F32: u32 = 0x7fc0_f10f;
-/// The same for 32-bit integers. No integer is impossible, so this one is only unlikely.
+/// The same for 32-bit integers. Every integer is possible, so this one is only unlikely.
 pub const POISON_I32: u32 = 0xdead_f10f;
 
 /// Upper half of the counter for elements.
 const ELEMENTS: u64 = 0;
-/// Upper half of the counter for the grades of rows, which must be independent of their elements.
+/// Upper half of the counter for the factors of rows, which must be independent of their elements.
 const GRADES: u64 = 1;
 /// The same for rows, points and repetitions.
 const APART: u64 = 2;
@@ -94,7 +93,8 @@ impl Stream {
         self.0.fill(ELEMENTS, out, convert);
     }
 
-    /// As many words that are independent of those of elements, for whatever stands above them.
+    /// `count` words that are independent of the elements' words, for structure above single elements: shifts of rows,
+    /// points, repetitions.
     pub(crate) fn apart(&self, count: usize) -> Vec<u64> {
         let mut words = vec![0; count];
         self.0.fill(APART, &mut words, |word| word);
@@ -219,7 +219,7 @@ fn diagonals<T>(columns: usize, out: &mut [T], mut change: impl FnMut(&mut T)) {
     }
 }
 
-/// Integers in `low..=high`; a range that is none gives `low`.
+/// Integers in `low..=high`; an empty range gives `low`.
 fn fill_range(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
     let width = (high - low + 1).clamp(1, 1 << 32) as u64;
     stream.fill(out, |bits| {
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn no_rank_is_lost() {
-        // A matrix with dependent rows could be multiplied with less work.
+        // A program could multiply a matrix with dependent rows with less work.
         let n = 64;
         let mut m = vec![0.0; n * n];
         Stream::new(7, 0).fill_f64(&mut m);

@@ -24,6 +24,6 @@ pub mod memory;
 pub use control::{Argument, Content, Control, Order, Plan, Waiting};
 pub use memory::{Mapping, SharedMemory};
 
-/// Changes when the hand-shake, the generator or the timed part changes, so that
-/// results of different harnesses are never taken for each other.
+/// Changes with the hand-shake, the generator or the timed part, so that no reader mixes up the results of different
+/// harnesses.
 pub const VERSION: &str = "5";

@@ -1,7 +1,7 @@
-//! The program inside the run jail. See the library for the rules of the game.
+//! The program inside the run jail. The library's documentation has its rules.
 //!
-//! Arguments: control descriptor, buffers descriptor, bytes of the buffers,
-//! path of the shared object, name of the entry, permitted threads.
+//! Arguments: control descriptor, buffers descriptor, bytes of the buffers, path of the shared object, name of the
+//! entry, permitted threads.
 #![expect(unsafe_code, reason = "loads a shared object and calls what is in it")]
 
 use std::ffi::{CStr, CString, OsString, c_void};
@@ -13,11 +13,11 @@ use flopsmith_harness::inputs::Stream;
 use flopsmith_harness::memory::{sleep_on, wake};
 use flopsmith_harness::{Argument, Mapping, Order, Plan, Waiting, filter, inputs};
 
-/// Called with as many integer registers and stack words as any entry may take; the
-/// calling convention ignores the rest.
+/// The harness passes as many integer registers and stack words as any entry may take; the calling convention ignores
+/// the rest.
 type Entry = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
-/// Nobody could be told what went wrong, or the other side broke the protocol.
+/// The harness could not report an error, or the supervisor broke the protocol.
 const BROKEN: u8 = 99;
 
 struct Options {
@@ -112,7 +112,7 @@ fn loader_error() -> String {
     }
 }
 
-/// Waits for orders and carries them out, until the order to exit.
+/// Waits for orders and executes them, until the order to exit.
 fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
     let mut plan = Plan::default();
     let mut words = [0u64; MAX_ARGUMENTS];
@@ -139,7 +139,7 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
             Some(Order::Chill) => chill(&plan, buffers),
             Some(Order::Exit) => {
                 answer(control, word);
-                // Past the runtime's own clean-up, whose system calls the filter does not allow.
+                // Skips the runtime's own clean-up, whose system calls the filter does not permit.
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) }
             }
@@ -163,7 +163,7 @@ fn next_order(control: &Control, last: u64, parked: bool) -> (u64, u64) {
     }
 }
 
-/// Wakes the supervisor whether it sleeps or spins: how it waits would tell what a call is for.
+/// Wakes the supervisor in both cases, asleep or spinning: its way of waiting would reveal the purpose of a call.
 fn answer(control: &Control, word: u64) {
     control.answer(word);
     wake(control.done_word());
@@ -191,7 +191,7 @@ unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS]) {
     }
 }
 
-/// Takes the arrays out of all caches of the machine.
+/// Evicts the arrays from all caches of the machine.
 fn chill(plan: &Plan, buffers: &Mapping) {
     for argument in &plan.arguments {
         let (element, offset, count) = match *argument {

@@ -1,7 +1,8 @@
 //! Measures the cost of a verification.
 //!
-//! `verifying [--number 3] [--problems dgemm,dot]`: verifies the baseline of each problem (all shipped ones, if none is named) as at a
-//! first look, in full, and in another layout. Prints the milliseconds of each, medians, and what was met in full.
+//! `verifying [--number 3] [--problems dgemm,dot]`: verifies the baseline of each problem (default: all shipped ones)
+//! like a screening, in full, and in another layout. Prints the median milliseconds of each, and the number of sizes of
+//! the full one.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]

@@ -75,7 +75,7 @@ pub struct Summary {
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of all processes of the run together.
     pub peak_memory_bytes: u64,
-    /// Did it reach its planned end?
+    /// True if it reached its planned end.
     pub finished: bool,
 }
 
@@ -206,7 +206,7 @@ pub struct Best {
     pub vector_bits: Option<u32>,
     /// The step that wrote it.
     pub step: Option<u64>,
-    /// Was it measured again before it was called the best?
+    /// True if it was measured again before it was called the best.
     pub measured_again: bool,
     /// Where its raw samples lie: a file of the run's folder, or a digest in its store.
     pub samples: Option<String>,
@@ -278,7 +278,7 @@ pub struct Bandwidth {
     pub gb_s: f64,
 }
 
-/// A command line and what it does.
+/// A command line and its effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Command {

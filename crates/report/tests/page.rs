@@ -1,4 +1,4 @@
-//! The page as a whole: any data gives a well-formed file that holds nothing but text where text belongs.
+//! The page as a whole: all data give a well-formed file in which text stays text.
 #![expect(clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -304,7 +304,7 @@ fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predi
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
-    // Not by `assert_eq`, which would print everything.
+    // assert_eq would print the whole page.
     assert!(
         again == example(),
         "something was lost or changed on the way"

@@ -453,7 +453,7 @@ async fn session(
         say(
             match settings.is_hosted(Hosted::Archive) && !told.ended.is_cancelled() {
                 false => {
-                    "stopping: finishing the work in hand (press Ctrl-C again to stop at once)…"
+                    "stopping: finishing the current work (press Ctrl-C again to stop at once)…"
                 }
                 true => {
                     "leaving; the cluster continues the run (`flopsmith cluster stop` ends it)…"

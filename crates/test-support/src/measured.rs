@@ -10,7 +10,7 @@ use crate::outcome::outcome;
 /// Floating-point operations of one call, 10⁹: two 256 × 256 matrices.
 const GFLOP_PER_CALL: f64 = 0.033_554_432;
 
-/// A measurement in the making, then a verdict or an outcome. Numbers that make no sense are taken as they are.
+/// A measurement under construction, then a verdict or an outcome. Invalid numbers stay as they are.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Measured {
@@ -23,8 +23,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// This fast, give or take a hundredth, on a machine where the plain reference makes one GFLOPS and the peak is
-    /// [`PEAK_GFLOPS`].
+    /// A program of this speed, within a hundredth, on a machine where the plain reference makes one GFLOPS and the
+    /// peak is [`PEAK_GFLOPS`].
     pub fn at(gflops: f64) -> Self {
         Self {
             gflops,
@@ -36,7 +36,7 @@ impl Measured {
         }
     }
 
-    /// So many times as fast as the plain reference.
+    /// This many times as fast as the plain reference.
     pub fn ratio(self, ratio: f64) -> Self {
         Self { ratio, ..self }
     }
@@ -54,7 +54,7 @@ impl Measured {
         }
     }
 
-    /// Looked up, not measured.
+    /// A cached measurement.
     pub fn reused(self) -> Self {
         Self {
             reused: true,
@@ -62,7 +62,7 @@ impl Measured {
         }
     }
 
-    /// Far less sure than was aimed at.
+    /// A measurement far less precise than its target.
     pub fn unconverged(self) -> Self {
         Self {
             stop: StopReason::Unconverged,

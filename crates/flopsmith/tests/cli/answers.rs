@@ -1,4 +1,4 @@
-//! Commands that answer at once: wrong usage, the soundness of a problem, the state of this machine.
+//! Commands that answer at once: wrong usage, checks of a problem, the state of this machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         .map(|p| p["problem"].as_str().unwrap())
         .collect();
     assert!(names.is_sorted(), "{names:?}");
-    // A prompt permits no technique that the starter model was never shown, unless the user asks for it.
+    // Unless the user asks for it, a prompt permits no technique that the starter's corpus lacks.
     let prompt = object(&["problem", "prompt", "dgemm"]);
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
@@ -293,7 +293,7 @@ fn who_has_no_nats_server_is_told_what_needs_one() {
         assert_eq!(found["state"], state, "{object}");
         assert!(found["found"].as_str().unwrap().contains("/no/such"));
         assert_eq!(object["ready"], code == 0, "{object}");
-        // The advice about a missing broker has words of its own.
+        // The advice about a missing broker has its own text.
         found["advice"].as_str().unwrap_or_default().to_owned()
     };
     let advice = says(&[], 0, "advice");
@@ -301,7 +301,7 @@ fn who_has_no_nats_server_is_told_what_needs_one() {
     says(&["--broker"], 3, "missing");
 }
 
-/// A nats-server that answers `--version`, and leaves the file `started` when it is called in any other way.
+/// A nats-server that answers `--version`, and writes the file `started` on any other call.
 fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
     let path = folder.join("nats-server");
     let text = format!(
@@ -334,7 +334,7 @@ fn what_needs_no_broker_starts_none() {
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
         assert!(!started.exists(), "{arguments:?} started a broker");
     }
-    // It would have been noticed.
+    // The test would have noticed a call.
     Command::new(&server).arg("--js").status().unwrap();
     assert!(started.exists());
 }

@@ -108,8 +108,8 @@ fn rows_of_offsets_differ_in_length_and_drift_from_an_even_spread() {
     assert!(drift.max() > Some(64));
 }
 
-/// On weights that are uniform about one edge in thirty is the shortest way between its ends, and a graph of so few edges takes a
-/// small part of the work.
+/// With uniform weights about one edge in thirty is the shortest way between its ends, and a graph of so few edges
+/// takes a small part of the work.
 #[test]
 fn about_half_of_all_distances_are_shorter_by_way_of_others() {
     let n = 160;

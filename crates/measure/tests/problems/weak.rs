@@ -1,9 +1,9 @@
-//! No shipped problem leaves a part of its work out, or admits a function that is less exact than it could be; and definitions that
-//! did are told so.
+//! No shipped problem leaves out a part of its work, or admits a less exact function than possible; and the check names
+//! definitions that do.
 
 use super::*;
 
-/// Everything that is weak about a definition, but for calls that are short.
+/// All weaknesses of a definition, except short calls.
 fn weaknesses(problem: &Arc<Problem>) -> Vec<String> {
     let bench = Bench::of(problem);
     let found = bench.verifier(5).weaknesses(&bench.toolchain, 3).unwrap();
@@ -24,10 +24,10 @@ fn shipped_problems_leave_no_work_out_and_admit_no_downgrade() {
     assert!(weak.is_empty(), "{}", weak.join("\n"));
 }
 
-/// A file, what stands in it, and what shall stand there instead.
+/// A file, a text in it, and its replacement.
 type Change<'a> = (&'a str, &'a str, &'a str);
 
-/// A shipped problem with other words in its files.
+/// A shipped problem with replaced texts in its files.
 fn changed(name: &str, changes: &[Change<'_>]) -> Arc<Problem> {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join(name);

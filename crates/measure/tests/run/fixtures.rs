@@ -1,5 +1,5 @@
 //! Shared parts of the tests: the jail, the problem, and programs compiled without the compile stage's scans, so that
-//! programs that the scans would refuse can be held against verifier and timer alone.
+//! the tests can run programs that the scans would refuse.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateFault, Failure};
 use flopsmith_sandbox::{Options, Sandbox};
 
-/// One measurement at a time, and no verification beside it.
+/// Permits one measurement at a time, and no verification beside it.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock()
@@ -22,7 +22,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub fn sandbox() -> Arc<Sandbox> {
     static SANDBOX: OnceLock<Arc<Sandbox>> = OnceLock::new();
     let made = || {
-        // The tests judge verifier and timer; how much the jail protects is the sandbox's own test.
+        // These tests judge verifier and timer; the sandbox's own tests judge the jail's protection.
         let sandbox = Sandbox::new(Options {
             allow_weaker: true,
             ..Options::default()
@@ -46,8 +46,8 @@ pub fn shipped(name: &str) -> Arc<Problem> {
     Arc::new(Problem::load(&problems.join(name)).unwrap())
 }
 
-/// The harness beside this test's folder. Testing this package alone does not build another package's
-/// program, so it is built where it is missing or older than its source.
+/// The harness beside this test's folder. Cargo does not build another package's program for the tests of this package
+/// alone, so this builds it if it is missing or older than its source.
 pub fn harness() -> PathBuf {
     static HARNESS: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
@@ -90,7 +90,7 @@ pub fn verifier(seed: u8) -> Verifier {
     Verifier::new(sandbox(), harness(), problem(), &toolchain(), [seed; 32]).unwrap()
 }
 
-/// The last allowed core for the kernel, the first for the supervisor, where there are two.
+/// The last permitted core for the kernel and the first for the supervisor, if there are two.
 pub fn cores() -> Cores {
     let allowed = flopsmith_machine::pinning::allowed_cores();
     Cores {
@@ -108,7 +108,7 @@ pub fn timer_of(problem: Arc<Problem>) -> Timer {
     Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
 }
 
-/// A shipped problem that is timed at another size; only for timers.
+/// A shipped problem with another timed size, only for timers.
 pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
     let place = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn source(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// The same with other words in one place.
+/// The same with a replaced text.
 pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(source(name)).unwrap();
     assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
@@ -172,7 +172,7 @@ pub fn built(problem: &Problem, source: &Path) -> Vec<u8> {
     std::fs::read(&object).unwrap()
 }
 
-/// The fault of a failure that is the candidate's.
+/// The candidate's fault in a failure.
 pub fn fault<T: std::fmt::Debug>(
     result: Result<T, Failure>,
     name: &str,

@@ -1,4 +1,4 @@
-//! The wire: golden bytes of version 1, schemas that match the types, and bytes that must be refused.
+//! The wire: golden bytes of version 1, schemas that match the types, and bytes that the codec must refuse.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fmt::Debug;
@@ -597,7 +597,7 @@ fn unknown_fields_of_a_later_build_are_ignored() {
 
 #[test]
 fn left_over_bytes_are_refused() {
-    // The byte may begin a number, a list that has no end, or be a marker that is none.
+    // The byte may begin a number or an endless list, or be an invalid marker.
     for left in 0..=u8::MAX {
         let mut bytes = encode(&task()).unwrap();
         bytes.push(left);
@@ -666,7 +666,7 @@ fn ids_refuse_what_could_leave_their_place() {
 }
 
 proptest! {
-    /// However long an answer is, little of it travels: its beginning and its end.
+    /// Little of a long answer travels: its beginning and its end.
     #[test]
     fn little_is_kept_of_an_answer(text in "\\PC{0,3000}", finished in any::<bool>()) {
         let kept = RawAnswer::of(&text, finished);

@@ -30,7 +30,7 @@ pub fn well_formed(page: &str) -> Result<Vec<String>, String> {
             return Err(format!("tag <{tag}>"));
         }
         attributes(tag)?;
-        // Raw text up to its end: braces and the like mean nothing there.
+        // Raw text up to its end, in which braces have no meaning.
         if name == "style" {
             let end = rest.find("</style>").ok_or("style without end")?;
             if rest[..end].contains("http") || rest[..end].contains("@import") {
@@ -49,7 +49,7 @@ pub fn well_formed(page: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// No handlers, no links to outside, and numbers where numbers belong.
+/// No handlers, no outside links, and numbers in numeric attributes.
 fn attributes(tag: &str) -> Result<(), String> {
     for (i, part) in tag.split('"').enumerate() {
         let inside = i % 2 == 1;

@@ -137,7 +137,7 @@ impl Role for Hosting {
                 change = changes => match change {
                     Ok(change) => self.hear(change, &mut guests, &mut ends, &stop),
                     Err(error) => {
-                        tracing::info!(error = words(&error), "the watch of the run registry failed; starting it again");
+                        tracing::info!(error = words(&error), "the watch of the run registry failed; restarting it");
                         runs = None;
                         // Roles that are running go on in the meantime: they are in `ends`, which the loop polls again
                         // after the pause.

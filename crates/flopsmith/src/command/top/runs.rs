@@ -42,7 +42,7 @@ pub struct Run {
     pub left_seconds: Option<f64>,
     /// Since its last outcome, seconds.
     pub silent_seconds: Option<f64>,
-    /// Is it well? If not, the reason.
+    /// The run's health; if it is not well, with the reason.
     pub health: Health,
 }
 
@@ -54,7 +54,7 @@ pub enum Health {
     Well,
     /// Nothing was decided yet.
     Begins,
-    /// Somebody should look: why.
+    /// The run needs attention, for this reason.
     Ill(String),
 }
 

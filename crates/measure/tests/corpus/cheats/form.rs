@@ -1,8 +1,8 @@
-//! The entry of a problem in pieces of C, of which cheats are put together.
+//! The parts of a problem's entry in C, from which the tests build cheats.
 
 use flopsmith_problem::{Arg, ArgKind, Content, Element, Params, Problem, Role};
 
-/// Static arrays begin at a line of the cache, as those of a call do, and so does what follows in a table of them.
+/// Static arrays start at a cache line, like the arrays of a call, and so does each part of a table of them.
 const ALIGN: &str = "__attribute__((aligned(64)))";
 const LINE: usize = 16;
 
@@ -18,9 +18,9 @@ pub struct Form<'p> {
 struct Size {
     name: String,
     timed: usize,
-    /// The largest one of all calls that a problem tells of.
+    /// The largest one of all calls in the problem's definition.
     visible: usize,
-    /// Is it another one in some verified calls?
+    /// True if some verified calls have another value.
     varies: bool,
 }
 
@@ -28,11 +28,11 @@ struct Size {
 pub struct Array {
     pub name: String,
     pub element: Element,
-    /// Elements in any call, at most.
+    /// Largest number of elements in any call.
     pub most: usize,
-    /// How many elements it has in a call, in C.
+    /// Number of elements in a call, in C.
     pub count: String,
-    /// Is it where rows begin? Its first and its last number are the same in every call.
+    /// True for an array of row starts. Its first and its last number are the same in every call.
     offsets: bool,
 }
 
@@ -77,15 +77,15 @@ impl<'p> Form<'p> {
         form
     }
 
-    /// A program: the honest kernel, which is called `computed`, what stands before the entry, and what the entry does.
+    /// A program: the honest kernel under the name `computed`, the code before the entry, and the body of the entry.
     pub fn program(&self, before: &str, body: &str) -> String {
-        // Where the reference is slow, a measurement may be over after two calls of it.
+        // If the reference is slow, a measurement may end after two calls of it.
         let problem = self.problem;
         let honest = problem.baseline_source.as_ref();
         let honest = honest.unwrap_or(&problem.reference_source);
         let entry = format!("void {}(", problem.entry.name);
         assert_eq!(honest.matches(&entry).count(), 1, "{}", problem.id);
-        // Not compiled together with what calls it: it is as fast as it is by itself, and no faster.
+        // The kernel is compiled apart from its caller, so its speed stays the same.
         let honest = honest.replacen(&entry, "__attribute__((noipa)) static void computed(", 1);
         let prototype = problem.entry.prototype.trim_end().trim_end_matches(';');
         format!(
@@ -93,7 +93,8 @@ impl<'p> Form<'p> {
         )
     }
 
-    /// Calls the honest kernel, with other inputs where they are floats and with other outputs, whose names begin so.
+    /// Calls the honest kernel with other inputs, if they are floats, and with other outputs; the arguments are the
+    /// prefixes of their names.
     pub fn compute(&self, inputs: &str, outputs: &str, slot: &str) -> String {
         let given = |arg: &Arg| match &arg.kind {
             ArgKind::Array {
@@ -108,7 +109,7 @@ impl<'p> Form<'p> {
         format!("  computed({});\n", given.join(", "))
     }
 
-    /// Copies as much as the whole or, by ` / 2`, a part of each output.
+    /// Copies the whole of each output or, with ` / 2`, a part of it.
     pub fn put(&self, from: &str, slot: &str, part: &str) -> String {
         let put = |array: &Array| {
             let Array { name, count, .. } = array;
@@ -117,22 +118,22 @@ impl<'p> Form<'p> {
         self.outputs.iter().map(put).collect()
     }
 
-    /// Is it a call of the timed size?
+    /// In C: this is a call of the timed size.
     pub fn timed(&self) -> String {
         self.all(|_| true, "==", |size| size.timed)
     }
 
-    /// Is it a call of the timed size or a larger one?
+    /// In C: this is a call of the timed size or of a larger one.
     pub fn taken_from_timed(&self) -> String {
         self.all(|_| true, ">=", |size| size.timed)
     }
 
-    /// Is it larger than timed calls, as far as sizes differ?
+    /// In C: the size is above that of timed calls, if sizes differ.
     pub fn above_timed(&self) -> String {
         self.all(|size| size.varies, ">", |size| size.timed)
     }
 
-    /// Is it larger than all calls that the problem tells of, as far as sizes differ?
+    /// In C: the size is above those of all calls in the problem's definition, if sizes differ.
     pub fn above_visible(&self) -> String {
         self.all(|size| size.varies, ">", |size| size.visible)
     }
@@ -148,7 +149,7 @@ impl<'p> Form<'p> {
         sizes.collect::<Vec<_>>().join(" && ")
     }
 
-    /// Variables that keep the sizes of a call, in so many slots.
+    /// Variables that keep the sizes of a call, in `slots` slots.
     pub fn room_for_sizes(&self, slots: &str) -> String {
         let each = |size: &Size| format!("static int known_{}{slots};\n", size.name);
         self.sizes.iter().map(each).collect()
@@ -160,13 +161,13 @@ impl<'p> Form<'p> {
         self.sizes.iter().map(each).collect()
     }
 
-    /// Are the sizes of this call those that were kept?
+    /// In C: the sizes of this call equal the kept ones.
     pub fn same_sizes(&self, slot: &str) -> String {
         let each = |Size { name, .. }: &Size| format!("known_{name}{slot} == {name}");
         self.sizes.iter().map(each).collect::<Vec<_>>().join(" && ")
     }
 
-    /// An input whose numbers are others in each call, wherever one looks.
+    /// An input whose numbers differ everywhere from call to call.
     pub fn varied(&self) -> &Array {
         self.inputs.iter().find(|array| !array.offsets).unwrap()
     }
@@ -175,7 +176,7 @@ impl<'p> Form<'p> {
         self.outputs.last().unwrap()
     }
 
-    /// Are all numbers that it computes with integers?
+    /// True if the kernel computes only with integers.
     pub fn is_of_integers(&self) -> bool {
         let mut arrays = self.inputs.iter().chain(&self.outputs);
         arrays.all(|array| array.element == Element::I32)
@@ -220,7 +221,7 @@ impl Array {
         }
     }
 
-    /// A byte in which two numbers of the same kind differ in every other case, wherever in their range they lie.
+    /// A byte in which two numbers of the same kind differ in every other case, wherever in their range they are.
     pub fn odd_byte(&self) -> usize {
         match self.element {
             Element::F64 => 4,
@@ -235,7 +236,7 @@ impl Array {
     }
 }
 
-/// Room for what arrays hold in any call, in so many slots, under names that begin with `prefix`.
+/// Space for the arrays of any call, in `slots` slots, under names that begin with `prefix`.
 pub fn room<'a>(arrays: impl IntoIterator<Item = &'a Array>, prefix: &str, slots: &str) -> String {
     let each = |array: &Array| {
         let (c_type, most) = (array.c_type(), array.most.next_multiple_of(LINE));

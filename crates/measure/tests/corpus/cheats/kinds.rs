@@ -1,4 +1,4 @@
-//! The cheats themselves. Each stands for one way of cheating, whatever is computed.
+//! The kinds of cheats. Each represents one way of cheating, for any computation.
 
 use flopsmith_problem::Element;
 use flopsmith_protocol::CandidateFault as F;
@@ -8,16 +8,16 @@ use super::form::{Array, Form, room};
 /// A cheat for any problem.
 pub struct Cheat {
     pub name: &'static str,
-    /// The numbers of the ways of cheating it stands for.
+    /// The numbers of its ways of cheating (see the corpus).
     pub ways: &'static [u32],
-    /// As what it is refused; nothing where it is no cheat at all and must be measured.
+    /// The faults for which the pipeline must refuse it; empty for an honest program, which must be measured.
     pub faults: &'static [F],
-    /// Why it is none for a problem, where it is not.
+    /// The reason why it does not cheat in a problem, if it does not.
     pub senseless: fn(&Form) -> Option<&'static str>,
     pub source: fn(&Form) -> String,
 }
 
-/// Those that are not about sizes alone (`sizes`), and one program that is made in the same way and right.
+/// The cheats that concern not only sizes (`sizes` has the others), and one right program of the same form.
 pub static CHEATS: [Cheat; 16] = [
     Cheat {
         name: "cached_by_pointer",
@@ -161,7 +161,7 @@ fn of_integers(form: &Form) -> Option<&'static str> {
     integers.then_some("an integer has no digits to lose and is always a number")
 }
 
-/// Verified calls of the timed size find their arrays in another placement than the call before.
+/// Verified calls of the timed size get their arrays at other addresses than the previous call.
 const SETTLED: &str = "static int settled(const void *from, const void *to, int timed) {
   static const void *last_from, *last_to;
   int same = timed && from == last_from && to == last_to;
@@ -214,7 +214,7 @@ fn cached_by_two_numbers(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// Where a bit of an input is as it was, the result stays as well.
+/// If the changed bit of an input already had this value, the result stays the same as well.
 fn only_what_seems_to_have_changed(form: &Form) -> String {
     let input = form.varied();
     let before = format!(
@@ -245,8 +245,8 @@ fn only_what_seems_to_have_changed(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// No cheat: a kept result is used for equal inputs only. As none come twice where it is timed, it gains nothing
-/// either. It shows that programs of this make are refused for what they do wrong.
+/// An honest program: it uses a kept result only for equal inputs. Timed inputs never repeat, so it gains nothing. It
+/// shows that the pipeline refuses the other programs of this form for their cheats.
 fn kept_by_all_of_its_content(form: &Form) -> String {
     let before = format!(
         "{}{}{}",
@@ -298,7 +298,7 @@ fn old_output(form: &Form) -> String {
 }
 
 fn every_other_call(form: &Form) -> String {
-    // Nobody is verified in fewer than six calls.
+    // Every verification makes at least six calls.
     let body = format!(
         "  static int calls;\n  if (++calls > 4 && calls % 2) return;\n{}",
         form.compute("", "", "")
@@ -336,7 +336,7 @@ fn half_from_the_call_before(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// Inputs have half of their bytes: doubles those of a float, floats the upper two.
+/// Keeps half of the bytes of inputs: doubles become floats, floats keep the upper two bytes.
 fn fewer_digits(form: &Form) -> String {
     let floats = || form.inputs.iter().filter(|a| a.element != Element::I32);
     let shorter = |array: &Array| {
@@ -353,7 +353,7 @@ fn fewer_digits(form: &Form) -> String {
     form.program(&room(floats(), "low_", ""), &body)
 }
 
-/// Changes the last element of the last output by a small part of the largest one; an integer by one.
+/// Changes the last element of the last output by a small part of the largest one, an integer by one.
 fn off(form: &Form) -> String {
     let output = form.last_output();
     let (Array { name, count, .. }, end) = (output, output.end());

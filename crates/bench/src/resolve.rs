@@ -187,6 +187,10 @@ pub fn mean(all: &[Measurement], chains: &Chains, limits: &Limits) -> Option<Mea
     Some(Measurement {
         gflops: geometric(|m| m.gflops),
         seconds_per_call: geometric(|m| m.seconds_per_call),
+        minimum_seconds: all
+            .iter()
+            .map(|m| m.minimum_seconds)
+            .try_fold(f64::INFINITY, |least, seconds| Some(least.min(seconds?))),
         median_seconds: all
             .iter()
             .try_fold(0.0, |sum, m| Some(sum + m.median_seconds?.ln()))

@@ -8,6 +8,7 @@ use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
+use flopsmith_problem::{Params, Problem};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
@@ -25,6 +26,8 @@ pub struct Stages {
     verifier: Verifier,
     clocks: Vec<Clock>,
     purpose: Purpose,
+    /// The timed size, or that of each workload.
+    sizes: Vec<Params>,
     /// Compiled and verified programs that may be timed again.
     ready: BTreeMap<String, Prepared>,
     /// True if programs may be timed again, as in a ranking and while files are watched.
@@ -68,14 +71,11 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with. Cancelling
-    /// `stopped` ends the wait for a quiet machine.
-    pub fn new(order: &Order, stopped: CancellationToken) -> Result<Self> {
-        let evaluator = evaluator::open(
-            Arc::clone(&order.problem),
-            order.compiler,
-            order.allow_weaker_jail,
-        )?;
+    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with, at the timed
+    /// size of `problem`. Cancelling `stopped` ends the wait for a quiet machine.
+    pub fn new(order: &Order, problem: &Arc<Problem>, stopped: CancellationToken) -> Result<Self> {
+        let evaluator =
+            evaluator::open(Arc::clone(problem), order.compiler, order.allow_weaker_jail)?;
         let most = order.threads.iter().copied().max().unwrap_or(1);
         let evaluator = if order.sanitize {
             evaluator.with_sanitizers(most)
@@ -111,6 +111,11 @@ impl Stages {
                 Ok(clock)
             })
             .collect::<Result<Vec<Clock>>>()?;
+        if let Some(compare) = &order.compare {
+            for clock in &clocks {
+                compare.check(problem, clock.threads, &clock.machine)?;
+            }
+        }
         for line in advice(
             clocks
                 .iter()
@@ -123,6 +128,7 @@ impl Stages {
             verifier,
             clocks,
             purpose: order.purpose,
+            sizes: problem.params_of_each(),
             ready: BTreeMap::new(),
             again: order.purpose == Purpose::Rank || order.watch,
             patience,
@@ -173,7 +179,7 @@ impl Stages {
         }
         for clock in &mut self.clocks {
             let done = clock.time(&prepared, self.purpose, busy.clone());
-            rows.push(clock.row(&program.name, done));
+            rows.push(clock.row(&program.name, &self.sizes, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
         if self.again {
@@ -284,14 +290,16 @@ impl Clock {
         done
     }
 
-    fn row(&self, file: &str, done: Evaluated) -> Row {
+    fn row(&self, file: &str, sizes: &[Params], done: Evaluated) -> Row {
         let bytes = self.timer.bytes_per_operation();
         let mut row = Row {
             file: file.to_owned(),
             against: false,
             threads: self.threads,
+            sizes: sizes.to_vec(),
             own: None,
             to_against: None,
+            to_saved: None,
             rank: None,
             group: None,
             peak_gflops: self.timer.peak_gflops(),

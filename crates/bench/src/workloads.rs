@@ -5,12 +5,13 @@ use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
 use flopsmith_measure::{Chains, Limits};
 use flopsmith_protocol::{Interval, Measurement, WorkloadMeasurement, geometric};
-use flopsmith_run::digits::{between, four, share, time};
+use flopsmith_run::digits::{between, four, percent, share, time};
 use flopsmith_run::roofline;
 use serde_json::{Value, json};
 
 use crate::resolve::stop;
 use crate::rows::Row;
+use crate::table::Grid;
 
 /// Each workload over several measurements of one program by one timer. Each measurement has the weight that it has in the
 /// mean of the whole ([`LogRatio::mean`]), so that the ratio of the whole stays the geometric mean over the workloads.
@@ -52,6 +53,10 @@ pub fn means(
         Some(WorkloadMeasurement {
             gflops: mean(|w| w.gflops)?,
             seconds_per_call: mean(|w| w.seconds_per_call)?,
+            minimum_seconds: here
+                .iter()
+                .map(|w| w.minimum_seconds)
+                .try_fold(f64::INFINITY, |least, seconds| Some(least.min(seconds?))),
             median_seconds: medians.and_then(|all| geometric(all.into_iter())),
             ratio: value.exp(),
             interval: Interval {
@@ -98,6 +103,7 @@ pub fn objects(row: &Row) -> Vec<Value> {
     let workloads = measurement.map(|m| &m.workloads[..]).unwrap_or_default();
     let each = workloads.iter().enumerate().map(|(n, workload)| {
         let mut object = json!(workload);
+        object["params"] = json!(row.sizes.get(n));
         object["roofline"] = json!(row.places.get(n));
         object
     });
@@ -108,6 +114,68 @@ pub fn objects(row: &Row) -> Vec<Value> {
 pub fn worst(row: &Row) -> Option<String> {
     let worst = row.done.verdict.measurement()?.worst()?;
     Some(format!("{} {}", worst.name, four(worst.ratio)))
+}
+
+/// The numbers of each workload of the measured rows as a table; none where there is one workload.
+pub fn grid(rows: &[Row]) -> Option<Grid> {
+    let measured = || {
+        let all = rows.iter();
+        all.filter_map(|row| Some((row, row.done.verdict.measurement()?)))
+    };
+    if measured().all(|(_, m)| m.workloads.is_empty()) {
+        return None;
+    }
+    let threads = rows.iter().any(|row| row.threads != 1);
+    let mut columns = vec![("file", false)];
+    if threads {
+        columns.push(("threads", true));
+    }
+    columns.extend([
+        ("workload", false),
+        ("GFLOPS", true),
+        ("GB/s", true),
+        ("call", true),
+        ("min", true),
+        ("median", true),
+        ("spread", true),
+        ("ratio", true),
+        ("95 % interval", false),
+        ("peak", true),
+        ("roof", false),
+    ]);
+    let cells = |row: &Row, n: usize, workload: &WorkloadMeasurement| {
+        let mut cells = vec![row.file.clone()];
+        if threads {
+            cells.push(row.threads.to_string());
+        }
+        let mark = if workload.converged() { "" } else { "~" };
+        let place = row.places.get(n).and_then(Option::as_ref);
+        let seconds = |seconds: Option<f64>| seconds.map_or_else(String::new, time);
+        cells.extend([
+            workload.name.clone(),
+            four(workload.gflops),
+            workload.gb_per_second.map_or_else(String::new, four),
+            time(workload.seconds_per_call),
+            seconds(workload.minimum_seconds),
+            seconds(workload.median_seconds),
+            percent(workload.mdape),
+            format!("{mark}{}", four(workload.ratio)),
+            between(&workload.interval),
+            share(workload.share_of_peak),
+            place.map_or_else(String::new, roofline::short),
+        ]);
+        cells
+    };
+    let rows = measured().flat_map(|(row, m)| {
+        let each = m.workloads.iter().enumerate();
+        each.map(move |(n, workload)| (row, n, workload))
+    });
+    Some(Grid {
+        rows: rows
+            .map(|(row, n, workload)| cells(row, n, workload))
+            .collect(),
+        columns,
+    })
 }
 
 /// A line about each workload, for people.
@@ -151,6 +219,7 @@ fn line(workload: &WorkloadMeasurement, place: Option<&Place>, is_worst: bool) -
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
     use flopsmith_measure::{Chain, Purpose};
+    use flopsmith_problem::Params;
     use flopsmith_protocol::Verdict;
     use flopsmith_test_support::Measured;
 
@@ -164,6 +233,10 @@ pub(super) mod tests {
             .se(0.002)
             .over(&[("n=8", 0.5), ("n=16", 2.0)]);
         let mut row = row(file, 1, Verdict::Measured { measurement });
+        let sizes = [8, 16].iter();
+        row.sizes = sizes
+            .map(|n| Params::from([("n".to_owned(), *n)]))
+            .collect();
         row.places = vec![None, Some(by_memory())];
         row
     }
@@ -190,7 +263,23 @@ pub(super) mod tests {
         let objects = objects(&over_two("a.c"));
         assert_eq!(objects[0]["name"], "n=8");
         assert_eq!(objects[0]["roofline"], Value::Null);
+        assert_eq!(objects[0]["params"]["n"], 8);
         assert_eq!(objects[1]["roofline"]["bound"], "memory");
+    }
+
+    #[test]
+    fn workloads_have_a_table_where_there_are_several() {
+        let one = crate::rows::tests::fast("a.c", 1, 40.0);
+        assert!(grid(std::slice::from_ref(&one)).is_none());
+        let grid = grid(&[over_two("a.c"), one]).unwrap();
+        assert!(
+            grid.rows
+                .iter()
+                .all(|cells| cells.len() == grid.columns.len())
+        );
+        assert_eq!(grid.rows.len(), 2);
+        assert_eq!(grid.rows[0][..3], ["a.c", "n=8", "20.00"]);
+        assert_eq!(grid.rows[1][11], "50.0 % memory");
     }
 
     #[test]

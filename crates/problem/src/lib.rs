@@ -12,6 +12,7 @@
 //! - every mistake of a definition is reported with its line, several at once.
 
 mod arguments;
+mod at_size;
 mod bounds;
 pub mod check;
 mod contents;

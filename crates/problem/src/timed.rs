@@ -197,7 +197,7 @@ fn workload(check: &mut Check<'_>, table: &Table) -> Workload {
 }
 
 /// The name of a workload that has none of its own: `n=256`.
-fn usual_name(params: &Params) -> String {
+pub(crate) fn usual_name(params: &Params) -> String {
     let sizes = params.iter().map(|(name, size)| format!("{name}={size}"));
     sizes.collect::<Vec<_>>().join(",")
 }

@@ -66,6 +66,14 @@ impl Problem {
         sizes
     }
 
+    /// The parameters of each workload, in the order of the definition.
+    pub fn params_of_each(&self) -> Vec<Params> {
+        match self.workloads.len() {
+            0 | 1 => vec![self.timed.clone()],
+            _ => self.workloads.iter().map(|w| w.params.clone()).collect(),
+        }
+    }
+
     /// The sizes that are timed, for people: `n = 256`, or `n = 256; n = 512`.
     pub fn timed_size(&self) -> String {
         match self.workloads.len() {
@@ -115,7 +123,7 @@ impl Problem {
     }
 
     /// The problem with those workloads only, of which there is at least one.
-    fn with_those(&self, wanted: impl Fn(&Workload) -> bool) -> Problem {
+    pub(crate) fn with_those(&self, wanted: impl Fn(&Workload) -> bool) -> Problem {
         let mut workloads = self.workloads.clone();
         workloads.retain(wanted);
         if workloads.len() == self.workloads.len() {

@@ -234,6 +234,10 @@ pub struct Measurement {
     pub gflops: f64,
     /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
+    /// Seconds of the fastest timed call by the clock; none if no call counts. It repeats worse than
+    /// `seconds_per_call`, because a single call decides it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_seconds: Option<f64>,
     /// Median of the seconds of the timed calls, with disturbances; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,

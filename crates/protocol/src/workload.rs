@@ -15,6 +15,9 @@ pub struct WorkloadMeasurement {
     pub gflops: f64,
     /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
+    /// Seconds of the fastest timed call; none if no call counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_seconds: Option<f64>,
     /// Median of the seconds of the timed calls, disturbances included; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
@@ -78,6 +81,7 @@ impl Measurement {
         }
         let all = || parts.iter().map(|part| &part.measurement);
         let mean = |value: fn(&Measurement) -> f64| geometric(all().map(value)).unwrap_or(f64::NAN);
+        let minima: Option<Vec<f64>> = all().map(|m| m.minimum_seconds).collect();
         let medians: Option<Vec<f64>> = all().map(|m| m.median_seconds).collect();
         let certificates: Option<Vec<&Certificate>> =
             all().map(|m| m.certificate.as_ref()).collect();
@@ -85,6 +89,7 @@ impl Measurement {
         Some(Measurement {
             gflops: mean(|m| m.gflops),
             seconds_per_call: mean(|m| m.seconds_per_call),
+            minimum_seconds: minima.and_then(|all| geometric(all.into_iter())),
             median_seconds: medians.and_then(|all| geometric(all.into_iter())),
             ratio: mean(|m| m.ratio),
             interval: interval(all().map(|m| (m.ratio, m.interval))),
@@ -111,6 +116,7 @@ impl WorkloadMeasurement {
             name: part.name.clone(),
             gflops: m.gflops,
             seconds_per_call: m.seconds_per_call,
+            minimum_seconds: m.minimum_seconds,
             median_seconds: m.median_seconds,
             ratio: m.ratio,
             interval: m.interval,

@@ -11,6 +11,7 @@ use crate::axis::{range, spread};
 use crate::model::{Roofline, RunReport};
 use crate::text::{coordinate as c, escape, number, share};
 use plane::Plane;
+pub(crate) use plane::ticks;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;

@@ -86,6 +86,7 @@ mod tests {
             name: name.into(),
             gflops: 2.0 * ratio,
             seconds_per_call: 1e-3,
+            minimum_seconds: None,
             median_seconds: None,
             ratio,
             interval: Interval {

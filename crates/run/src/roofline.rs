@@ -19,8 +19,13 @@ pub fn words(place: &Place) -> String {
     let at = place.intensity.map_or_else(String::new, |intensity| {
         format!(" at {} FLOP/byte", significant(intensity, 3))
     });
+    // The bytes of the roof are those that its operations need at least.
+    let bytes = place.intensity.filter(|_| place.bound == Bound::Memory);
+    let bytes = bytes.map_or_else(String::new, |intensity| {
+        format!("{} GB/s, ", four(place.roof_gflops / intensity))
+    });
     let mut words = format!(
-        "{} of its roof by the roofline model ({} GFLOPS): {} binds{at}",
+        "{} of its roof by the roofline model ({bytes}{} GFLOPS): {} binds{at}",
         share(place.share),
         four(place.roof_gflops),
         place.bound
@@ -265,7 +270,7 @@ mod tests {
         };
         assert_eq!(
             words(&dot),
-            "320.0 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
+            "320.0 % of its roof by the roofline model (20.00 GB/s, 2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
         );
         assert_eq!(short(&dot), "320.0 % memory");
         assert_eq!(reached(&dot, Some(512)), "320.0 % of the roof (memory)");

@@ -75,6 +75,7 @@ impl Measured {
         Measurement {
             gflops: self.gflops,
             seconds_per_call: GFLOP_PER_CALL / self.gflops,
+            minimum_seconds: Some(0.99 * GFLOP_PER_CALL / self.gflops),
             median_seconds: Some(1.01 * GFLOP_PER_CALL / self.gflops),
             ratio: self.ratio,
             interval: Interval {

@@ -4,6 +4,8 @@ mod languages;
 mod layouts;
 mod measuring_lock;
 mod ranks;
+mod saved;
+mod sizes;
 mod threads;
 
 use std::io::{BufRead, BufReader};
@@ -504,7 +506,7 @@ fn a_watched_program_is_measured_again_when_it_is_saved() {
     std::fs::write(&file, format!("{GOOD}/* saved */\n")).unwrap();
     let line = until("since the previous measurement: ");
     assert!(
-        line.contains("good.c: ") && line.contains(" GFLOPS, "),
+        line.contains("good.c: ") && (line.contains(" GFLOPS, ") || line.contains(" GB/s, ")),
         "{line}"
     );
     std::fs::write(&file, IDLE).unwrap();

@@ -90,7 +90,7 @@ fn bench_shows_the_mean_and_every_workload() {
     let table = text(&bench(&problem, &[good, other], &[]).stdout);
     assert!(table.contains("  worst  "), "{table}");
     assert!(
-        table.contains("geometric means over these workloads"),
+        table.contains("geometric means over the workloads"),
         "{table}"
     );
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
-use super::numbers::{median, stopped};
+use super::numbers::{median, minimum, stopped};
 use super::recheck::held_against;
 use super::session::Trial;
 use super::workload::WorkloadTimer;
@@ -120,11 +120,13 @@ impl WorkloadTimer {
         let mean = believed;
         let mut measurement = self.measurement(&first, &mean);
         measurement.stop = stop;
-        measurement.median_seconds = median(
+        let all = || {
             std::iter::once(&first)
                 .chain(&others)
-                .flat_map(Trial::counted),
-        );
+                .flat_map(Trial::counted)
+        };
+        measurement.minimum_seconds = minimum(all());
+        measurement.median_seconds = median(all());
         measurement.mdape = mdape;
         measurement.calls += others
             .iter()

@@ -63,6 +63,7 @@ impl WorkloadTimer {
         Measurement {
             gflops,
             seconds_per_call: seconds,
+            minimum_seconds: minimum(trial.counted()),
             median_seconds: median(trial.counted()),
             ratio,
             interval,
@@ -118,6 +119,11 @@ pub(super) fn stopped(stop: StopReason, limits: &Limits, log_se: f64) -> StopRea
         StopReason::Unconverged => StopReason::Unconverged,
         _ => stop,
     }
+}
+
+/// The fastest of some calls, seconds.
+pub(super) fn minimum(calls: impl Iterator<Item = f64>) -> Option<f64> {
+    calls.min_by(f64::total_cmp)
 }
 
 /// The median of some calls, seconds.
@@ -179,7 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_call_is_found() {
+    fn the_middle_call_and_the_fastest_one_are_found() {
+        assert_eq!(minimum([3.0, 1.0, 2.0].into_iter()), Some(1.0));
+        assert_eq!(minimum(std::iter::empty()), None);
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
         assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
         assert_eq!(median(std::iter::empty()), None);

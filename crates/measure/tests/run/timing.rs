@@ -40,6 +40,7 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
     let told = slow.ratio * timer.reference_gflops();
     assert!((told / slow.gflops - 1.0).abs() < 1e-9);
     assert!(slow.median_seconds.is_some_and(|s| s > 1e-4));
+    assert!(slow.minimum_seconds <= slow.median_seconds && slow.minimum_seconds > Some(0.0));
     let hidden = timer.resolution();
     assert!(hidden.hand_shake_seconds > 0.0 && hidden.error_seconds > 0.0);
     assert!(!hidden.hides(slow.seconds_per_call), "{hidden:?}");

@@ -45,6 +45,7 @@ fn measurement() -> Measurement {
     Measurement {
         gflops: 28.5,
         seconds_per_call: 0.001_177,
+        minimum_seconds: None,
         median_seconds: None,
         ratio: 25.75,
         interval: Interval {
@@ -74,6 +75,7 @@ fn workload(name: &str, ratio: f64) -> WorkloadMeasurement {
         name: name.into(),
         gflops: 28.5,
         seconds_per_call: 0.001_177,
+        minimum_seconds: Some(0.0011),
         median_seconds: Some(0.0012),
         ratio,
         interval: Interval {

@@ -45,6 +45,7 @@ fn part(number: usize, (ratio, se, (below, above), seconds, calls): Drawn) -> At
         measurement: Measurement {
             gflops: 2.0 * ratio,
             seconds_per_call: seconds,
+            minimum_seconds: Some(0.9 * seconds),
             median_seconds: Some(1.1 * seconds),
             ratio,
             interval: Interval {
@@ -102,6 +103,7 @@ proptest! {
         prop_assert!(close(found.gflops, root(all().map(|m| m.gflops))));
         prop_assert!(close(found.seconds_per_call, root(all().map(|m| m.seconds_per_call))));
         prop_assert!(close(found.share_of_peak, root(all().map(|m| m.share_of_peak))));
+        prop_assert!(close(found.minimum_seconds.unwrap(), root(all().filter_map(|m| m.minimum_seconds))));
         prop_assert!(close(found.median_seconds.unwrap(), root(all().filter_map(|m| m.median_seconds))));
         let variance: f64 = all().map(|m| m.log_ratio_se.powi(2)).sum();
         prop_assert!(close(found.log_ratio_se, (variance / (k * k)).sqrt()));
@@ -166,6 +168,7 @@ fn numbers_that_one_workload_lacks_have_no_mean() {
         Measurement::over_workloads(parts).unwrap()
     };
     assert!(of(&|_| {}).median_seconds.is_some());
+    assert_eq!(of(&|m| m.minimum_seconds = None).minimum_seconds, None);
     assert_eq!(of(&|m| m.median_seconds = None).median_seconds, None);
     assert_eq!(of(&|m| m.certificate = None).certificate, None);
     let fewer = of(&|m| {

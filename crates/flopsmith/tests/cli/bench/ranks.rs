@@ -21,7 +21,7 @@ fn assert_consistent(row: &Value) {
     let of = |key: &str| row[key].as_f64().unwrap();
     let told = of("ratio") * of("reference_gflops");
     assert!((told / of("gflops") - 1.0).abs() < 1e-9, "{row}");
-    // The operations of a call are a whole number. A summary's ranks have no seconds.
+    // The operations of a call are a whole number.
     if let Some(seconds) = row["seconds_per_call"].as_f64() {
         let work = of("gflops") * 1e9 * seconds;
         assert!((work / work.round() - 1.0).abs() < 1e-9, "{row}");

@@ -120,7 +120,7 @@ impl Tile<'_> {
                 ));
             }
             if innermost && self.prefetch > 0 {
-                super::prefetch(
+                crate::leaf::prefetch(
                     code,
                     program,
                     statement,

@@ -1,6 +1,6 @@
 //! Searches the schedules of a problem's reference without the jail: a quick look at what the space holds.
 //!
-//! `cargo run --release -p flopsmith-nest --example tune -- problems/dsyrk 60`
+//! `cargo run --release -p flopsmith-nest --example tune_nest -- problems/dsyrk 60`
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
 use std::fmt::Write as _;

@@ -251,6 +251,10 @@ mod tests {
     async fn a_search_of_a_loop_nest_goes_on_from_the_outcomes() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
         let problem = Problem::load(&folder).expect("a problem");
+        let task = |number: u32| Task {
+            problem: problem.id.clone(),
+            ..task(number)
+        };
         let made = || ScheduleSource::new([(problem.id.clone(), of_nest(&problem))]);
         let mut source = made();
         let mut log: Vec<(String, Option<f64>)> = Vec::new();

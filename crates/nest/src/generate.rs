@@ -490,15 +490,22 @@ impl<'a> Maker<'a> {
             ranges.push(needed.range(here.var));
             all.push(needed);
         }
-        // What every statement needs holds in the whole loop.
+        // The loop goes from the least first value to the greatest last one, whether or not a statement has iterations for the
+        // values of the outer loops. So a lower bound holds in it only if the lower bounds of each statement imply it.
+        let side = |system: &System, below: bool| {
+            let mut context = known.clone();
+            for constraint in system.inequalities() {
+                if (constraint.of(here.var) > 0) == below && constraint.of(here.var) != 0 {
+                    context.at_least_zero(constraint);
+                }
+            }
+            context
+        };
         for system in &all {
             for constraint in system.inequalities() {
-                let shared = all.iter().all(|other| {
-                    let mut context = known.clone();
-                    context.and(other);
-                    context.implies(&constraint)
-                });
-                if shared {
+                let factor = constraint.of(here.var);
+                let holds = |other: &System| side(other, factor > 0).implies(&constraint);
+                if factor != 0 && all.iter().all(holds) {
                     inside.at_least_zero(constraint);
                 }
             }

@@ -120,6 +120,11 @@ pub(super) const PERMITTED: &[&str] = &[
     "sincosf",
     "lroundf",
     "lrintf",
+    // Products and quotients of complex numbers, from the compiler's own library.
+    "__mulsc3",
+    "__muldc3",
+    "__divsc3",
+    "__divdc3",
     "cabs",
     "carg",
     "cexp",

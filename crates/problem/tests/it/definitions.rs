@@ -49,10 +49,11 @@ fn a_problem_may_belong_to_a_suite() {
 
 #[test]
 fn all_thirty_computations_of_polybench_are_shipped() {
-    let problems = std::fs::read_dir(shipped("")).unwrap();
+    let suite = shipped("polybench");
+    let problems = std::fs::read_dir(&suite).unwrap();
     let names = problems.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let of_suite = names.filter(|name| name.starts_with("polybench_"));
-    let loaded = of_suite.map(|name| Problem::load(&shipped(&name)).unwrap());
+    let loaded = of_suite.map(|name| Problem::load(&suite.join(name)).unwrap());
     let loaded: Vec<Problem> = loaded.collect();
     assert_eq!(loaded.len(), 30);
     for problem in &loaded {

@@ -139,11 +139,16 @@ impl Cluster {
     /// The same of a run with its artifacts in this store.
     async fn announce_in(&self, run: &RunId, problem: &str, store: Option<String>) {
         let problem = Problem::load(&root().join("problems").join(problem)).unwrap();
+        // The larger workloads take long.
+        let settings = Settings {
+            workloads: vec![problem.workloads[0].name.clone()],
+            ..Settings::default()
+        };
         let spec = RunSpec {
             run: run.clone(),
             version: version(),
             problem: problem.files(),
-            settings_json: serde_json::to_string(&Settings::default()).unwrap(),
+            settings_json: serde_json::to_string(&settings).unwrap(),
             machine_class: machine_class(),
             trains: false,
             model: Vec::new(),

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use tree_sitter::Node;
 
 use super::eval::Seen;
-use super::facts::{Fill, Meaning, Origin};
+use super::facts::{Place, ScalarId};
 use super::poly::Poly;
+use super::record::MOST_ELEMENTS;
 use super::walk::{Value, Walker};
 
 impl<'t> Walker<'t> {
@@ -69,18 +70,29 @@ impl<'t> Walker<'t> {
             return value;
         }
         let seen: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
-        if matches!(
-            name,
-            "memcpy" | "memmove" | "__builtin_memcpy" | "__builtin_memmove"
-        ) && let [to, from, ..] = &seen[..]
-        {
+        let copied = match (name, &seen[..]) {
+            ("memcpy" | "memmove" | "__builtin_memcpy" | "__builtin_memmove", [to, from, ..]) => {
+                Some((to, from))
+            }
+            // Algorithms of the C++ library, whose namespace has been taken out.
+            ("copy" | "copy_n", [from, _, to]) => Some((to, from)),
+            _ => None,
+        };
+        if let Some((to, from)) = copied {
             self.block_copy(to, from, node);
             return Seen::default();
         }
+        let bounds = name.contains("min") || name.contains("max");
         let mut all = Seen::default();
+        let parts = seen.iter().filter(|s| s.has_data() || s.pointer.is_some());
+        let computes = computes(name, parts.count());
         for part in seen {
             all.merge(&part);
-            all.int = self.plainer(all.int.take(), part.int);
+            all.int = if bounds {
+                self.plainer(all.int.take(), part.int)
+            } else {
+                self.moving(all.int.take(), part.int)
+            };
             // Vector loads and broadcasts take a pointer and return the elements behind it. The value of a prefetch is
             // unused.
             if let Some(pointer) = part.pointer
@@ -90,6 +102,7 @@ impl<'t> Walker<'t> {
                 all.merge(&value);
             }
         }
+        all.computed |= computes && all.has_data();
         all
     }
 
@@ -120,19 +133,6 @@ impl<'t> Walker<'t> {
         all
     }
 
-    fn block_copy(&mut self, to: &Seen, from: &Seen, node: Node<'t>) {
-        let (Some(to), Some(from)) = (&to.pointer, &from.pointer) else {
-            return;
-        };
-        let sources = self.facts.arrays[from.array].sources.clone();
-        let array = &mut self.facts.arrays[to.array];
-        if array.origin == Origin::Local && !sources.is_empty() {
-            array.sources.extend(sources);
-            let (array, stack, line) = (to.array, self.stack.clone(), self.line(node));
-            self.facts.fills.push(Fill { array, stack, line });
-        }
-    }
-
     /// Walks through a function of the program as if its body stood at the call.
     fn inline(&mut self, name: &str, function: Node<'t>, arguments: &[Node<'t>]) -> Seen {
         let values: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
@@ -159,17 +159,15 @@ impl<'t> Walker<'t> {
             let Some(parameter) = parameter else { continue };
             let bound = if parameter.pointer || parameter.array || value.pointer.is_some() {
                 value.pointer.map_or(Value::Unknown, Value::Pointer)
-            } else if parameter.is_int {
-                Value::Int(
-                    value
-                        .int
-                        .unwrap_or_else(|| Poly::symbol(self.facts.new_symbol(Meaning::Size))),
-                )
             } else {
                 let scalar = self.new_scalar();
-                self.facts.scalars[scalar].sources = value.sources;
-                self.facts.scalars[scalar].accs = value.accs;
-                Value::Number(scalar)
+                let int = value.int.clone();
+                self.pass(scalar, value);
+                if parameter.is_int {
+                    Value::Int(int.unwrap_or_else(|| self.opaque()), Some(scalar))
+                } else {
+                    Value::Number(scalar)
+                }
             };
             self.bind(parameter.name, bound);
             self.parameter_strides(parameter);
@@ -185,6 +183,33 @@ impl<'t> Walker<'t> {
         self.active = active;
         std::mem::replace(&mut self.returned, returned)
     }
+
+    /// Gives a parameter the value of its argument.
+    fn pass(&mut self, parameter: ScalarId, value: Seen) {
+        let scalar = &mut self.facts.scalars[parameter];
+        let elements = value
+            .reads
+            .into_iter()
+            .filter(|r| matches!(r, Place::Element(..)));
+        scalar.reads = elements.take(MOST_ELEMENTS).collect();
+        scalar.sources = value.sources;
+        scalar.accs = value.accs;
+        scalar.computed = value.computed;
+    }
+}
+
+/// True if a function outside the program computes a new value of its `values` arguments with data, and does not only
+/// load or move them.
+fn computes(name: &str, values: usize) -> bool {
+    const ARITHMETIC: [&str; 14] = [
+        "add", "sub", "mul", "div", "min", "max", "sqrt", "fma", "fnma", "fms", "cmp", "blendv",
+        "and", "abs",
+    ];
+    let moves = ["_mm", "__builtin_", "vld", "vdup", "vset"];
+    if moves.iter().any(|start| name.starts_with(start)) {
+        return values > 0 && ARITHMETIC.iter().any(|word| name.contains(word));
+    }
+    values > 0
 }
 
 fn is_allocation(name: &str) -> bool {

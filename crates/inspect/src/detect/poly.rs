@@ -104,6 +104,52 @@ impl Poly {
         self.0.get(&factors).copied().unwrap_or(0)
     }
 
+    /// The polynomial that `symbol` is multiplied by; none if a term contains the symbol more than once.
+    pub fn factor_of(&self, symbol: Symbol) -> Option<Poly> {
+        let mut factor = BTreeMap::new();
+        for (factors, coefficient) in &self.0 {
+            let Some(at) = factors.iter().position(|f| *f == symbol) else {
+                continue;
+            };
+            let mut rest = factors.clone();
+            rest.remove(at);
+            if rest.contains(&symbol) {
+                return None;
+            }
+            factor.insert(rest, *coefficient);
+        }
+        Some(Poly(factor))
+    }
+
+    /// The value for given values of the symbols; none if a symbol has no value or the result does not fit.
+    pub fn value(&self, of: impl Fn(Symbol) -> Option<i64>) -> Option<i64> {
+        self.0
+            .iter()
+            .try_fold(0_i64, |sum, (factors, coefficient)| {
+                let product = factors
+                    .iter()
+                    .try_fold(*coefficient, |product, f| product.checked_mul(of(*f)?))?;
+                sum.checked_add(product)
+            })
+    }
+
+    /// `self / other` as numerator and denominator, if that is a number other than zero.
+    pub fn ratio(&self, other: &Poly) -> Option<(i64, i64)> {
+        let (factors, denominator) = other.0.iter().next()?;
+        let numerator = self.0.get(factors)?;
+        let same = |(factors, mine): (&Vec<Symbol>, &i64)| {
+            other.0.get(factors).is_some_and(|theirs| {
+                let sides = (
+                    mine.checked_mul(*denominator),
+                    theirs.checked_mul(*numerator),
+                );
+                sides.0.is_some() && sides.0 == sides.1
+            })
+        };
+        let alike = self.0.len() == other.0.len() && self.0.iter().all(same);
+        alike.then_some((*numerator, *denominator))
+    }
+
     /// Drops terms beyond the limit, so that products in a hostile source cannot exhaust memory.
     fn truncated(mut sum: BTreeMap<Vec<Symbol>, i64>) -> Poly {
         while sum.len() > MOST_TERMS {
@@ -152,6 +198,22 @@ mod tests {
             prop_assert_eq!(value(&a.times(&b), &at), value(&a, &at).wrapping_mul(value(&b, &at)));
             prop_assert_eq!(a.minus(&a).as_constant(), Some(0));
         }
+    }
+
+    #[test]
+    fn ratios_compare_distances_with_steps() {
+        let (i, n) = (Poly::symbol(0), Poly::symbol(1));
+        let row = n.times(&Poly::constant(4));
+        assert_eq!(n.ratio(&row), Some((1, 4)));
+        assert_eq!(row.ratio(&n), Some((4, 1)));
+        assert_eq!(i.ratio(&n), None);
+        assert_eq!(n.add(&Poly::constant(1)).ratio(&n), None);
+        assert_eq!(Poly::default().ratio(&n), None);
+        let index = i.times(&n).add(&i).add(&n);
+        assert_eq!(index.factor_of(0), Some(n.add(&Poly::constant(1))));
+        assert_eq!(i.times(&i).factor_of(0), None);
+        assert_eq!(index.value(|s| [Some(3), Some(10)][s as usize]), Some(43));
+        assert_eq!(index.value(|_| None), None);
     }
 
     #[test]

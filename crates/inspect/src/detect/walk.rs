@@ -10,7 +10,7 @@ use flopsmith_problem::{ArgKind, Problem, Role};
 use tree_sitter::Node;
 
 use super::declare::Declared;
-use super::facts::{Array, Facts, Loop, LoopId, Meaning, Origin, Scalar};
+use super::facts::{Array, ArrayId, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
 use super::poly::Poly;
 
 /// Deeper syntax is refused: programmers do not write it, and every level uses stack.
@@ -20,14 +20,17 @@ const DEEPEST: u32 = 200;
 const BUDGET: u32 = 400_000;
 
 /// Largest depth of nested loops that the walk follows.
-const MOST_LOOPS: usize = 24;
+pub(super) const MOST_LOOPS: usize = 24;
 
 /// The value of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
-    Int(Poly),
+    /// An integer, and the scalar that says which values of arrays entered it.
+    Int(Poly, Option<ScalarId>),
     Pointer(Pointer),
-    Number(usize),
+    Number(ScalarId),
+    /// A number whose address is taken: an array of one element.
+    Cell(ArrayId),
     Unknown,
 }
 
@@ -56,6 +59,10 @@ pub(super) struct Walker<'t> {
     /// Loop variables. Each stands for its symbol until its loop ends, even if a statement clamps it.
     pub active: Vec<String>,
     pub conditional: u32,
+    /// For each condition around the statement, the values that it compares.
+    pub guards: Vec<Vec<Place>>,
+    /// The values in the subscripts of the place that an assignment writes.
+    pub guide: super::eval::Seen,
     pub calls: Vec<&'t str>,
     pub returned: super::eval::Seen,
     pub sizes: Vec<String>,
@@ -84,6 +91,8 @@ pub(super) fn facts<'t>(
         stack: Vec::new(),
         active: Vec::new(),
         conditional: 0,
+        guards: Vec::new(),
+        guide: super::eval::Seen::default(),
         calls: Vec::new(),
         returned: super::eval::Seen::default(),
         sizes: Vec::new(),
@@ -114,6 +123,7 @@ impl<'t> Walker<'t> {
             return false;
         }
         if self.budget == 0 {
+            self.facts.cut = true;
             return false;
         }
         self.budget -= 1;
@@ -167,28 +177,24 @@ impl<'t> Walker<'t> {
             return;
         };
         self.scopes.push(BTreeMap::new());
-        let mut inputs = 0;
-        for (parameter, arg) in declared.parameters.iter().zip(&problem.entry.args) {
+        let arguments = declared.parameters.iter().zip(&problem.entry.args);
+        for (position, (parameter, arg)) in arguments.enumerate() {
             let Some(name) = parameter.as_ref().map(|p| p.name) else {
                 continue;
             };
             let value = match &arg.kind {
                 ArgKind::Int { .. } => {
                     self.sizes.push(name.to_owned());
-                    Value::Int(Poly::symbol(self.facts.new_symbol(Meaning::Size)))
+                    let symbol = self.facts.new_symbol(Meaning::Argument(position));
+                    Value::Int(Poly::symbol(symbol), None)
                 }
                 ArgKind::Array { role, .. } => {
                     let origin = match role {
-                        Role::Input => Origin::Input(inputs),
-                        Role::Output => Origin::Output,
-                    };
-                    inputs += usize::from(*role == Role::Input);
-                    let sources = match origin {
-                        Origin::Input(n) => [n].into(),
-                        _ => BTreeSet::new(),
+                        Role::Input => Origin::Input(position),
+                        Role::Output => Origin::Output(position),
                     };
                     let array = self.new_array(name, origin, vec![None]);
-                    self.facts.arrays[array].sources = sources;
+                    self.facts.arrays[array].sources = [position].into();
                     Value::Pointer(Pointer {
                         array,
                         index: vec![Poly::default()],
@@ -245,6 +251,7 @@ impl<'t> Walker<'t> {
     pub fn new_scalar(&mut self) -> usize {
         let declared = self.stack.clone();
         self.facts.scalars.push(Scalar {
+            set: declared.clone(),
             declared,
             ..Scalar::default()
         });
@@ -252,7 +259,7 @@ impl<'t> Walker<'t> {
     }
 
     pub fn opaque(&mut self) -> Poly {
-        Poly::symbol(self.facts.new_symbol(Meaning::Size))
+        Poly::symbol(self.facts.new_symbol(Meaning::Unknown))
     }
 
     pub fn bind(&mut self, name: &str, value: Value) {
@@ -287,9 +294,9 @@ impl<'t> Walker<'t> {
             "type_definition" => self.type_definition(node),
             "for_statement" | "while_statement" | "do_statement" => self.loop_statement(node),
             "if_statement" => {
-                if let Some(condition) = node.child_by_field_name("condition") {
-                    self.eval(condition);
-                }
+                let condition = node.child_by_field_name("condition");
+                let compared = condition.map(|c| self.eval(c)).unwrap_or_default();
+                self.guards.push(compared.reads);
                 self.conditional += 1;
                 for part in ["consequence", "alternative"] {
                     if let Some(part) = node.child_by_field_name(part) {
@@ -297,6 +304,7 @@ impl<'t> Walker<'t> {
                     }
                 }
                 self.conditional -= 1;
+                self.guards.pop();
             }
             "return_statement" => {
                 if let Some(value) = node.named_child(0) {
@@ -336,131 +344,6 @@ impl<'t> Walker<'t> {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             self.statement(child);
-        }
-    }
-
-    fn loop_statement(&mut self, node: Node<'t>) {
-        if self.stack.len() >= MOST_LOOPS {
-            return;
-        }
-        let field = |name| node.child_by_field_name(name);
-        self.scopes.push(BTreeMap::new());
-        if let Some(start) = field("initializer") {
-            self.statement(start);
-        }
-        let (condition, body) = (field("condition"), field("body"));
-        let mut steps = Vec::new();
-        // A step may stand in the condition, as in `while (++i < n)`.
-        for part in [field("update"), condition].into_iter().flatten() {
-            self.steps(part, false, &mut steps);
-        }
-        let mut inside = Vec::new();
-        if let Some(body) = body {
-            self.steps(body, false, &mut inside);
-        }
-        if let Some(body) = body {
-            let all: Vec<_> = steps.iter().chain(&inside).cloned().collect();
-            self.note_wraps(body, &all);
-        }
-        let named = |name: &str| condition.is_some_and(|c| self.mentions(c, name));
-        // The body of a `while` loop steps the loop's variable.
-        let variable = steps
-            .iter()
-            .find(|s| named(s.name))
-            .or(steps.first())
-            .or_else(|| inside.iter().find(|s| !s.nested && named(s.name)))
-            .cloned();
-        let symbol = self.facts.new_symbol(Meaning::Loop);
-        let mut round = Loop {
-            symbol,
-            start: Poly::default(),
-            limit: None,
-            extent: None,
-            step: None,
-            line: self.line(node),
-        };
-        if let Some(variable) = &variable {
-            round.step = self.step_of(variable).and_then(|p| p.as_constant());
-            match self.lookup(variable.name).cloned() {
-                Some(Value::Int(start)) => {
-                    round.limit = condition.and_then(|c| self.limit(c, variable.name));
-                    round.extent = round.limit.as_ref().and_then(|limit| {
-                        let distance = limit.minus(&start).as_constant()?;
-                        Some(if round.step.unwrap_or(1) < 0 {
-                            distance.wrapping_neg()
-                        } else {
-                            distance
-                        })
-                    });
-                    round.start = start;
-                    self.bind(variable.name, Value::Int(Poly::symbol(symbol)));
-                }
-                Some(Value::Pointer(_)) => inside.push(variable.clone()),
-                _ => {}
-            }
-        }
-        let id = self.facts.loops.len();
-        self.facts.loops.push(round);
-
-        // Other variables that the loop steps become linear functions of the loop's symbol.
-        let name = variable.as_ref().map(|v| v.name);
-        let mut saved = Vec::new();
-        for step in steps.iter().chain(&inside) {
-            let counted =
-                Some(step.name) == name && matches!(self.lookup(step.name), Some(Value::Int(_)));
-            if counted || saved.iter().any(|(n, _)| *n == step.name) {
-                continue;
-            }
-            let Some(before) = self.lookup(step.name).cloned() else {
-                continue;
-            };
-            let distance = if step.nested {
-                None
-            } else {
-                self.step_of(step)
-            };
-            let distance = distance.unwrap_or_else(|| self.opaque());
-            let moved = distance.times(&Poly::symbol(symbol));
-            let after = match &before {
-                Value::Int(at) => Value::Int(at.add(&moved)),
-                Value::Pointer(at) => Value::Pointer(at.plus(&moved)),
-                _ => continue,
-            };
-            saved.push((step.name, before));
-            if let Some(value) = self.lookup_mut(step.name) {
-                *value = after;
-            }
-        }
-        self.stack.push(id);
-        self.active.extend(name.map(str::to_owned));
-        if let Some(condition) = condition {
-            self.eval(condition);
-        }
-        if let Some(body) = body {
-            self.statement(body);
-        }
-        // The update expression may compute as well.
-        if let Some(update) = field("update") {
-            self.eval(update);
-        }
-        self.active
-            .truncate(self.active.len() - usize::from(name.is_some()));
-        self.stack.pop();
-        for (name, before) in saved {
-            if let Some(value) = self.lookup_mut(name) {
-                *value = before;
-            }
-        }
-        self.scopes.pop();
-        // After the loop, a variable that was declared outside has the value of the loop's limit.
-        if let Some(name) = name
-            && matches!(self.lookup(name), Some(Value::Int(_)))
-        {
-            let after = self.facts.loops[id].limit.clone();
-            let after = after.unwrap_or_else(|| self.opaque());
-            if let Some(value) = self.lookup_mut(name) {
-                *value = Value::Int(after);
-            }
         }
     }
 }

@@ -1,0 +1,162 @@
+//! Packing: elements of an argument are copied into a buffer, and the work reads the buffer.
+
+use flopsmith_protocol::Technique;
+
+use super::super::Detected;
+use super::super::facts::{Array, ArrayId, Origin, Place, Write};
+use super::super::shapes::Movement;
+use super::roles::Nest;
+
+/// A buffer of at most so many elements may be kept in registers.
+const REGISTERS: i64 = 64;
+
+pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
+    let facts = nest.facts;
+    for (at, fill) in facts.writes.iter().enumerate() {
+        let Place::Element(id, _) = &fill.target else {
+            continue;
+        };
+        let array = &facts.arrays[*id];
+        let copied = fill.copies && !fill.sources.is_empty() && fill.accs.is_empty();
+        if array.origin != Origin::Local || array.accumulates || !copied {
+            continue;
+        }
+        let packs = nest
+            .readers(&fill.target)
+            .any(|reader| reads_packed(nest, at, *id, reader));
+        if packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id) {
+            found.note(
+                Technique::Packing,
+                fill.line,
+                format!(
+                    "elements of an argument are copied into `{}`, which the work reads",
+                    array.name
+                ),
+            );
+            return;
+        }
+    }
+}
+
+/// True if a write uses the elements of a buffer, and the buffer is no set of registers.
+fn reads_packed(nest: &Nest<'_>, fill: usize, id: ArrayId, reader: usize) -> bool {
+    let facts = nest.facts;
+    let (fill, write) = (nest.write(fill), nest.write(reader));
+    let passes = write.copies && facts.origin(&write.target) == Origin::Local;
+    let reads = |place: &Place| matches!(place, Place::Element(other, _) if *other == id);
+    if passes || write.block || !write.reads.iter().any(reads) {
+        return false;
+    }
+    // A few elements that are loaded in each iteration of the innermost loop over data are registers.
+    let few = facts.arrays[id].elements().is_some_and(|e| e <= REGISTERS);
+    let data = |loop_id: &&usize| !nest.is_tile(reader, **loop_id);
+    let innermost = write.stack.iter().rev().find(data);
+    !(few && innermost.is_none_or(|loop_id| fill.stack.contains(loop_id)))
+}
+
+/// True if the program copies elements in their order and then computes in the copy.
+fn is_working_copy(nest: &Nest<'_>, fill: &Write, id: ArrayId) -> bool {
+    let computes = |write: &Write| {
+        let here = matches!(&write.target, Place::Element(other, _) if *other == id);
+        here && !write.copies && !write.sources.is_empty()
+            || here && write.carries
+            || here && write.copies && reads_own(write, id)
+    };
+    nest.facts.writes.iter().any(computes) && !turns(nest, fill)
+}
+
+fn reads_own(write: &Write, id: ArrayId) -> bool {
+    write
+        .reads
+        .iter()
+        .any(|read| matches!(read, Place::Element(other, _) if *other == id))
+}
+
+/// True if the copy is that of a whole output in its order, which a program needs to change the output in place.
+fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
+    let facts = nest.facts;
+    let fill = nest.write(at);
+    let sources = fill.reads.iter().filter_map(|read| match read {
+        Place::Element(array, index) => match facts.arrays[*array].origin {
+            Origin::Output(argument) => Some((argument, read, index)),
+            _ => None,
+        },
+        Place::Scalar(_) => None,
+    });
+    let around: Vec<usize> = nest
+        .readers(&fill.target)
+        .filter(|reader| reads_own(nest.write(*reader), id))
+        .flat_map(|reader| nest.write(reader).stack.clone())
+        .collect();
+    for (argument, read, index) in sources {
+        let moved = |loops: &mut dyn Iterator<Item = &usize>| -> Vec<Movement> {
+            loops
+                .map(|l| nest.shapes.movement(facts, read, facts.loops[*l].symbol))
+                .filter(|m| !m.is_none())
+                .collect()
+        };
+        let all = moved(&mut fill.stack.iter());
+        if fill.block {
+            return index.iter().all(|p| p.symbols().all(|s| !facts.is_loop(s)));
+        }
+        let own = moved(&mut fill.stack.iter().filter(|l| !around.contains(l)));
+        let covered =
+            (0..nest.shapes.rank(argument)).all(|dim| own.iter().any(|m| m.along(dim).is_some()));
+        if covered && own.len() == all.len() && !turns(nest, fill) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if the copy changes the order of the elements.
+fn turns(nest: &Nest<'_>, fill: &Write) -> bool {
+    if fill.block {
+        return false;
+    }
+    let facts = nest.facts;
+    let Some(read) = fill
+        .reads
+        .iter()
+        .find(|read| facts.origin(read).argument().is_some())
+    else {
+        return false;
+    };
+    // Loops that move both places, each with its distances in the argument and in the buffer.
+    let moving: Vec<(Distance, Distance)> = fill
+        .stack
+        .iter()
+        .filter_map(|id| {
+            let symbol = facts.loops[*id].symbol;
+            let from = distance(nest, read, symbol)?;
+            let to = distance(nest, &fill.target, symbol)?;
+            Some((from, to))
+        })
+        .collect();
+    moving.iter().any(|(a_from, a_to)| {
+        moving
+            .iter()
+            .any(|(b_from, b_to)| a_from > b_from && a_to < b_to)
+    })
+}
+
+/// How far a loop moves a place: less for an inner dimension.
+type Distance = (i64, i64);
+
+fn distance(nest: &Nest<'_>, place: &Place, symbol: u32) -> Option<Distance> {
+    let Place::Element(array, index) = place else {
+        return None;
+    };
+    let known: &Array = &nest.facts.arrays[*array];
+    if known.origin == Origin::Local && index.len() == 1 {
+        let factor = index[0].factor_of(symbol)?;
+        return match factor.as_constant() {
+            Some(0) => None,
+            Some(elements) => Some((0, elements.saturating_abs())),
+            None => Some((1, 0)),
+        };
+    }
+    let movement = nest.shapes.movement(nest.facts, place, symbol);
+    let (dim, steps) = movement.along.first()?;
+    Some((-i64::try_from(*dim).ok()?, steps.saturating_abs()))
+}

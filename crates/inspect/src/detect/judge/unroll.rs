@@ -1,0 +1,329 @@
+//! Unrolling by hand: copies of a statement for several iterations of a loop.
+
+use std::collections::BTreeMap;
+
+use flopsmith_protocol::Technique;
+
+use super::super::Detected;
+use super::super::facts::{LoopId, Meaning, Origin, Place, TILE, Write};
+use super::super::poly::{Poly, Symbol};
+use super::roles::Nest;
+
+/// Each statement is compared with so many earlier ones of the same loops, so that no source makes the judgement long.
+const MOST_COMPARED: usize = 24;
+
+/// So many copies in constant distances are iterations of a loop that is no longer there.
+const WITHOUT_LOOP: usize = 4;
+
+/// A buffer of at most so many elements may be kept in registers.
+const REGISTERS: i64 = 64;
+
+pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
+    let mut earlier: BTreeMap<&[LoopId], Vec<usize>> = BTreeMap::new();
+    for at in 0..nest.facts.writes.len() {
+        if !is_statement(nest, at) {
+            continue;
+        }
+        let write = nest.write(at);
+        let others = earlier.entry(&write.stack).or_default();
+        let looped = others
+            .iter()
+            .rev()
+            .take(MOST_COMPARED)
+            .find_map(|other| unrolled_loop(nest, *other, at))
+            .or_else(|| unrolled_within(nest, at));
+        if let Some(id) = looped {
+            let what = format!(
+                "the loop in line {} is unrolled by hand",
+                nest.facts.loops[id].line
+            );
+            found.note(Technique::Unroll, write.line, what);
+            return;
+        }
+        if let Some(first) = without_loop(nest, others, at) {
+            let what = format!("copies of the statement in line {first} replace a loop");
+            found.note(Technique::Unroll, write.line, what);
+            return;
+        }
+        others.push(at);
+    }
+}
+
+/// True for a write that is part of the work. Loads into variables and stores of finished results belong to the tile
+/// of registers that they serve.
+fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
+    let write = nest.write(at);
+    let elements = write.reads.iter().any(|r| matches!(r, Place::Element(..)));
+    if !elements || !write.accs.is_empty() || write.block {
+        return false;
+    }
+    let Place::Element(id, _) = &write.target else {
+        return write.updates;
+    };
+    let array = &nest.facts.arrays[*id];
+    let registers = array.elements().is_some_and(|e| e <= REGISTERS);
+    let loads = array.origin == Origin::Local && !write.updates && (array.accumulates || registers);
+    !loads
+}
+
+/// The innermost loop over data around a write.
+fn innermost(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
+    let stack = &nest.write(at).stack;
+    stack
+        .iter()
+        .rev()
+        .find(|id| !nest.is_tile(at, **id))
+        .copied()
+}
+
+/// The loop of which two statements are different iterations.
+fn unrolled_loop(nest: &Nest<'_>, first: usize, second: usize) -> Option<LoopId> {
+    let (a, b) = (nest.write(first), nest.write(second));
+    let inner = innermost(nest, second)?;
+    if steps_far(nest, b, inner) && is_iteration(nest, a, b, inner) {
+        return Some(inner);
+    }
+    // Copies for several rows (unroll and jam) belong to an outer loop, and write to the output.
+    if !nest.facts.is_output(&b.target) {
+        return None;
+    }
+    b.stack.iter().copied().find(|id| {
+        let step = nest.facts.loops[*id].step.map(i64::saturating_abs);
+        step.is_some_and(|s| (2..=TILE).contains(&s)) && is_iteration(nest, a, b, *id)
+    })
+}
+
+/// True if one iteration of the loop moves an argument by more than one element.
+fn steps_far(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
+    let round = &nest.facts.loops[id];
+    let Some(step) = round.step else {
+        return false;
+    };
+    let places = write.reads.iter().chain(std::iter::once(&write.target));
+    let far = |place: &Place| {
+        nest.facts.origin(place).argument().is_some() && {
+            let movement = nest.shapes.movement(nest.facts, place, round.symbol);
+            movement.along.iter().any(|(_, n)| n.saturating_abs() > 1)
+        }
+    };
+    step.saturating_abs() > 1 || places.into_iter().any(far)
+}
+
+/// True if the second statement is the first one in another iteration of the loop, less than one step away.
+fn is_iteration(nest: &Nest<'_>, a: &Write, b: &Write, id: LoopId) -> bool {
+    let round = &nest.facts.loops[id];
+    let (Some(step), Some(pairs)) = (round.step, pairs(a, b)) else {
+        return false;
+    };
+    let mut shift = Shift {
+        nest,
+        symbol: round.symbol,
+        step,
+        share: None,
+    };
+    let reads = pairs.into_iter().all(|(x, y)| shift.covers(x, y, false));
+    reads && shift.covers_targets(a, b) && shift.share.is_some()
+}
+
+/// The distance between two copies of a statement, as a share of one step of a loop.
+struct Shift<'n, 'f> {
+    nest: &'n Nest<'f>,
+    symbol: Symbol,
+    step: i64,
+    share: Option<(i64, i64)>,
+}
+
+impl Shift<'_, '_> {
+    fn covers_targets(&mut self, a: &Write, b: &Write) -> bool {
+        match (&a.target, &b.target) {
+            (Place::Scalar(_), Place::Scalar(_)) => true,
+            (Place::Element(x, _), Place::Element(y, _)) => {
+                let own = |id: &usize| self.nest.facts.arrays[*id].origin == Origin::Local;
+                let both = own(x) && own(y);
+                if x == y {
+                    self.covers(&a.target, &b.target, a.updates && b.updates)
+                } else {
+                    both
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// True if the second place is the first one, moved by the common share of a step. Several accumulators of one sum
+    /// may lie at any places.
+    fn covers(&mut self, from: &Place, to: &Place, accumulators: bool) -> bool {
+        let (Place::Element(_, from), Place::Element(_, to)) = (from, to) else {
+            return true;
+        };
+        from.len() == to.len()
+            && from
+                .iter()
+                .zip(to)
+                .all(|(from, to)| self.covers_subscript(from, to, accumulators))
+    }
+
+    fn covers_subscript(&mut self, from: &Poly, to: &Poly, accumulators: bool) -> bool {
+        let apart = to.minus(from);
+        // The walk does not know how far places are apart that depend on values of arrays.
+        let meanings = &self.nest.facts.meanings;
+        let unknown = apart
+            .symbols()
+            .any(|s| meanings[s as usize] == Meaning::Unknown);
+        let Some(factor) = from.factor_of(self.symbol) else {
+            return false;
+        };
+        let stride = factor.times(&Poly::constant(self.step));
+        if stride.is_zero() {
+            return apart.is_zero() || unknown || accumulators;
+        }
+        let Some((n, d)) = apart.ratio(&stride) else {
+            return unknown;
+        };
+        if n.unsigned_abs() >= d.unsigned_abs() {
+            return false;
+        }
+        let same = |(m, e): (i64, i64)| n.checked_mul(e) == m.checked_mul(d);
+        if !self.share.is_none_or(same) {
+            return false;
+        }
+        self.share = Some((n, d));
+        true
+    }
+}
+
+/// The elements that two statements read, in order, if they read the same arrays.
+fn pairs<'w>(a: &'w Write, b: &'w Write) -> Option<Vec<(&'w Place, &'w Place)>> {
+    let elements = |write: &'w Write| -> Vec<&'w Place> {
+        let all = write.reads.iter();
+        all.filter(|r| matches!(r, Place::Element(..))).collect()
+    };
+    let (x, y) = (elements(a), elements(b));
+    if x.len() != y.len() {
+        return None;
+    }
+    let alike = |(p, q): (&&Place, &&Place)| match (p, q) {
+        (Place::Element(x, _), Place::Element(y, _)) => x == y,
+        _ => false,
+    };
+    if !x.iter().zip(&y).all(alike) {
+        return None;
+    }
+    Some(x.into_iter().zip(y).collect())
+}
+
+/// The loop of which one statement of a sum takes several terms.
+fn unrolled_within(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
+    let write = nest.write(at);
+    if !write.updates {
+        return None;
+    }
+    let id = innermost(nest, at)?;
+    if !steps_far(nest, write, id) {
+        return None;
+    }
+    let round = &nest.facts.loops[id];
+    let step = round.step?;
+    // For each array that the loop moves, its elements in the statement.
+    let mut moved: BTreeMap<usize, Vec<&[Poly]>> = BTreeMap::new();
+    for read in &write.reads {
+        let Place::Element(array, index) = read else {
+            continue;
+        };
+        let of = moved.entry(*array).or_default();
+        if index.iter().any(|p| p.contains(round.symbol)) && !of.contains(&index.as_slice()) {
+            of.push(index);
+        }
+    }
+    moved.retain(|_, indices| !indices.is_empty());
+    let several = moved.values().all(|indices| {
+        let first = indices[0];
+        indices.len() >= 2
+            && indices[1..].iter().all(|index| {
+                index.len() == first.len()
+                    && index.iter().zip(first).all(|(p, q)| {
+                        let apart = p.minus(q);
+                        let stride = q.factor_of(round.symbol).unwrap_or_default();
+                        let stride = stride.times(&Poly::constant(step));
+                        let share = apart.ratio(&stride);
+                        apart.is_zero()
+                            || share.is_some_and(|(n, d)| n.unsigned_abs() < d.unsigned_abs())
+                    })
+            })
+    });
+    (several && !moved.is_empty()).then_some(id)
+}
+
+/// The line of the first of several copies of a statement in constant distances along a dimension without a loop.
+fn without_loop(nest: &Nest<'_>, others: &[usize], at: usize) -> Option<u32> {
+    let last = nest.write(at);
+    let mut chain = vec![last];
+    let mut distances: Option<Vec<i64>> = None;
+    for other in others.iter().rev().take(MOST_COMPARED) {
+        let earlier = nest.write(*other);
+        let Some(next) = chain.last() else { break };
+        let Some(found) = fixed_distances(nest, earlier, next) else {
+            continue;
+        };
+        if found.iter().all(|d| *d == 0) {
+            continue;
+        }
+        match &distances {
+            None => distances = Some(found),
+            Some(known) if *known == found => {}
+            Some(_) => continue,
+        }
+        chain.push(earlier);
+        if chain.len() >= WITHOUT_LOOP {
+            return Some(earlier.line);
+        }
+    }
+    None
+}
+
+/// The constant distances between the elements of two copies of a statement; none if a loop moves along them.
+fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
+    let mut all = pairs(a, b)?;
+    if let (Place::Element(x, _), Place::Element(y, _)) = (&a.target, &b.target) {
+        if x != y {
+            return None;
+        }
+        all.push((&a.target, &b.target));
+    }
+    let mut distances = Vec::with_capacity(all.len());
+    for (p, q) in all {
+        let (Place::Element(_, from), Place::Element(_, to)) = (p, q) else {
+            return None;
+        };
+        if from.len() != to.len() {
+            return None;
+        }
+        for (from, to) in from.iter().zip(to) {
+            let distance = to.minus(from).as_constant()?;
+            if distance != 0 && moves_along_last(nest, a, p, from) {
+                return None;
+            }
+            distances.push(distance);
+        }
+    }
+    Some(distances)
+}
+
+/// True if a loop moves the subscript along its innermost dimension.
+fn moves_along_last(nest: &Nest<'_>, write: &Write, place: &Place, subscript: &Poly) -> bool {
+    let argument = nest.facts.origin(place).argument();
+    write.stack.iter().any(|id| {
+        let symbol = nest.facts.loops[*id].symbol;
+        match argument {
+            None => subscript.contains(symbol),
+            Some(argument) => {
+                let movement = nest.shapes.movement(nest.facts, place, symbol);
+                let last = nest.shapes.rank(argument).saturating_sub(1);
+                movement
+                    .along
+                    .iter()
+                    .any(|(dim, n)| *dim == last || *n == 0)
+            }
+        }
+    })
+}

@@ -3,9 +3,12 @@
 use tree_sitter::Node;
 
 use super::eval::Seen;
-use super::facts::{Origin, Place};
+use super::facts::{ArrayId, Origin, Place};
 use super::poly::Poly;
 use super::walk::{Pointer, Value, Walker};
+
+/// Values of a list that are followed.
+const MOST_VALUES: usize = 64;
 
 /// The parts of a declarator.
 #[derive(Debug, Clone)]
@@ -135,6 +138,13 @@ impl<'t> Walker<'t> {
             if declared.function && !declared.pointer {
                 continue;
             }
+            let listed = value
+                .filter(|v| v.kind() == "initializer_list" && declared.array && !declared.pointer);
+            if let Some(list) = listed {
+                let array = self.declare_array(&declared);
+                self.initialize(array, list, &mut Vec::new(), declarator);
+                continue;
+            }
             let seen = value.map(|v| self.eval(v));
             self.declare(&declared, is_int, seen, declarator);
         }
@@ -149,15 +159,7 @@ impl<'t> Walker<'t> {
     ) {
         let name = declared.name;
         if declared.array && !declared.pointer {
-            let dims = declared
-                .dims
-                .iter()
-                .map(|d| {
-                    d.and_then(|d| self.eval(d).int)
-                        .and_then(|p| p.as_constant())
-                })
-                .collect();
-            let array = self.new_array(name, Origin::Local, dims);
+            let array = self.declare_array(declared);
             if let Some(seen) = seen {
                 self.write(
                     Place::Element(array, vec![Poly::default()]),
@@ -166,14 +168,6 @@ impl<'t> Walker<'t> {
                     node,
                 );
             }
-            self.bind(
-                name,
-                Value::Pointer(Pointer {
-                    array,
-                    index: Vec::new(),
-                    strides: Vec::new(),
-                }),
-            );
         } else if declared.pointer {
             let value = match seen.and_then(|s| s.pointer) {
                 Some(mut pointer) => {
@@ -200,6 +194,51 @@ impl<'t> Walker<'t> {
                 self.write(Place::Scalar(scalar), false, &seen, node);
             }
         }
+    }
+
+    /// Makes a local array with its declared extents.
+    fn declare_array(&mut self, declared: &Declared<'t>) -> ArrayId {
+        let dims = declared.dims.iter().map(|d| {
+            d.and_then(|d| self.eval(d).int)
+                .and_then(|p| p.as_constant())
+        });
+        let dims = dims.collect();
+        let array = self.new_array(declared.name, Origin::Local, dims);
+        let pointer = Pointer {
+            array,
+            index: Vec::new(),
+            strides: Vec::new(),
+        };
+        self.bind(declared.name, Value::Pointer(pointer));
+        array
+    }
+
+    /// Writes the values of a list to the elements of an array.
+    fn initialize(
+        &mut self,
+        array: ArrayId,
+        list: Node<'t>,
+        index: &mut Vec<Poly>,
+        node: Node<'t>,
+    ) {
+        if !self.enter() {
+            return;
+        }
+        let mut cursor = list.walk();
+        let values: Vec<Node<'t>> = list.named_children(&mut cursor).collect();
+        for (at, value) in values.into_iter().take(MOST_VALUES).enumerate() {
+            index.push(Poly::constant(at as i64));
+            if value.kind() == "initializer_list" {
+                self.initialize(array, value, index, node);
+            } else {
+                let seen = self.eval(value);
+                if seen.has_data() {
+                    self.write(Place::Element(array, index.clone()), false, &seen, node);
+                }
+            }
+            index.pop();
+        }
+        self.leave();
     }
 
     /// The number of elements that each subscript except the last steps over, for an array with these extents.

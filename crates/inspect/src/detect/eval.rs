@@ -316,6 +316,7 @@ impl<'t> Walker<'t> {
         let mut seen = Seen::default();
         seen.merge(&left);
         seen.merge(&right);
+        seen.computed |= left.has_data() && right.has_data();
         match (left.pointer, right.pointer, operator) {
             (Some(p), None, "+") => {
                 seen.pointer = right.int.as_ref().map(|d| p.plus(d)).or(Some(p))
@@ -326,7 +327,6 @@ impl<'t> Walker<'t> {
             (None, Some(p), "+") => seen.pointer = left.int.as_ref().map(|d| p.plus(d)).or(Some(p)),
             _ => {}
         }
-        seen.computed |= left.has_data() && right.has_data();
         if let (Some(a), Some(b)) = (&left.int, &right.int) {
             seen.int = Some(self.integer_of(operator, a, b));
         }

@@ -34,6 +34,10 @@ impl Poly {
         }
     }
 
+    pub fn is_zero(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn add(&self, other: &Poly) -> Poly {
         let mut sum = self.0.clone();
         for (factors, coefficient) in &other.0 {

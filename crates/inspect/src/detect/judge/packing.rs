@@ -10,6 +10,9 @@ use super::roles::Nest;
 /// A buffer of at most so many elements may be kept in registers.
 const REGISTERS: i64 = 64;
 
+/// A larger array that holds sums is no set of accumulators.
+const ACCUMULATORS: i64 = 256;
+
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     let facts = nest.facts;
     for (at, fill) in facts.writes.iter().enumerate() {
@@ -18,12 +21,13 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
         };
         let array = &facts.arrays[*id];
         let copied = fill.copies && !fill.sources.is_empty() && fill.accs.is_empty();
-        if array.origin != Origin::Local || array.accumulates || !copied {
+        let accumulators = array.accumulates && array.elements().is_none_or(|e| e <= ACCUMULATORS);
+        if array.origin != Origin::Local || accumulators || !copied {
             continue;
         }
         let packs = nest
             .readers(&fill.target)
-            .any(|reader| reads_packed(nest, at, *id, reader));
+            .any(|reader| reads_packed(nest, *id, reader));
         if packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id) {
             found.note(
                 Technique::Packing,
@@ -39,19 +43,27 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 }
 
 /// True if a write uses the elements of a buffer, and the buffer is no set of registers.
-fn reads_packed(nest: &Nest<'_>, fill: usize, id: ArrayId, reader: usize) -> bool {
+fn reads_packed(nest: &Nest<'_>, id: ArrayId, reader: usize) -> bool {
     let facts = nest.facts;
-    let (fill, write) = (nest.write(fill), nest.write(reader));
+    let write = nest.write(reader);
     let passes = write.copies && facts.origin(&write.target) == Origin::Local;
     let reads = |place: &Place| matches!(place, Place::Element(other, _) if *other == id);
     if passes || write.block || !write.reads.iter().any(reads) {
         return false;
     }
-    // A few elements that are loaded in each iteration of the innermost loop over data are registers.
+    // A few elements that no loop over data chooses are registers.
     let few = facts.arrays[id].elements().is_some_and(|e| e <= REGISTERS);
-    let data = |loop_id: &&usize| !nest.is_tile(reader, **loop_id);
-    let innermost = write.stack.iter().rev().find(data);
-    !(few && innermost.is_none_or(|loop_id| fill.stack.contains(loop_id)))
+    let chosen = |loop_id: &usize| {
+        let symbol = facts.loops[*loop_id].symbol;
+        let moves = |place: &Place| match place {
+            Place::Element(other, index) => {
+                *other == id && index.iter().any(|p| p.contains(symbol))
+            }
+            Place::Scalar(_) => false,
+        };
+        !nest.is_tile(reader, *loop_id) && write.reads.iter().any(moves)
+    };
+    !few || write.stack.iter().any(chosen)
 }
 
 /// True if the program copies elements in their order and then computes in the copy.

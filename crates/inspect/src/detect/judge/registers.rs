@@ -5,12 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{ArrayId, LoopId, Place};
-use super::super::poly::Poly;
+use super::super::facts::{ArrayId, LoopId, Meaning, Place};
+use super::super::poly::{Poly, Symbol};
 use super::roles::{Nest, Role};
 
 /// A store of results: its array and subscripts.
 type End = (ArrayId, Vec<Poly>);
+
+/// Loops with more iterations do not choose among registers.
+const MOST_ROUNDS: i64 = 64;
+
+/// Larger arrays are not kept in registers.
+const MOST_ELEMENTS: i64 = 256;
 
 /// Larger programs are judged by their first writes.
 const MOST_WRITES: usize = 1000;
@@ -35,6 +41,9 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             let Place::Element(array, index) = &nest.write(flow).target else {
                 continue;
             };
+            if !nest.facts.is_output(&nest.write(flow).target) && !spreads(nest, flow) {
+                continue;
+            }
             for acc in &nest.write(flow).accs {
                 if same_variable(acc, &update.target) {
                     let of = ends.entry(acc.clone()).or_default();
@@ -95,32 +104,61 @@ fn is_tile_of_array(nest: &Nest<'_>, at: usize) -> bool {
     let Place::Element(array, index) = &update.target else {
         return false;
     };
-    let several = |symbol| {
-        let loops = &mut facts.loops.iter();
-        loops
-            .find(|l| l.symbol == symbol)
-            .map(|l| l.rounds().map(|r| r >= 2))
+    let around = |symbol: Symbol| {
+        let mut stack = update.stack.iter();
+        stack.find(|id| facts.loops[**id].symbol == symbol)
     };
-    let tiled = index.iter().flat_map(Poly::symbols).any(|symbol| {
-        let around = |id: &LoopId| facts.loops[*id].symbol == symbol;
-        update.stack.iter().any(around) && several(symbol) == Some(Some(true))
-    });
-    let spread = flows(nest, &update.target).into_iter().any(|flow| {
-        let flow = nest.write(flow);
-        let Place::Element(_, end) = &flow.target else {
+    // Registers have no addresses: only loops with few iterations, which a compiler unrolls, choose among them.
+    let symbols: Vec<Symbol> = index.iter().flat_map(Poly::symbols).collect();
+    let rounds = |symbol: &Symbol| around(*symbol).and_then(|id| facts.loops[*id].rounds());
+    let few = symbols
+        .iter()
+        .filter(|s| facts.is_loop(**s))
+        .all(|s| rounds(s).is_some_and(|r| r <= MOST_ROUNDS));
+    let small = facts.arrays[*array]
+        .elements()
+        .is_none_or(|e| e <= MOST_ELEMENTS);
+    let tiled = symbols.iter().any(|s| rounds(s).is_some_and(|r| r >= 2));
+    few && small
+        && tiled
+        && flows(nest, &update.target)
+            .into_iter()
+            .any(|flow| is_spread(nest, flow, *array))
+}
+
+/// True if a store writes several elements of the array to several places.
+fn is_spread(nest: &Nest<'_>, flow: usize, array: ArrayId) -> bool {
+    let facts = nest.facts;
+    let flow = nest.write(flow);
+    let Place::Element(_, end) = &flow.target else {
+        return false;
+    };
+    flow.reads.iter().chain(&flow.accs).any(|read| {
+        let Place::Element(other, index) = read else {
             return false;
         };
-        flow.accs.iter().any(|acc| match acc {
-            Place::Element(other, index) if other == array => {
-                index.iter().flat_map(Poly::symbols).any(|symbol| {
-                    end.iter().any(|p| p.contains(symbol))
-                        && several(symbol).is_none_or(|known| known.unwrap_or(true))
-                })
-            }
-            _ => false,
-        })
-    });
-    tiled && spread
+        // The subscripts may be quotients of the loop's variable, which have no polynomial.
+        let unknown = |s: &Symbol| facts.meanings[*s as usize] == Meaning::Unknown;
+        let quotient = index.iter().flat_map(Poly::symbols).any(|s| unknown(&s));
+        *other == array
+            && flow.stack.iter().any(|id| {
+                let round = &facts.loops[*id];
+                let chooses = |p: &Poly| p.contains(round.symbol);
+                let several = round.rounds().is_none_or(|r| r >= 2);
+                several && end.iter().any(chooses) && (quotient || index.iter().any(chooses))
+            })
+    })
+}
+
+/// True if the elements of a local array, into which a store writes a result, end in several places of an output.
+fn spreads(nest: &Nest<'_>, flow: usize) -> bool {
+    let target = &nest.write(flow).target;
+    let Place::Element(array, _) = target else {
+        return false;
+    };
+    nest.readers(target).any(|reader| {
+        nest.facts.is_output(&nest.write(reader).target) && is_spread(nest, reader, *array)
+    })
 }
 
 fn same_variable(a: &Place, b: &Place) -> bool {

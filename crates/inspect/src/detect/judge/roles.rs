@@ -247,6 +247,11 @@ impl<'f> Nest<'f> {
     /// whole of a small dimension is a loop over data.
     fn spans_dimension(&self, at: usize, id: LoopId) -> bool {
         let write = self.write(at);
+        // A loop that begins where another loop stands runs over a part of that loop's dimension.
+        let start = &self.facts.loops[id].start;
+        if start.symbols().any(|s| self.facts.is_loop(s)) {
+            return false;
+        }
         let places = write.reads.iter().chain(std::iter::once(&write.target));
         let of_arguments = places.filter(|p| self.facts.origin(p).argument().is_some());
         of_arguments.into_iter().any(|place| {

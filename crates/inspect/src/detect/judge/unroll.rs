@@ -218,40 +218,50 @@ fn unrolled_within(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
     if !write.updates {
         return None;
     }
-    let id = innermost(nest, at)?;
-    if !steps_far(nest, write, id) {
+    let inner = innermost(nest, at)?;
+    if steps_far(nest, write, inner) && takes_terms(nest, write, inner) {
+        return Some(inner);
+    }
+    // Several terms of an outer loop are added to the output.
+    if !nest.facts.is_output(&write.target) {
         return None;
     }
+    write.stack.iter().copied().find(|id| {
+        let step = nest.facts.loops[*id].step.map(i64::saturating_abs);
+        step.is_some_and(|s| (2..=TILE).contains(&s)) && takes_terms(nest, write, *id)
+    })
+}
+
+/// True if each element that the loop moves has a copy in another iteration of the same step.
+fn takes_terms(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
     let round = &nest.facts.loops[id];
-    let step = round.step?;
-    // For each array that the loop moves, its elements in the statement.
-    let mut moved: BTreeMap<usize, Vec<&[Poly]>> = BTreeMap::new();
-    for read in &write.reads {
-        let Place::Element(array, index) = read else {
-            continue;
-        };
-        let of = moved.entry(*array).or_default();
-        if index.iter().any(|p| p.contains(round.symbol)) && !of.contains(&index.as_slice()) {
-            of.push(index);
-        }
-    }
-    moved.retain(|_, indices| !indices.is_empty());
-    let several = moved.values().all(|indices| {
-        let first = indices[0];
-        indices.len() >= 2
-            && indices[1..].iter().all(|index| {
-                index.len() == first.len()
-                    && index.iter().zip(first).all(|(p, q)| {
-                        let apart = p.minus(q);
-                        let stride = q.factor_of(round.symbol).unwrap_or_default();
-                        let stride = stride.times(&Poly::constant(step));
-                        let share = apart.ratio(&stride);
-                        apart.is_zero()
-                            || share.is_some_and(|(n, d)| n.unsigned_abs() < d.unsigned_abs())
-                    })
+    let Some(step) = round.step else {
+        return false;
+    };
+    let moved: Vec<(usize, &[Poly])> = write
+        .reads
+        .iter()
+        .filter_map(|read| match read {
+            Place::Element(array, index) => Some((*array, index.as_slice())),
+            Place::Scalar(_) => None,
+        })
+        .filter(|(_, index)| index.iter().any(|p| p.contains(round.symbol)))
+        .collect();
+    let is_copy = |(array, index): &(usize, &[Poly]), (other, from): &(usize, &[Poly])| {
+        array == other
+            && index != from
+            && index.len() == from.len()
+            && index.iter().zip(*from).all(|(p, q)| {
+                let apart = p.minus(q);
+                let stride = q.factor_of(round.symbol).unwrap_or_default();
+                let share = apart.ratio(&stride.times(&Poly::constant(step)));
+                apart.is_zero() || share.is_some_and(|(n, d)| n.unsigned_abs() < d.unsigned_abs())
             })
-    });
-    (several && !moved.is_empty()).then_some(id)
+    };
+    moved.len() >= 2
+        && moved
+            .iter()
+            .all(|one| moved.iter().any(|other| is_copy(one, other)))
 }
 
 /// The line of the first of several copies of a statement in constant distances along a dimension without a loop.

@@ -41,7 +41,7 @@ pub struct Looked {
     pub directives: Vec<Pragma>,
     /// A jump that makes a loop: its line, and its description.
     pub jump: Option<(u32, String)>,
-    statements: Vec<Statement>,
+    pub(crate) statements: Vec<Statement>,
 }
 
 impl Looked {

@@ -202,7 +202,11 @@ impl S {
                     Step::By(by_step) => Step::By(by_step.with(name, by)),
                     other => other.clone(),
                 },
-                if own == name { body.clone() } else { each(body) },
+                if own == name {
+                    body.clone()
+                } else {
+                    each(body)
+                },
             ),
             S::While(c, body) => S::While(c.with(name, by), each(body)),
             S::If(c, a, b) => S::If(c.with(name, by), each(a), each(b)),

@@ -225,7 +225,12 @@ impl Printer<'_> {
             Split::Whole => None,
             _ => outline(&body, self.style.split == Split::Nest),
         };
-        let prototype = self.problem.entry.prototype.trim_end_matches(';').to_owned();
+        let prototype = self
+            .problem
+            .entry
+            .prototype
+            .trim_end_matches(';')
+            .to_owned();
         let mut body = body;
         if let Some(outlined) = outlined {
             let parameters = self.parameters(&outlined);
@@ -270,7 +275,11 @@ impl Printer<'_> {
             self.line("{");
             self.depth += 1;
             let all: Vec<S> = body.iter().chain(&outlined.body).cloned().collect();
-            self.prelude(if self.style.split == Split::Lambda { &all } else { &body });
+            self.prelude(if self.style.split == Split::Lambda {
+                &all
+            } else {
+                &body
+            });
             if self.style.split == Split::Lambda {
                 let (before, after) = body.split_at(outlined.at);
                 before.iter().for_each(|s| self.statement(s));
@@ -405,7 +414,8 @@ impl Printer<'_> {
             let text = match (self.arrays.get(name), ty) {
                 (Some(array), _) if array.flat => format!("{} *{name}", array.kind),
                 (Some(array), _) => {
-                    let extents: String = array.dims[1..].iter().map(|d| format!("[{d}]")).collect();
+                    let extents: String =
+                        array.dims[1..].iter().map(|d| format!("[{d}]")).collect();
                     format!("{} {name}[]{extents}", array.kind)
                 }
                 (None, ty) => format!("{} {name}", self.kind(*ty)),
@@ -472,7 +482,11 @@ impl Printer<'_> {
         let count = array.dims.join(" * ");
         if !array.flat {
             let value = if zero { " = {0}" } else { "" };
-            let value = if zero && self.style.cxx { " = {}" } else { value };
+            let value = if zero && self.style.cxx {
+                " = {}"
+            } else {
+                value
+            };
             self.line(&format!("{kind} {name}{extents}{value};"));
             return;
         }
@@ -487,7 +501,11 @@ impl Printer<'_> {
             format!("malloc(sizeof({kind}) * {count})")
         };
         let std = if self.style.cxx { "std::" } else { "" };
-        let call = if cast.is_empty() { call } else { format!("({std}{call})") };
+        let call = if cast.is_empty() {
+            call
+        } else {
+            format!("({std}{call})")
+        };
         self.line(&format!("{kind} *{name} = {cast}{call};"));
         self.line(&format!("if (!{name}) {std}abort();"));
     }
@@ -622,7 +640,10 @@ impl Printer<'_> {
                 continue;
             };
             let along = last.mentions(name) && before.iter().all(|e| !e.mentions(name));
-            let known_row = self.aliases.iter().any(|(a, b, _)| *a == array && b == before);
+            let known_row = self
+                .aliases
+                .iter()
+                .any(|(a, b, _)| *a == array && b == before);
             // Variables of the loop's body are not known before the loop.
             if before.is_empty() || !along || known_row || declared_in(body, before) {
                 continue;
@@ -854,7 +875,8 @@ fn references(body: &[S]) -> Vec<(String, Vec<E>)> {
 
 fn declared_in(body: &[S], expressions: &[E]) -> bool {
     let (mut declared, mut changed) = (BTreeSet::new(), BTreeSet::new());
-    body.iter().for_each(|s| s.names(&mut declared, &mut changed));
+    body.iter()
+        .for_each(|s| s.names(&mut declared, &mut changed));
     declared
         .iter()
         .chain(&changed)
@@ -879,13 +901,21 @@ fn outline(body: &[S], whole: bool) -> Option<Outlined> {
             S::Let(ty, name, _) | S::Array(ty, name, ..) => outer.push((name.clone(), *ty)),
             S::For(name, from, to, step, inner) if inner.iter().any(S::has_loop) => {
                 let (mut declared, mut changed) = (BTreeSet::new(), BTreeSet::new());
-                inner.iter().for_each(|s| s.names(&mut declared, &mut changed));
+                inner
+                    .iter()
+                    .for_each(|s| s.names(&mut declared, &mut changed));
                 if changed.iter().any(|name| !declared.contains(name)) {
                     continue;
                 }
                 // A directive before the loop belongs to the loop.
                 let (variable, body) = if whole {
-                    let all = S::For(name.clone(), from.clone(), to.clone(), step.clone(), inner.clone());
+                    let all = S::For(
+                        name.clone(),
+                        from.clone(),
+                        to.clone(),
+                        step.clone(),
+                        inner.clone(),
+                    );
                     (None, vec![all])
                 } else {
                     (Some(name.clone()), inner.clone())

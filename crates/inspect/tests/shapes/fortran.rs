@@ -77,8 +77,16 @@ impl Printer<'_> {
 
     fn labelled(&mut self, label: &str, text: &str) {
         let (first, next, width) = match self.style.form {
-            Form::Free => (format!("{label} {}", "  ".repeat(self.depth)), "    & ".to_owned(), 110),
-            Form::Fixed => (format!("{label:>5} {}", " ".repeat(self.depth.min(8))), "     & ".to_owned(), 70),
+            Form::Free => (
+                format!("{label} {}", "  ".repeat(self.depth)),
+                "    & ".to_owned(),
+                110,
+            ),
+            Form::Fixed => (
+                format!("{label:>5} {}", " ".repeat(self.depth.min(8))),
+                "     & ".to_owned(),
+                70,
+            ),
         };
         let mut line = first;
         for word in text.split(' ') {
@@ -99,9 +107,17 @@ impl Printer<'_> {
 
     fn program(&mut self, kernel: &Kernel) {
         let name = self.problem.entry.name.clone();
-        let names: Vec<&str> = self.problem.entry.args.iter().map(|a| a.name.as_str()).collect();
+        let names: Vec<&str> = self
+            .problem
+            .entry
+            .args
+            .iter()
+            .map(|a| a.name.as_str())
+            .collect();
         let names = names.join(", ");
-        self.line(&format!("subroutine {name}({names}) bind(c, name=\"{name}\")"));
+        self.line(&format!(
+            "subroutine {name}({names}) bind(c, name=\"{name}\")"
+        ));
         self.depth += 1;
         self.line("use iso_c_binding");
         self.line("implicit none");
@@ -167,7 +183,13 @@ impl Printer<'_> {
                 S::For(name, from, to, step, body) if Some(at) == split => {
                     let call = vec![S::Set(v(format!("call part({name})")), "", n(0))];
                     let shifted = self.shifted.clone();
-                    self.statement(&S::For(name.clone(), from.clone(), to.clone(), step.clone(), call));
+                    self.statement(&S::For(
+                        name.clone(),
+                        from.clone(),
+                        to.clone(),
+                        step.clone(),
+                        call,
+                    ));
                     let one = self.style.from_one && *step == Step::By(n(1));
                     part = Some((name.clone(), body.clone(), one));
                     self.shifted = shifted;
@@ -217,7 +239,11 @@ impl Printer<'_> {
             }
         }
         for (name, (ty, dims)) in found {
-            assert!(!own.contains(&name.to_lowercase()), "`{name}` is an argument of {}", self.problem.id);
+            assert!(
+                !own.contains(&name.to_lowercase()),
+                "`{name}` is an argument of {}",
+                self.problem.id
+            );
             let kind = match ty {
                 Ty::Int => "integer",
                 Ty::Double => "real(c_double)",
@@ -246,10 +272,15 @@ impl Printer<'_> {
     }
 
     fn element(&self) -> &'static str {
-        let arrays = self.problem.entry.args.iter().filter_map(|arg| match &arg.kind {
-            ArgKind::Array { element, role, .. } if *role == Role::Output => Some(*element),
-            _ => None,
-        });
+        let arrays = self
+            .problem
+            .entry
+            .args
+            .iter()
+            .filter_map(|arg| match &arg.kind {
+                ArgKind::Array { element, role, .. } if *role == Role::Output => Some(*element),
+                _ => None,
+            });
         kind_of(arrays.last().unwrap_or(Element::F64))
     }
 
@@ -354,7 +385,9 @@ impl Printer<'_> {
         let one = *by == n(1);
         let shifts = self.style.from_one && one;
         let simple = match body {
-            [S::Set(target, sign, value)] => is_section(name, target) && is_section(name, value) && !sign.is_empty(),
+            [S::Set(target, sign, value)] => {
+                is_section(name, target) && is_section(name, value) && !sign.is_empty()
+            }
             _ => false,
         };
         if self.style.inner == Inner::Sections && simple && one {
@@ -366,7 +399,11 @@ impl Printer<'_> {
             self.statement(&set);
             return;
         }
-        let low = if shifts { from.clone() + n(1) } else { from.clone() };
+        let low = if shifts {
+            from.clone() + n(1)
+        } else {
+            from.clone()
+        };
         let high = if shifts { to.clone() } else { less(to) };
         let (low, high) = (self.text(&low), self.text(&high));
         let step = if one {
@@ -407,7 +444,10 @@ impl Printer<'_> {
         let mut moved = e.clone();
         for name in &self.shifted {
             if moved.mentions(name) {
-                moved = moved.with(name, &E::Bin("-", Box::new(v(name.clone())), Box::new(n(1))));
+                moved = moved.with(
+                    name,
+                    &E::Bin("-", Box::new(v(name.clone())), Box::new(n(1))),
+                );
             }
         }
         moved
@@ -479,7 +519,8 @@ impl Printer<'_> {
         match e {
             E::Bin(inner, ..)
                 if sign != "%"
-                    && (level(inner) < level(sign) || (level(inner) == level(sign) && !is_left)) =>
+                    && (level(inner) < level(sign)
+                        || (level(inner) == level(sign) && !is_left)) =>
             {
                 format!("({text})")
             }
@@ -567,7 +608,8 @@ fn is_section(name: &str, e: &E) -> bool {
 }
 
 fn sections(e: &E, name: &str, from: &E, to: &E) -> E {
-    let each = |list: &[E]| -> Vec<E> { list.iter().map(|e| sections(e, name, from, to)).collect() };
+    let each =
+        |list: &[E]| -> Vec<E> { list.iter().map(|e| sections(e, name, from, to)).collect() };
     match e {
         E::At(array, subscripts) => {
             let subscripts = subscripts.iter().map(|s| {

@@ -71,7 +71,10 @@ pub fn directed(text: &str, s: Vec<S>) -> Vec<S> {
 
 /// Loops around a body, outermost first.
 pub fn nest(loops: Vec<(String, E, E, Step)>, body: Vec<S>) -> Vec<S> {
-    loops.into_iter().rev().fold(body, |body, (name, from, to, step)| {
-        vec![S::For(name, from, to, step, body)]
-    })
+    loops
+        .into_iter()
+        .rev()
+        .fold(body, |body, (name, from, to, step)| {
+            vec![S::For(name, from, to, step, body)]
+        })
 }

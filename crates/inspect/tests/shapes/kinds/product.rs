@@ -18,7 +18,11 @@ struct Spec {
 fn specs() -> Vec<Spec> {
     let gemm = |problem| Spec {
         problem,
-        loops: vec![("i", v("n"), false), ("j", v("n"), false), ("k", v("n"), true)],
+        loops: vec![
+            ("i", v("n"), false),
+            ("j", v("n"), false),
+            ("k", v("n"), true),
+        ],
         target: at("C", [v("i"), v("j")]),
         factors: (at("A", [v("i"), v("k")]), at("B", [v("k"), v("j")])),
         tile: Some((("i", 4), ("j", 2))),
@@ -43,7 +47,11 @@ fn specs() -> Vec<Spec> {
         },
         Spec {
             problem: "dsyrk",
-            loops: vec![("i", v("n"), false), ("j", v("n"), false), ("l", v("k"), true)],
+            loops: vec![
+                ("i", v("n"), false),
+                ("j", v("n"), false),
+                ("l", v("k"), true),
+            ],
             target: at("C", [v("i"), v("j")]),
             factors: (at("A", [v("i"), v("l")]), at("A", [v("j"), v("l")])),
             tile: Some((("i", 2), ("j", 4))),
@@ -133,8 +141,14 @@ pub fn all() -> Vec<Kernel> {
         };
         let mut schedules = Vec::new();
         // The kernels of a convolution are small, so that only orders with the image's loops together are written.
-        for order in permutations(rank).into_iter().filter(|o| rank < 4 || o[0] == 0) {
-            schedules.push(Schedule { order: order.clone(), ..plain.clone() });
+        for order in permutations(rank)
+            .into_iter()
+            .filter(|o| rank < 4 || o[0] == 0)
+        {
+            schedules.push(Schedule {
+                order: order.clone(),
+                ..plain.clone()
+            });
             schedules.push(Schedule {
                 order: order.clone(),
                 unroll: Unroll::Repeat(4),
@@ -142,7 +156,10 @@ pub fn all() -> Vec<Kernel> {
             });
             let blocked = order.iter().copied().filter(|l| !is_small(&spec, *l));
             let last: Vec<usize> = blocked.collect();
-            for block in [vec![(last[last.len() - 1], 64)], last.iter().map(|l| (*l, 32)).collect()] {
+            for block in [
+                vec![(last[last.len() - 1], 64)],
+                last.iter().map(|l| (*l, 32)).collect(),
+            ] {
                 schedules.push(Schedule {
                     order: order.clone(),
                     blocks: block,
@@ -155,13 +172,29 @@ pub fn all() -> Vec<Kernel> {
                 ..plain.clone()
             });
         }
-        for unroll in [Unroll::Repeat(2), Unroll::Partial(4), Unroll::Terms(4), Unroll::Partial(2)] {
-            schedules.push(Schedule { unroll, ..plain.clone() });
-            schedules.push(Schedule { unroll, pack: true, ..plain.clone() });
+        for unroll in [
+            Unroll::Repeat(2),
+            Unroll::Partial(4),
+            Unroll::Terms(4),
+            Unroll::Partial(2),
+        ] {
+            schedules.push(Schedule {
+                unroll,
+                ..plain.clone()
+            });
+            schedules.push(Schedule {
+                unroll,
+                pack: true,
+                ..plain.clone()
+            });
         }
         for tile in [Tile::Scalars, Tile::Array] {
             for pack in [false, true] {
-                schedules.push(Schedule { tile, pack, ..plain.clone() });
+                schedules.push(Schedule {
+                    tile,
+                    pack,
+                    ..plain.clone()
+                });
             }
             schedules.push(Schedule {
                 tile,
@@ -169,12 +202,18 @@ pub fn all() -> Vec<Kernel> {
                 ..plain.clone()
             });
         }
-        schedules.push(Schedule { pack: true, ..plain.clone() });
+        schedules.push(Schedule {
+            pack: true,
+            ..plain.clone()
+        });
         schedules.push(Schedule {
             pragma: Some(("omp simd", Technique::Simd)),
             ..plain.clone()
         });
-        schedules.push(Schedule { prefetch: true, ..plain.clone() });
+        schedules.push(Schedule {
+            prefetch: true,
+            ..plain.clone()
+        });
         found.extend(schedules.iter().map(|schedule| kernel(&spec, schedule)));
     }
     found
@@ -207,16 +246,25 @@ fn kernel(spec: &Spec, schedule: &Schedule) -> Kernel {
 /// The second factor, read from a copy, and the statements that make the copy, with the loop that they stand in.
 fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
     let buffer = |subscripts: Vec<E>| at("packed", subscripts);
-    let array = |dims: Vec<E>| S::Array(super::super::ast::Ty::Element, "packed".into(), dims, false);
+    let array =
+        |dims: Vec<E>| S::Array(super::super::ast::Ty::Element, "packed".into(), dims, false);
     match spec.problem {
         "dgemm" | "sgemm" => (
             buffer(vec![v("j"), v("k")]),
             vec![
                 array(vec![v("n"), v("n")]),
-                run("j1", v("n"), vec![run("k1", v("n"), vec![set(
-                    buffer(vec![v("j1"), v("k1")]),
-                    at("B", [v("k1"), v("j1")]),
-                )])]),
+                run(
+                    "j1",
+                    v("n"),
+                    vec![run(
+                        "k1",
+                        v("n"),
+                        vec![set(
+                            buffer(vec![v("j1"), v("k1")]),
+                            at("B", [v("k1"), v("j1")]),
+                        )],
+                    )],
+                ),
             ],
             0,
         ),
@@ -224,10 +272,18 @@ fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
             buffer(vec![v("j"), v("k")]),
             vec![
                 array(vec![n(32), n(32)]),
-                run("k1", v("n"), vec![run("j1", v("n"), vec![set(
-                    buffer(vec![v("j1"), v("k1")]),
-                    at("B", [v("b0"), v("k1"), v("j1")]),
-                )])]),
+                run(
+                    "k1",
+                    v("n"),
+                    vec![run(
+                        "j1",
+                        v("n"),
+                        vec![set(
+                            buffer(vec![v("j1"), v("k1")]),
+                            at("B", [v("b0"), v("k1"), v("j1")]),
+                        )],
+                    )],
+                ),
             ],
             1,
         ),
@@ -235,10 +291,18 @@ fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
             buffer(vec![v("l"), v("j")]),
             vec![
                 array(vec![v("k"), v("n")]),
-                run("j1", v("n"), vec![run("l1", v("k"), vec![set(
-                    buffer(vec![v("l1"), v("j1")]),
-                    at("A", [v("j1"), v("l1")]),
-                )])]),
+                run(
+                    "j1",
+                    v("n"),
+                    vec![run(
+                        "l1",
+                        v("k"),
+                        vec![set(
+                            buffer(vec![v("l1"), v("j1")]),
+                            at("A", [v("j1"), v("l1")]),
+                        )],
+                    )],
+                ),
             ],
             0,
         ),
@@ -246,7 +310,11 @@ fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
             buffer(vec![v("j")]),
             vec![
                 array(vec![v("n")]),
-                run("j1", v("n"), vec![set(buffer(vec![v("j1")]), at("x", [v("j1")]))]),
+                run(
+                    "j1",
+                    v("n"),
+                    vec![set(buffer(vec![v("j1")]), at("x", [v("j1")]))],
+                ),
             ],
             0,
         ),
@@ -254,10 +322,18 @@ fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
             buffer(vec![v("p"), v("j") + v("q")]),
             vec![
                 array(vec![v("k"), v("w") + v("k") - n(1)]),
-                run("p1", v("k"), vec![run("j1", v("w") + v("k") - n(1), vec![set(
-                    buffer(vec![v("p1"), v("j1")]),
-                    at("in", [v("i") + v("p1"), v("j1")]),
-                )])]),
+                run(
+                    "p1",
+                    v("k"),
+                    vec![run(
+                        "j1",
+                        v("w") + v("k") - n(1),
+                        vec![set(
+                            buffer(vec![v("p1"), v("j1")]),
+                            at("in", [v("i") + v("p1"), v("j1")]),
+                        )],
+                    )],
+                ),
             ],
             1,
         ),
@@ -275,14 +351,23 @@ fn body(spec: &Spec, schedule: &Schedule) -> Vec<S> {
     if schedule.tile != Tile::No {
         return tiled(spec, schedule, first, second, copy);
     }
-    let loops: Vec<_> = schedule.order.iter().map(|at| spec.loops[*at].clone()).collect();
+    let loops: Vec<_> = schedule
+        .order
+        .iter()
+        .map(|at| spec.loops[*at].clone())
+        .collect();
     let sums = loops.iter().rev().take_while(|(_, _, sum)| *sum).count();
     let all_sums = spec.loops.iter().filter(|(_, _, sum)| *sum).count();
     let blocked = |name: &str| {
-        let of = schedule.blocks.iter().find(|(at, _)| spec.loops[*at].0 == name);
+        let of = schedule
+            .blocks
+            .iter()
+            .find(|(at, _)| spec.loops[*at].0 == name);
         of.map(|(_, size)| *size)
     };
-    let sum_blocked = loops.iter().any(|(name, _, sum)| *sum && blocked(name).is_some());
+    let sum_blocked = loops
+        .iter()
+        .any(|(name, _, sum)| *sum && blocked(name).is_some());
     let in_variable = sums == all_sums;
     let bounds = |name: &str, extent: &E| match blocked(name) {
         Some(_) => {
@@ -298,22 +383,32 @@ fn body(spec: &Spec, schedule: &Schedule) -> Vec<S> {
     for (at, size) in &schedule.blocks {
         names.push((format!("B{}", spec.loops[*at].0.to_uppercase()), *size));
     }
-    out.extend(names.iter().map(|(name, size)| S::Const(name.clone(), *size)));
+    out.extend(
+        names
+            .iter()
+            .map(|(name, size)| S::Const(name.clone(), *size)),
+    );
     if !in_variable || sum_blocked {
         let outputs = spec.loops.iter().filter(|(_, _, sum)| !sum);
-        let heads = outputs.map(|(name, extent, _)| {
-            (format!("{name}0"), n(0), extent.clone(), Step::By(n(1)))
-        });
+        let heads = outputs
+            .map(|(name, extent, _)| (format!("{name}0"), n(0), extent.clone(), Step::By(n(1))));
         let heads: Vec<_> = heads.collect();
-        let zero = spec.loops.iter().fold(spec.target.clone(), |t, (name, _, _)| {
-            t.with(name, &v(format!("{name}0")))
-        });
+        let zero = spec
+            .loops
+            .iter()
+            .fold(spec.target.clone(), |t, (name, _, _)| {
+                t.with(name, &v(format!("{name}0")))
+            });
         out.extend(nest(heads, vec![set(zero, E::R("0.0"))]));
     }
     // The innermost loop, with copies of its statement.
     let (last, extent, _) = loops[loops.len() - 1].clone();
     let (from, to) = bounds(last, &extent);
-    let target = if in_variable { v("sum") } else { spec.target.clone() };
+    let target = if in_variable {
+        v("sum")
+    } else {
+        spec.target.clone()
+    };
     let mut partial = 1;
     let mut inner = match schedule.unroll {
         Unroll::No => {
@@ -335,8 +430,16 @@ fn body(spec: &Spec, schedule: &Schedule) -> Vec<S> {
         }
         Unroll::Terms(factor) => {
             let terms = (0..factor).map(|d| term.with(last, &(v(last) + n(d))));
-            let all = terms.reduce(|a, b| a + b).expect("a factor of at least one");
-            vec![stride(last, from, to, n(factor), vec![add(target.clone(), all)])]
+            let all = terms
+                .reduce(|a, b| a + b)
+                .expect("a factor of at least one");
+            vec![stride(
+                last,
+                from,
+                to,
+                n(factor),
+                vec![add(target.clone(), all)],
+            )]
         }
     };
     if let Some((text, Technique::Simd | Technique::Unroll)) = schedule.pragma {
@@ -354,11 +457,19 @@ fn body(spec: &Spec, schedule: &Schedule) -> Vec<S> {
     };
     let mut whole = nest(heads(&within[..within.len() - 1]), inner);
     if in_variable {
-        let start = if sum_blocked { spec.target.clone() } else { E::R("0.0") };
+        let start = if sum_blocked {
+            spec.target.clone()
+        } else {
+            E::R("0.0")
+        };
         let mut around = Vec::new();
         if partial > 1 {
             for copy in 0..partial {
-                let start = if copy == 0 { start.clone() } else { E::R("0.0") };
+                let start = if copy == 0 {
+                    start.clone()
+                } else {
+                    E::R("0.0")
+                };
                 around.push(real(&format!("sum{copy}"), Some(start)));
             }
         } else {
@@ -413,10 +524,19 @@ fn tiled(
     let ((row, rows), (column, columns)) = spec.tile.expect("a tile");
     let move_to = |e: &E, r: E, c: E| {
         let e = e.with(row, &(v(row) + r));
-        if column.is_empty() { e } else { e.with(column, &(v(column) + c)) }
+        if column.is_empty() {
+            e
+        } else {
+            e.with(column, &(v(column) + c))
+        }
     };
     let term = first * second;
-    let sums: Vec<_> = spec.loops.iter().filter(|(_, _, sum)| *sum).cloned().collect();
+    let sums: Vec<_> = spec
+        .loops
+        .iter()
+        .filter(|(_, _, sum)| *sum)
+        .cloned()
+        .collect();
     let heads: Vec<_> = sums
         .iter()
         .map(|(name, extent, _)| (name.to_string(), n(0), extent.clone(), Step::By(n(1))))
@@ -442,12 +562,14 @@ fn tiled(
             for (r, c) in cells() {
                 inside.push(real(&format!("acc{r}{c}"), Some(E::R("0.0"))));
             }
-            let updates = cells().map(|(r, c)| {
-                add(v(format!("acc{r}{c}")), move_to(&term, n(r), n(c)))
-            });
+            let updates =
+                cells().map(|(r, c)| add(v(format!("acc{r}{c}")), move_to(&term, n(r), n(c))));
             inside.extend(summed(schedule, heads, updates.collect()));
             for (r, c) in cells() {
-                inside.push(set(move_to(&spec.target, n(r), n(c)), v(format!("acc{r}{c}"))));
+                inside.push(set(
+                    move_to(&spec.target, n(r), n(c)),
+                    v(format!("acc{r}{c}")),
+                ));
             }
         }
     }

@@ -3,6 +3,9 @@
 //! Words that only C++ has (template heads, namespaces, casts, qualifiers) are blanked where the remaining text has the
 //! same loops and subscripts. Other C++ syntax stays, and the grammar skips it.
 
+mod closures;
+mod templates;
+
 use crate::scan::token::{Kind, Token, tokens};
 
 /// Words that do not affect loops and subscripts.
@@ -26,8 +29,123 @@ const TYPES: &[&str] = &[
     "int32_t", "int64_t", "uint32_t", "uint64_t",
 ];
 
-/// The text with C++ syntax blanked or replaced. Every other byte keeps its offset.
+/// The text as C. Its lines stay the same.
 pub(super) fn as_c(text: &str) -> String {
+    let text = templates::with_parameters(text);
+    let text = closures::as_functions(&text);
+    blanked(&containers(&text))
+}
+
+/// Changes of a text, which do not overlap.
+#[derive(Debug, Default)]
+struct Edits(Vec<(usize, usize, String)>);
+
+impl Edits {
+    fn replace(&mut self, from: usize, to: usize, by: &str) {
+        self.0.push((from, to, by.to_owned()));
+    }
+
+    fn apply(mut self, text: &str) -> String {
+        self.0.sort_by_key(|(from, to, _)| (*from, *to));
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for (from, to, by) in &self.0 {
+            // An edit within another one has no place.
+            if *from < done {
+                continue;
+            }
+            out.push_str(&text[done..*from]);
+            out.push_str(by);
+            done = *to;
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+}
+
+/// `std::array<T, N> x` becomes `T x[N]`, and `new T[n]` becomes `malloc(n)`.
+fn containers(text: &str) -> String {
+    let all = tokens(text);
+    let word = |at: usize| all.get(at).map_or("", |t| t.text);
+    let mut edits = Edits::default();
+    for at in 0..all.len() {
+        if word(at) == "array"
+            && word(at + 1) == "<"
+            && let Some((kind, extents, end)) = array(text, &all, at)
+            && all.get(end + 1).is_some_and(|t| t.kind == Kind::Word)
+        {
+            // `std::` before the word goes as well.
+            let scoped = at >= 3 && word(at - 3) == "std" && word(at - 2) == ":";
+            let from = all[if scoped { at - 3 } else { at }].at;
+            let name = &all[end + 1];
+            let lines = text[from..name.at].matches('\n').count();
+            let lines = "\n".repeat(lines);
+            edits.replace(
+                from,
+                name.at + name.text.len(),
+                &format!(
+                    "{} {lines}{}{}",
+                    kind.replace('\n', " "),
+                    name.text,
+                    extents.replace('\n', " ")
+                ),
+            );
+            if word(end + 2) == "{" && word(end + 3) == "}" {
+                let (open, close) = (&all[end + 2], &all[end + 3]);
+                let lines = text[open.at..close.at].matches('\n').count();
+                edits.replace(open.at, close.at + 1, &"\n".repeat(lines));
+            }
+        }
+        if word(at) == "new"
+            && let Some(open) = (at + 1..all.len().min(at + 6)).find(|p| word(*p) == "[")
+            && all[at + 1..open]
+                .iter()
+                .all(|t| t.kind == Kind::Word || t.text == ":")
+            && let Some(close) = templates::closing(&all, open)
+        {
+            let inner = &text[all[open].at + 1..all[close].at];
+            let lines = text[all[at].at..all[open].at].matches('\n').count();
+            let lines = "\n".repeat(lines);
+            edits.replace(
+                all[at].at,
+                all[close].at + 1,
+                &format!("malloc({lines}{inner})"),
+            );
+        }
+    }
+    edits.apply(text)
+}
+
+/// The element type and the extents of `array<…>` at a token, and the token of its `>`.
+fn array<'t>(text: &'t str, all: &[Token<'t>], at: usize) -> Option<(&'t str, String, usize)> {
+    let end = templates::angle(all, at + 1)?;
+    let mut extents = String::new();
+    let mut place = at;
+    // Nested arrays have their inner extents behind the outer ones.
+    let mut comma = end;
+    loop {
+        let begin = place + 2;
+        let last = (begin..comma).rev().find(|p| all[*p].text == ",")?;
+        let first = &all.get(last + 1)?;
+        let stop = all[last + 1..comma].last()?;
+        let size = text.get(first.at..stop.at + stop.text.len())?;
+        extents.push_str(&format!("[{}]", size.trim_end_matches('>')));
+        comma = last;
+        let mut inner = begin;
+        while matches!(all.get(inner)?.text, "std" | ":") {
+            inner += 1;
+        }
+        if all[inner].text != "array" || all.get(inner + 1)?.text != "<" || extents.len() > 200 {
+            let kind = &all[begin..last];
+            let (from, to) = (kind.first()?, kind.last()?);
+            return Some((&text[from.at..to.at + to.text.len()], extents, end));
+        }
+        place = inner;
+    }
+}
+
+/// The text with C++ syntax blanked or replaced. Every other byte keeps its offset.
+fn blanked(text: &str) -> String {
     let all = tokens(text);
     let mut plain = Plain {
         bytes: text.as_bytes().to_vec(),
@@ -207,16 +325,46 @@ mod tests {
             ("using namespace std; int x;", "int x;"),
             ("template <class", "template <class"),
         ] {
+            assert_eq!(words(&blanked(cxx)), c, "{cxx}");
+            assert_eq!(blanked(cxx).len(), cxx.len());
+        }
+    }
+
+    #[test]
+    fn functions_of_cxx_become_functions_of_c() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (cxx, c) in [
+            (
+                "template <typename T, int N = 4> void f(T *a) { a[N]; } void g() { f<double, 8>(x); f<double>(x); }",
+                "void f(int N, T *a) { a[N]; } void g() { f(8, x); f(4, x); }",
+            ),
+            (
+                "auto part = [&](int i) -> void { y[i] = x[i]; }; part(3);",
+                "real part(int i) { y[i] = x[i]; }; part(3);",
+            ),
+            (
+                "each(n, [&](auto i) { y[i] = x[i]; });",
+                "real lambda__0(long i) { y[i] = x[i]; } each(n, lambda__0);",
+            ),
+            (
+                "std::array<std::array<double, 4>, R> acc{}; double *p = new double[n];",
+                "double acc[R][4]; double *p = malloc(n);",
+            ),
+            ("int k = a[b[0]] + c[1];", "int k = a[b[0]] + c[1];"),
+            (
+                "template <class T> struct s { T x; };",
+                "struct s { T x; };",
+            ),
+        ] {
             assert_eq!(words(&as_c(cxx)), c, "{cxx}");
-            assert_eq!(as_c(cxx).len(), cxx.len());
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_keeps_its_lines(text in "(namespace|template|<|>|>>|[{};&:]|std|auto|int|x|4|\u{e9}| |\n){0,40}") {
+        fn any_text_keeps_its_lines(text in "(namespace|template|<|>|>>|[{};&:,=()]|\\[|\\]|std|auto|array|new|int|x|4|\u{e9}| |\n){0,40}") {
+            prop_assert_eq!(blanked(&text).len(), text.len());
             let plain = as_c(&text);
-            prop_assert_eq!(plain.len(), text.len());
             prop_assert_eq!(plain.matches('\n').count(), text.matches('\n').count());
         }
     }

@@ -1,6 +1,7 @@
 //! Function calls. A call of one of the program's own functions is evaluated by walking through that function.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tree_sitter::Node;
 
@@ -8,7 +9,10 @@ use super::eval::Seen;
 use super::facts::{Place, ScalarId};
 use super::poly::Poly;
 use super::record::MOST_ELEMENTS;
-use super::walk::{Value, Walker};
+use super::walk::{Scopes, Value, Walker};
+
+/// A function that takes functions may run so often within itself.
+const NESTED_CALLS: usize = 4;
 
 impl<'t> Walker<'t> {
     pub fn call(&mut self, node: Node<'t>) -> Seen {
@@ -48,10 +52,18 @@ impl<'t> Walker<'t> {
             }
             return Seen::default();
         }
-        if let Some(function) = self.functions.get(name).copied()
-            && !self.calls.contains(&name)
+        if let Some(Value::Function(own, seen)) = self.lookup(name).cloned()
+            && let Some(function) = self.functions.get(own.as_str()).copied()
         {
-            return self.inline(name, function, &arguments);
+            return match self.may_enter(&own) {
+                true => self.inline(&own, function, &arguments, seen),
+                false => Seen::default(),
+            };
+        }
+        if let Some(function) = self.functions.get(name).copied()
+            && self.may_enter(name)
+        {
+            return self.inline(name, function, &arguments, None);
         }
         if let Some(seen) = self.call_by_pointer(node, &arguments) {
             return seen;
@@ -125,16 +137,56 @@ impl<'t> Walker<'t> {
                 .child_by_field_name("declarator")
                 .and_then(|d| self.declared(d))
                 .map_or(0, |d| d.parameters.len());
-            if parameters == arguments.len() && !self.calls.contains(&name) {
-                let seen = self.inline(name, function, arguments);
+            if parameters == arguments.len() && self.may_enter(name) {
+                let seen = self.inline(name, function, arguments, None);
                 all.get_or_insert_default().merge(&seen);
             }
         }
         all
     }
 
-    /// Walks through a function of the program as if its body stood at the call.
-    fn inline(&mut self, name: &str, function: Node<'t>, arguments: &[Node<'t>]) -> Seen {
+    /// True if a call of the function is followed. A function that takes functions may run within itself without being
+    /// recursive.
+    fn may_enter(&self, name: &str) -> bool {
+        let running = self.calls.iter().filter(|c| **c == name).count();
+        running == 0 || (running < NESTED_CALLS && !self.taken.is_empty())
+    }
+
+    /// The function that an argument names.
+    pub fn named_function(&mut self, argument: Node<'t>) -> Option<Value> {
+        let name = self.text(argument);
+        if argument.kind() != "identifier" || !self.functions.contains_key(name) {
+            return None;
+        }
+        if let Some(known) = self.lookup(name) {
+            return matches!(known, Value::Function(..)).then(|| known.clone());
+        }
+        let sees = self.nested.contains(name).then(|| {
+            let around = self.scopes.clone();
+            Rc::new(around)
+        });
+        if let Some(around) = &sees {
+            self.charge(around.iter().map(BTreeMap::len).sum());
+        }
+        Some(Value::Function(name.to_owned(), sees))
+    }
+
+    /// Walks through a function of the program as if its body stood at the call. `sees` are the variables around the
+    /// definition of a function that was passed as a value.
+    fn inline(
+        &mut self,
+        name: &str,
+        function: Node<'t>,
+        arguments: &[Node<'t>],
+        sees: Option<Rc<Scopes>>,
+    ) -> Seen {
+        let functions: Vec<Option<Value>> = arguments
+            .iter()
+            .map(|a| match self.lookup(self.text(*a)) {
+                Some(known @ Value::Function(..)) => Some(known.clone()),
+                _ => self.named_function(*a),
+            })
+            .collect();
         let values: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
         let Some(declared) = function
             .child_by_field_name("declarator")
@@ -145,7 +197,12 @@ impl<'t> Walker<'t> {
         // The called function does not see the caller's local names.
         let global = self.scopes[0].clone();
         self.charge(global.len());
-        let hidden = if self.nested.contains(name) {
+        let hidden = if let Some(around) = sees {
+            self.charge(around.iter().map(BTreeMap::len).sum());
+            let mut scopes = (*around).clone();
+            scopes.push(BTreeMap::new());
+            std::mem::replace(&mut self.scopes, scopes)
+        } else if self.nested.contains(name) {
             let around = self.scopes.clone();
             self.charge(around.iter().map(BTreeMap::len).sum());
             self.scopes.push(BTreeMap::new());
@@ -155,9 +212,12 @@ impl<'t> Walker<'t> {
         };
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
-        for (parameter, value) in declared.parameters.iter().zip(values) {
+        for ((parameter, value), function) in declared.parameters.iter().zip(values).zip(functions)
+        {
             let Some(parameter) = parameter else { continue };
-            let bound = if parameter.pointer || parameter.array || value.pointer.is_some() {
+            let bound = if let Some(function) = function {
+                function
+            } else if parameter.pointer || parameter.array || value.pointer.is_some() {
                 value.pointer.map_or(Value::Unknown, Value::Pointer)
             } else {
                 let scalar = self.new_scalar();

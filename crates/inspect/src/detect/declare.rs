@@ -145,6 +145,10 @@ impl<'t> Walker<'t> {
                 self.initialize(array, list, &mut Vec::new(), declarator);
                 continue;
             }
+            if let Some(function) = value.and_then(|v| self.named_function(v)) {
+                self.bind(declared.name, function);
+                continue;
+            }
             let seen = value.map(|v| self.eval(v));
             self.declare(&declared, is_int, seen, declarator);
         }
@@ -168,7 +172,9 @@ impl<'t> Walker<'t> {
                     node,
                 );
             }
-        } else if declared.pointer {
+        } else if declared.pointer
+            || (!is_int && seen.as_ref().is_some_and(|s| s.pointer.is_some()))
+        {
             let value = match seen.and_then(|s| s.pointer) {
                 Some(mut pointer) => {
                     if declared.points_to_array {

@@ -5,6 +5,7 @@
 //! not understand.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use flopsmith_problem::{ArgKind, Problem, Role};
 use tree_sitter::Node;
@@ -22,6 +23,9 @@ const BUDGET: u32 = 400_000;
 /// Largest depth of nested loops that the walk follows.
 pub(super) const MOST_LOOPS: usize = 24;
 
+/// The names of each block around a statement.
+pub(super) type Scopes = Vec<BTreeMap<String, Value>>;
+
 /// The value of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
@@ -31,6 +35,8 @@ pub(super) enum Value {
     Number(ScalarId),
     /// A number whose address is taken: an array of one element.
     Cell(ArrayId),
+    /// A function of the program, with the variables that it sees if it is defined within another function.
+    Function(String, Option<Rc<Scopes>>),
     Unknown,
 }
 
@@ -53,7 +59,9 @@ pub(super) struct Walker<'t> {
     pub nested: BTreeSet<&'t str>,
     /// Functions whose names occur without a call. A call through a pointer may reach them.
     pub taken: BTreeSet<&'t str>,
-    pub scopes: Vec<BTreeMap<String, Value>>,
+    /// Words that occur without a parenthesis behind them.
+    uncalled: BTreeSet<&'t str>,
+    pub scopes: Scopes,
     pub facts: Facts,
     pub stack: Vec<LoopId>,
     /// Loop variables. Each stands for its symbol until its loop ends, even if a statement clamps it.
@@ -86,6 +94,7 @@ pub(super) fn facts<'t>(
         functions: BTreeMap::new(),
         nested: BTreeSet::new(),
         taken: BTreeSet::new(),
+        uncalled: uncalled(source),
         scopes: vec![BTreeMap::new()],
         facts: Facts::default(),
         stack: Vec::new(),
@@ -102,7 +111,6 @@ pub(super) fn facts<'t>(
         budget: BUDGET,
     };
     walker.top_level(root);
-    walker.taken = taken(source, |name| walker.functions.contains_key(name));
     walker.entry(problem);
     walker.facts
 }
@@ -151,7 +159,7 @@ impl<'t> Walker<'t> {
                         .child_by_field_name("declarator")
                         .and_then(|d| self.declared(d))
                     {
-                        self.functions.insert(name.name, node);
+                        self.add_function(name.name, node);
                     }
                 }
                 // Parts of a text that the grammar recovered after an error.
@@ -163,6 +171,13 @@ impl<'t> Walker<'t> {
                 }
                 _ => self.statement(node),
             }
+        }
+    }
+
+    fn add_function(&mut self, name: &'t str, node: Node<'t>) {
+        self.functions.insert(name, node);
+        if self.uncalled.contains(name) {
+            self.taken.insert(name);
         }
     }
 
@@ -323,7 +338,7 @@ impl<'t> Walker<'t> {
                 if let Some(declarator) = node.child_by_field_name("declarator")
                     && let Some(declared) = self.declared(declarator)
                 {
-                    self.functions.insert(declared.name, node);
+                    self.add_function(declared.name, node);
                     self.nested.insert(declared.name);
                 }
             }
@@ -348,13 +363,12 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// The functions that `source` names without a parenthesis after the name. Such an occurrence is not a call.
-fn taken(source: &str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+/// The words of `source` that occur without a parenthesis behind them. Such an occurrence is not a call.
+fn uncalled(source: &str) -> BTreeSet<&str> {
     let all = crate::scan::token::tokens(source);
     let calls = |at: usize| all.get(at + 1).is_some_and(|next| next.text == "(");
-    let named = all.iter().enumerate().filter(|(at, _)| !calls(*at));
-    let words = named.map(|(_, token)| token.text);
-    words.filter(|word| is_function(word)).collect()
+    let words = all.iter().enumerate().filter(|(at, _)| !calls(*at));
+    words.map(|(_, token)| token.text).collect()
 }
 
 impl Pointer {

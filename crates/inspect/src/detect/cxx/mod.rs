@@ -6,6 +6,8 @@
 mod closures;
 mod templates;
 
+use std::collections::BTreeSet;
+
 use crate::scan::token::{Kind, Token, tokens};
 
 /// Words that do not affect loops and subscripts.
@@ -150,6 +152,12 @@ fn blanked(text: &str) -> String {
     let mut plain = Plain {
         bytes: text.as_bytes().to_vec(),
         all: &all,
+        types: all
+            .windows(2)
+            .filter(|pair| matches!(pair[0].text, "typename" | "class"))
+            .filter(|pair| pair[1].kind == Kind::Word)
+            .map(|pair| pair[1].text)
+            .collect(),
     };
     let mut at = 0;
     while at < all.len() {
@@ -162,6 +170,8 @@ fn blanked(text: &str) -> String {
 struct Plain<'t> {
     bytes: Vec<u8>,
     all: &'t [Token<'t>],
+    /// Names of types that templates take.
+    types: BTreeSet<&'t str>,
 }
 
 impl<'t> Plain<'t> {
@@ -171,6 +181,11 @@ impl<'t> Plain<'t> {
 
     fn is_word(&self, at: usize) -> bool {
         self.all.get(at).is_some_and(|t| t.kind == Kind::Word)
+    }
+
+    fn is_type(&self, at: usize) -> bool {
+        let word = self.text(at);
+        TYPES.contains(&word) || self.types.contains(word)
     }
 
     /// Blanks the tokens from `from` to `to`, both included.
@@ -220,6 +235,13 @@ impl<'t> Plain<'t> {
             }
             "std" if self.text(at + 1) == ":" && self.text(at + 2) == ":" => {
                 self.blank(at, at + 2);
+                // `std::min<int>(a, b)`.
+                if let Some(end) = self.angle(at + 4).filter(|_| self.text(at + 4) == "<")
+                    && self.text(end + 1) == "("
+                {
+                    self.blank(at + 4, end);
+                    return end + 1;
+                }
                 at + 3
             }
             "auto" => {
@@ -234,7 +256,7 @@ impl<'t> Plain<'t> {
                 self.exchange(at, name);
                 at
             }
-            "&" if TYPES.contains(&self.text(at.wrapping_sub(1))) && self.is_word(at + 1) => {
+            "&" | "&&" if self.is_type(at.wrapping_sub(1)) && self.is_word(at + 1) => {
                 self.blank(at, at);
                 at
             }

@@ -13,7 +13,7 @@ use super::roles::Nest;
 const MOST_COMPARED: usize = 24;
 
 /// So many copies in constant distances are iterations of a loop that is no longer there.
-const WITHOUT_LOOP: usize = 4;
+const WITHOUT_LOOP: usize = 3;
 
 /// A buffer of at most so many elements may be kept in registers.
 const REGISTERS: i64 = 64;
@@ -291,7 +291,8 @@ fn without_loop(nest: &Nest<'_>, others: &[usize], at: usize) -> Option<u32> {
     None
 }
 
-/// The constant distances between the elements of two copies of a statement; none if a loop moves along them.
+/// The constant distances between the elements of two copies of a statement. None if all of them lie along dimensions
+/// that a loop moves along, as in a tile of registers.
 fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
     let mut all = pairs(a, b)?;
     if let (Place::Element(x, _), Place::Element(y, _)) = (&a.target, &b.target) {
@@ -301,6 +302,7 @@ fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
         all.push((&a.target, &b.target));
     }
     let mut distances = Vec::with_capacity(all.len());
+    let mut free = false;
     for (p, q) in all {
         let (Place::Element(_, from), Place::Element(_, to)) = (p, q) else {
             return None;
@@ -310,30 +312,32 @@ fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
         }
         for (from, to) in from.iter().zip(to) {
             let distance = to.minus(from).as_constant()?;
-            if distance != 0 && moves_along_last(nest, a, p, from) {
-                return None;
-            }
+            free |= distance != 0 && is_free(nest, a, p, from);
             distances.push(distance);
         }
     }
-    Some(distances)
+    free.then_some(distances)
 }
 
-/// True if a loop moves the subscript along its innermost dimension.
-fn moves_along_last(nest: &Nest<'_>, write: &Write, place: &Place, subscript: &Poly) -> bool {
-    let argument = nest.facts.origin(place).argument();
-    write.stack.iter().any(|id| {
+/// True if no loop moves the subscript along its innermost dimension. The elements of a small local array are free only
+/// where the statement changes that array, because others are operands in registers.
+fn is_free(nest: &Nest<'_>, write: &Write, place: &Place, subscript: &Poly) -> bool {
+    let Some(argument) = nest.facts.origin(place).argument() else {
+        let same = |x: &Place, y: &Place| match (x, y) {
+            (Place::Element(x, _), Place::Element(y, _)) => x == y,
+            _ => false,
+        };
+        let reads_target = write.reads.iter().any(|read| same(read, &write.target));
+        let in_place = same(place, &write.target) && reads_target;
+        return in_place && !subscript.symbols().any(|s| nest.facts.is_loop(s));
+    };
+    let last = nest.shapes.rank(argument).saturating_sub(1);
+    write.stack.iter().all(|id| {
         let symbol = nest.facts.loops[*id].symbol;
-        match argument {
-            None => subscript.contains(symbol),
-            Some(argument) => {
-                let movement = nest.shapes.movement(nest.facts, place, symbol);
-                let last = nest.shapes.rank(argument).saturating_sub(1);
-                movement
-                    .along
-                    .iter()
-                    .any(|(dim, n)| *dim == last || *n == 0)
-            }
-        }
+        let movement = nest.shapes.movement(nest.facts, place, symbol);
+        movement
+            .along
+            .iter()
+            .all(|(dim, n)| *dim != last && *n != 0)
     })
 }

@@ -45,6 +45,15 @@ pub(super) fn outer_loops(nest: &Nest<'_>, at: usize) -> BTreeSet<LoopId> {
 
 /// The loops over blocks around a write, each with the loop inside the block.
 fn pairs(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
+    if let Some(known) = nest.blocks.borrow().get(&at) {
+        return known.clone();
+    }
+    let found = pairs_of(nest, at);
+    nest.blocks.borrow_mut().insert(at, found.clone());
+    found
+}
+
+fn pairs_of(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
     let stack = &nest.write(at).stack;
     let mut found = Vec::new();
     for (depth, outer) in stack.iter().enumerate() {
@@ -126,10 +135,8 @@ fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> boo
                 factor.times(&first).times(&Poly::symbol(walk.symbol))
             })
             .collect();
-        let by_block =
-            nest.shapes
-                .movement(nest.facts, &Place::Element(*array, moved), walk.symbol);
-        let by_walk = nest.shapes.movement(nest.facts, place, walk.symbol);
+        let by_block = nest.movement(&Place::Element(*array, moved), walk.symbol);
+        let by_walk = nest.movement(place, walk.symbol);
         !by_block.is_none() && by_walk.dims().all(|dim| by_block.along(dim).is_none())
     });
     !whole_row && is_within(nest, block, walk, Advance::Elements(advance))
@@ -145,8 +152,8 @@ fn moves_by_blocks(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) ->
     if known.origin == Origin::Local && index.len() < 2 {
         return None;
     }
-    let far = nest.shapes.movement(nest.facts, place, block.symbol);
-    let near = nest.shapes.movement(nest.facts, place, walk.symbol);
+    let far = nest.movement(place, block.symbol);
+    let near = nest.movement(place, walk.symbol);
     let unsure = far.along.iter().chain(&near.along).any(|(_, n)| *n == 0);
     if unsure {
         return by_cofactors(index, block, walk);

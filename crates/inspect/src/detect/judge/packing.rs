@@ -103,7 +103,7 @@ fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
     for (argument, read, index) in sources {
         let moved = |loops: &mut dyn Iterator<Item = &usize>| -> Vec<Movement> {
             loops
-                .map(|l| nest.shapes.movement(facts, read, facts.loops[*l].symbol))
+                .map(|l| nest.movement(read, facts.loops[*l].symbol))
                 .filter(|m| !m.is_none())
                 .collect()
         };
@@ -168,7 +168,7 @@ fn distance(nest: &Nest<'_>, place: &Place, symbol: u32) -> Option<Distance> {
             None => Some((1, 0)),
         };
     }
-    let movement = nest.shapes.movement(nest.facts, place, symbol);
+    let movement = nest.movement(place, symbol);
     let (dim, steps) = movement.along.first()?;
     Some((-i64::try_from(*dim).ok()?, steps.saturating_abs()))
 }

@@ -18,6 +18,9 @@ const MOST_ROUNDS: i64 = 64;
 /// Larger arrays are not kept in registers.
 const MOST_ELEMENTS: i64 = 256;
 
+/// More accumulators are not compared.
+const MOST_ACCUMULATORS: usize = 128;
+
 /// Larger programs are judged by their first writes.
 const MOST_WRITES: usize = 1000;
 
@@ -45,7 +48,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
                 continue;
             }
             for acc in &nest.write(flow).accs {
-                if same_variable(acc, &update.target) {
+                if same_variable(acc, &update.target) && ends.len() < MOST_ACCUMULATORS {
                     let of = ends.entry(acc.clone()).or_default();
                     of.insert((*array, index.clone()));
                     lines.entry(acc.clone()).or_insert(update.line);

@@ -1,17 +1,21 @@
 //! The role of each loop around a write: which dimensions of the results it runs over, or which sum.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::facts::{Facts, LoopId, Origin, Place, Write};
 use super::super::poly::{Poly, Symbol};
-use super::super::shapes::Shapes;
+use super::super::shapes::{Movement, Shapes};
 
 /// Largest number of writes that a value is followed through on its way to an output.
 const DEEPEST: u32 = 6;
 
 /// Largest number of readers of a place that are followed.
 const MOST_READERS: usize = 48;
+
+/// Comparisons of places that the judgement makes at most, so that no source makes it long. Programs that people write
+/// need some thousands.
+const BUDGET: usize = 400_000;
 
 /// The role of a loop at a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +53,9 @@ pub(super) struct Nest<'f> {
     /// The writes whose values contain each memory.
     readers: BTreeMap<Memory, Vec<usize>>,
     known: RefCell<BTreeMap<(usize, Symbol), Option<u32>>>,
+    /// The loops over blocks around each write.
+    pub blocks: RefCell<BTreeMap<usize, Vec<(LoopId, LoopId)>>>,
+    left: Cell<usize>,
 }
 
 impl<'f> Nest<'f> {
@@ -73,6 +80,24 @@ impl<'f> Nest<'f> {
             shapes,
             readers,
             known: RefCell::default(),
+            blocks: RefCell::default(),
+            left: Cell::new(BUDGET),
+        }
+    }
+
+    /// Takes work from the budget. False if nothing is left.
+    pub fn spend(&self, work: usize) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(work));
+        left > work
+    }
+
+    /// The dimensions along which a loop moves a place; none if the budget is used up.
+    pub fn movement(&self, place: &Place, symbol: Symbol) -> Movement {
+        if self.spend(1) {
+            self.shapes.movement(self.facts, place, symbol)
+        } else {
+            Movement::default()
         }
     }
 
@@ -105,7 +130,7 @@ impl<'f> Nest<'f> {
             let Place::Element(array, _) = read else {
                 continue;
             };
-            let movement = self.shapes.movement(self.facts, read, round.symbol);
+            let movement = self.movement(read, round.symbol);
             moves |= !movement.is_none();
             if let Some(argument) = self.facts.arrays[*array].origin.argument() {
                 moved.extend(movement.dims().map(|dim| (argument, dim)));
@@ -130,7 +155,7 @@ impl<'f> Nest<'f> {
     /// The dimensions of the output along which the loop of `symbol` moves the element that the write ends in, one bit
     /// for each. None if the value is not known to reach an output.
     fn out_dims(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
-        if depth > DEEPEST {
+        if depth > DEEPEST || !self.spend(1 + self.write(at).reads.len() / 4) {
             return None;
         }
         let key = (at, symbol);
@@ -148,7 +173,7 @@ impl<'f> Nest<'f> {
         let write = self.write(at);
         match (&write.target, self.facts.origin(&write.target)) {
             (target, Origin::Output(_)) => {
-                let movement = self.shapes.movement(self.facts, target, symbol);
+                let movement = self.movement(target, symbol);
                 Some(movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31)))
             }
             (Place::Element(_, index), _) => {
@@ -260,12 +285,10 @@ impl<'f> Nest<'f> {
                 .iter()
                 .map(|other| {
                     let symbol = self.facts.loops[*other].symbol;
-                    (*other, self.shapes.movement(self.facts, place, symbol))
+                    (*other, self.movement(place, symbol))
                 })
                 .collect();
-            let unsure = |(_, m): &(LoopId, super::super::shapes::Movement)| {
-                m.along.iter().any(|(_, steps)| *steps == 0)
-            };
+            let unsure = |(_, m): &(LoopId, Movement)| m.along.iter().any(|(_, steps)| *steps == 0);
             if movements.iter().any(unsure) {
                 return false;
             }

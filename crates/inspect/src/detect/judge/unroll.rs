@@ -79,6 +79,9 @@ fn innermost(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
 /// The loop of which two statements are different iterations.
 fn unrolled_loop(nest: &Nest<'_>, first: usize, second: usize) -> Option<LoopId> {
     let (a, b) = (nest.write(first), nest.write(second));
+    if !nest.spend(a.reads.len() + 1) {
+        return None;
+    }
     let inner = innermost(nest, second)?;
     if steps_far(nest, b, inner) && is_iteration(nest, a, b, inner) {
         return Some(inner);
@@ -102,7 +105,7 @@ fn steps_far(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
     let places = write.reads.iter().chain(std::iter::once(&write.target));
     let far = |place: &Place| {
         nest.facts.origin(place).argument().is_some() && {
-            let movement = nest.shapes.movement(nest.facts, place, round.symbol);
+            let movement = nest.movement(place, round.symbol);
             movement.along.iter().any(|(_, n)| n.saturating_abs() > 1)
         }
     };
@@ -259,6 +262,7 @@ fn takes_terms(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
             })
     };
     moved.len() >= 2
+        && nest.spend(moved.len() * moved.len())
         && moved
             .iter()
             .all(|one| moved.iter().any(|other| is_copy(one, other)))
@@ -271,7 +275,9 @@ fn without_loop(nest: &Nest<'_>, others: &[usize], at: usize) -> Option<u32> {
     let mut distances: Option<Vec<i64>> = None;
     for other in others.iter().rev().take(MOST_COMPARED) {
         let earlier = nest.write(*other);
-        let Some(next) = chain.last() else { break };
+        let Some(next) = chain.last().filter(|w| nest.spend(w.reads.len() + 1)) else {
+            break;
+        };
         let Some(found) = fixed_distances(nest, earlier, next) else {
             continue;
         };
@@ -334,7 +340,7 @@ fn is_free(nest: &Nest<'_>, write: &Write, place: &Place, subscript: &Poly) -> b
     let last = nest.shapes.rank(argument).saturating_sub(1);
     write.stack.iter().all(|id| {
         let symbol = nest.facts.loops[*id].symbol;
-        let movement = nest.shapes.movement(nest.facts, place, symbol);
+        let movement = nest.movement(place, symbol);
         movement
             .along
             .iter()

@@ -386,7 +386,11 @@ impl Printer<'_> {
         let shifts = self.style.from_one && one;
         let simple = match body {
             [S::Set(target, sign, value)] => {
-                is_section(name, target) && is_section(name, value) && !sign.is_empty()
+                matches!(target, E::At(..))
+                    && target.mentions(name)
+                    && is_section(name, target)
+                    && is_section(name, value)
+                    && !sign.is_empty()
             }
             _ => false,
         };

@@ -543,7 +543,7 @@ fn tiled(
         .collect();
     let mut inside = Vec::new();
     let tile = |body: Vec<S>| vec![run("r", n(rows), vec![run("s", n(columns), body)])];
-    let cells = || (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+    let cells = move || (0..rows).flat_map(move |r| (0..columns).map(move |c| (r, c)));
     match schedule.tile {
         Tile::Array => {
             let acc = at("acc", [v("r"), v("s")]);

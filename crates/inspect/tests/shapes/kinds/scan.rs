@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::Technique;
 
-use super::super::ast::{E, Kernel, S, Ty, add, at, min, n, range, real, run, set, stride, v};
+use super::super::ast::{E, Kernel, S, Step, Ty, add, at, min, n, range, real, run, set, stride, v};
 use super::{directed, labels, unrolled};
 
 pub fn all() -> Vec<Kernel> {
@@ -35,6 +35,18 @@ fn dots() -> Vec<Kernel> {
     push(
         "plain".into(),
         whole(vec![zero("sum")], plain(v("n")), v("sum")),
+        labels([]),
+    );
+    let down = S::For(
+        "i".into(),
+        v("n") - n(1),
+        n(0),
+        Step::Down,
+        vec![add(v("sum"), term(v("i")))],
+    );
+    push(
+        "backwards".into(),
+        whole(vec![zero("sum")], vec![down], v("sum")),
         labels([]),
     );
     for (text, technique) in [

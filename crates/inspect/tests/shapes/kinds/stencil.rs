@@ -284,13 +284,14 @@ fn three() -> Vec<Kernel> {
                         vec![set(out(z, y, x), new)]
                     }
                 };
-                let (from, to) = |x: &str| -> (E, E) {
+                let bounds = |x: &str| {
                     if with_edges {
                         (n(0), extent(x))
                     } else {
                         (n(1), extent(x) - n(1))
                     }
-                }(order[2]);
+                };
+                let (from, to) = bounds(order[2]);
                 let mut body = Vec::new();
                 if !with_edges {
                     body.push(run(
@@ -327,13 +328,6 @@ fn three() -> Vec<Kernel> {
                         vec![range(order[2], from, to, one(v(order[2])))],
                     ),
                     _ => vec![range(order[2], from, to, one(v(order[2])))],
-                };
-                let bounds = |x: &str| {
-                    if with_edges {
-                        (n(0), extent(x))
-                    } else {
-                        (n(1), extent(x) - n(1))
-                    }
                 };
                 let mut whole = inner;
                 for x in [order[1], order[0]] {

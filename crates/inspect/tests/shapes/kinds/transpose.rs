@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::Technique;
 
-use super::super::ast::{E, Kernel, S, Ty, at, min, n, range, run, set, stride, v};
+use super::super::ast::{E, Kernel, S, Step, Ty, at, min, n, range, run, set, stride, v};
 use super::{directed, labels, unrolled};
 
 pub fn all() -> Vec<Kernel> {
@@ -128,6 +128,20 @@ pub fn all() -> Vec<Kernel> {
             );
         }
     }
+    // Loops that run backwards run in the same order.
+    let down = |name: &str, extent: E, body: Vec<S>| {
+        S::For(name.into(), extent - n(1), n(0), Step::Down, body)
+    };
+    push(
+        "backwards".into(),
+        vec![down("i", v("m"), vec![down("j", v("n"), vec![move_one(v("i"), v("j"))])])],
+        labels([]),
+    );
+    push(
+        "backwards and turned".into(),
+        vec![down("j", v("n"), vec![run("i", v("m"), vec![move_one(v("i"), v("j"))])])],
+        labels([(true, Technique::LoopReorder)]),
+    );
     // Tiles of a few elements, which are registers and no blocks.
     for size in [4, 8] {
         let inner = run(

@@ -5,6 +5,7 @@
 //! resist code that is written to deceive it. A wrong result puts a program into the wrong cell of the archive and has
 //! no effect on safety.
 
+mod assign;
 mod call;
 mod cxx;
 mod declare;

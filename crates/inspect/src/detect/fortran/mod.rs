@@ -5,6 +5,7 @@
 //! short and the values of real constants are left out. Statements that are not understood are left out, and the
 //! detection is then unsure.
 
+mod assign;
 mod expressions;
 mod print;
 mod procedures;

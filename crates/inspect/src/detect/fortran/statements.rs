@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::expressions::{Expr, parse, parse_list};
-use super::print::{Over, Printer, name_in_c};
-use super::sections::{Kind as Reducing, Names, Reduction, loops, take_out};
+use super::print::{Printer, name_in_c};
+use super::sections::Names;
 use super::symbols::Symbols;
 use super::{AsC, closing, outside, text};
 use crate::scan::token::Kind;
@@ -132,13 +132,13 @@ enum Open {
 
 /// Writes the body of a procedure.
 pub(super) struct Body<'p, 'o> {
-    printer: Printer<'p>,
+    pub printer: Printer<'p>,
     result: Option<&'p str>,
     out: &'o mut AsC,
     open: Vec<Open>,
     /// Masks of the `where` constructs.
-    masks: Vec<Option<Expr>>,
-    names: Names,
+    pub masks: Vec<Option<Expr>>,
+    pub names: Names,
     line: u32,
 }
 
@@ -155,7 +155,7 @@ impl<'p, 'o> Body<'p, 'o> {
         }
     }
 
-    fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) {
         self.out.push(self.line, text);
     }
 
@@ -321,7 +321,7 @@ impl<'p, 'o> Body<'p, 'o> {
     }
 
     /// The head of a loop over a range.
-    fn head(&self, name: &str, low: &Expr, high: &Expr, step: Option<&Expr>) -> Option<String> {
+    pub fn head(&self, name: &str, low: &Expr, high: &Expr, step: Option<&Expr>) -> Option<String> {
         let variable = self.printer.print(&Expr::name(name))?;
         let (low, high) = (self.printer.print(low)?, self.printer.print(high)?);
         let down = |size: String| {
@@ -428,92 +428,6 @@ impl<'p, 'o> Body<'p, 'o> {
         }
         let call = self.printer.call(name, procedure, &plain)?;
         self.push(&format!("{call};"));
-        Some(())
-    }
-
-    /// Writes the loops of the reductions in an expression, and returns the expression with their results.
-    fn reduced(&mut self, expr: Expr) -> Option<Expr> {
-        let mut reductions = Vec::new();
-        let expr = take_out(expr, &self.printer, &mut self.names, &mut reductions)?;
-        for reduction in reductions {
-            self.reduce(&reduction)?;
-        }
-        Some(expr)
-    }
-
-    fn reduce(&mut self, reduction: &Reduction) -> Option<()> {
-        let variable = &reduction.variable;
-        let term = Printer {
-            over: &reduction.over,
-            ..self.printer
-        }
-        .print(&reduction.terms)?;
-        self.push(&format!("double {variable} = 0;"));
-        let braces = self.loops_over(&reduction.over)?;
-        let step = match reduction.kind {
-            Reducing::Sum => format!("{variable} += {term};"),
-            Reducing::Product => format!("{variable} *= {term};"),
-            Reducing::Greatest => format!("if ({term} > {variable}) {variable} = {term};"),
-            Reducing::Least => format!("if ({term} < {variable}) {variable} = {term};"),
-        };
-        self.push(&step);
-        self.push(&"}".repeat(braces));
-        Some(())
-    }
-
-    /// Writes loops over sections, the contiguous one innermost, and returns the number of their braces.
-    fn loops_over(&mut self, over: &[Over]) -> Option<usize> {
-        let mut heads = Vec::new();
-        for section in over.iter().rev() {
-            let head = self.head(
-                &section.variable,
-                &section.low,
-                &section.high,
-                section.step.as_ref(),
-            )?;
-            heads.push((section.variable.clone(), head));
-        }
-        for (variable, head) in &heads {
-            self.push(&format!("{{ int {variable};"));
-            self.push(head);
-        }
-        Some(2 * heads.len())
-    }
-
-    fn assign(&mut self, tokens: &[Token], at: usize) -> Option<()> {
-        let target = parse(&tokens[..at])?;
-        // `p => a` makes a pointer.
-        if text(tokens, at + 1) == ">" {
-            let source = parse(tokens.get(at + 2..)?)?;
-            let Expr::Name(name) = target else {
-                return None;
-            };
-            let from = self.printer.print(&source)?;
-            self.push(&format!("{} = {from};", name_in_c(&name)));
-            return matches!(source, Expr::Name(_)).then_some(());
-        }
-        let value = parse(tokens.get(at + 1..)?)?;
-        let value = self.reduced(value)?;
-        let over = loops(&target, &self.printer, &mut self.names)?;
-        let mask = self.masks.last().cloned().flatten();
-        let printer = Printer {
-            over: &over,
-            ..self.printer
-        };
-        let left = printer.print(&target)?;
-        let right = printer.print(&value)?;
-        let condition = match &mask {
-            Some(mask) => Some(printer.print(mask)?),
-            None => None,
-        };
-        let braces = self.loops_over(&over)?;
-        match condition {
-            Some(condition) => self.push(&format!("if ({condition}) {{ {left} = {right}; }}")),
-            None => self.push(&format!("{left} = {right};")),
-        }
-        if braces > 0 {
-            self.push(&"}".repeat(braces));
-        }
         Some(())
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn outer_loops(nest: &Nest<'_>, at: usize) -> BTreeSet<LoopId> {
 }
 
 /// The loops over blocks around a write, each with the loop inside the block.
-fn pairs(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
+pub(super) fn pairs(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
     if let Some(known) = nest.blocks.borrow().get(&at) {
         return known.clone();
     }

@@ -7,8 +7,10 @@
 mod blocks;
 mod order;
 mod packing;
+mod partial_sums;
 mod registers;
 mod roles;
+mod skewing;
 mod unroll;
 
 use super::Detected;
@@ -26,6 +28,8 @@ pub(super) fn judge(facts: &Facts, shapes: &Shapes, order: &Order, found: &mut D
     packing::note(&nest, found);
     registers::note(&nest, found);
     unroll::note(&nest, found);
+    partial_sums::note(&nest, found);
+    skewing::note(&nest, order, found);
 }
 
 /// The order of the loops of a program.

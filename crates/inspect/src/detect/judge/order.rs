@@ -37,6 +37,12 @@ impl Order {
         Order { pairs, single }
     }
 
+    /// True if the program repeats its work, as in the sweeps of a stencil.
+    pub(super) fn repeats(&self) -> bool {
+        let is = |role: &Role| matches!(role, Role::Repeat);
+        self.pairs.iter().any(|(a, b)| is(a) || is(b))
+    }
+
     /// True if the reference runs two loops in this order.
     fn has(&self, outer: &Role, inner: &Role) -> bool {
         self.pairs
@@ -99,7 +105,7 @@ fn words(role: &Role) -> String {
 }
 
 /// The writes that do the problem's work: those in the deepest loops over data, and all products of two arguments.
-fn work(nest: &Nest<'_>) -> Vec<usize> {
+pub(super) fn work(nest: &Nest<'_>) -> Vec<usize> {
     let facts = nest.facts;
     let works = |at: &usize| {
         let write = nest.write(*at);

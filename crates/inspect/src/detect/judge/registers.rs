@@ -71,7 +71,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 }
 
 /// True if the target keeps its value over a loop of its sum.
-fn persists(nest: &Nest<'_>, at: usize) -> bool {
+pub(super) fn persists(nest: &Nest<'_>, at: usize) -> bool {
     let write = nest.write(at);
     let declared = nest.facts.declared(&write.target);
     write

@@ -67,7 +67,7 @@ fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
 }
 
 /// The innermost loop over data around a write.
-fn innermost(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
+pub(super) fn innermost(nest: &Nest<'_>, at: usize) -> Option<LoopId> {
     let stack = &nest.write(at).stack;
     stack
         .iter()
@@ -113,7 +113,7 @@ fn steps_far(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
 }
 
 /// True if the second statement is the first one in another iteration of the loop, less than one step away.
-fn is_iteration(nest: &Nest<'_>, a: &Write, b: &Write, id: LoopId) -> bool {
+pub(super) fn is_iteration(nest: &Nest<'_>, a: &Write, b: &Write, id: LoopId) -> bool {
     let round = &nest.facts.loops[id];
     let (Some(step), Some(pairs)) = (round.step, pairs(a, b)) else {
         return false;

@@ -1,15 +1,19 @@
 //! Templates of programs, by kind of loop nest.
 
-pub mod butterfly;
-pub mod graph;
-pub mod product;
-pub mod rows;
-pub mod scan;
-pub mod sort;
-pub mod sparse;
-pub mod stencil;
-pub mod transpose;
-pub mod triangular;
+mod butterfly;
+mod elements;
+mod graph;
+mod product;
+mod rows;
+mod scan;
+mod sort;
+mod sparse;
+mod specs;
+mod stencil;
+mod substitution;
+mod tiles;
+mod transpose;
+mod triangular;
 
 use flopsmith_protocol::{Technique, TechniqueSet};
 
@@ -24,6 +28,7 @@ pub fn all() -> Vec<Kernel> {
         transpose::all(),
         scan::all(),
         rows::all(),
+        elements::all(),
         graph::all(),
         sort::all(),
         sparse::all(),

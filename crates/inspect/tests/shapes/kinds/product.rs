@@ -2,87 +2,13 @@
 
 use flopsmith_protocol::Technique;
 
-use super::super::ast::{E, Kernel, S, Step, add, at, min, n, range, real, run, set, stride, v};
+use super::super::ast::{E, Kernel, S, Step, add, min, n, range, real, set, stride, v};
+use super::specs::{Spec, packed, specs};
+use super::tiles::tiled;
 use super::{directed, labels, nest, unrolled};
 
-struct Spec {
-    problem: &'static str,
-    /// Loops in the order of the reference: name, extent, and whether the loop is over the terms of a sum.
-    loops: Vec<(&'static str, E, bool)>,
-    target: E,
-    factors: (E, E),
-    /// Loops of a register tile, with its sizes.
-    tile: Option<((&'static str, i64), (&'static str, i64))>,
-}
-
-fn specs() -> Vec<Spec> {
-    let gemm = |problem| Spec {
-        problem,
-        loops: vec![
-            ("i", v("n"), false),
-            ("j", v("n"), false),
-            ("k", v("n"), true),
-        ],
-        target: at("C", [v("i"), v("j")]),
-        factors: (at("A", [v("i"), v("k")]), at("B", [v("k"), v("j")])),
-        tile: Some((("i", 4), ("j", 2))),
-    };
-    vec![
-        gemm("dgemm"),
-        gemm("sgemm"),
-        Spec {
-            problem: "batched_dgemm",
-            loops: vec![
-                ("b0", v("batch"), false),
-                ("i", v("n"), false),
-                ("j", v("n"), false),
-                ("k", v("n"), true),
-            ],
-            target: at("C", [v("b0"), v("i"), v("j")]),
-            factors: (
-                at("A", [v("b0"), v("i"), v("k")]),
-                at("B", [v("b0"), v("k"), v("j")]),
-            ),
-            tile: Some((("i", 2), ("j", 2))),
-        },
-        Spec {
-            problem: "dsyrk",
-            loops: vec![
-                ("i", v("n"), false),
-                ("j", v("n"), false),
-                ("l", v("k"), true),
-            ],
-            target: at("C", [v("i"), v("j")]),
-            factors: (at("A", [v("i"), v("l")]), at("A", [v("j"), v("l")])),
-            tile: Some((("i", 2), ("j", 4))),
-        },
-        Spec {
-            problem: "dgemv",
-            loops: vec![("i", v("m"), false), ("j", v("n"), true)],
-            target: at("y", [v("i")]),
-            factors: (at("A", [v("i"), v("j")]), at("x", [v("j")])),
-            tile: Some((("i", 4), ("", 1))),
-        },
-        Spec {
-            problem: "conv2d",
-            loops: vec![
-                ("i", v("h"), false),
-                ("j", v("w"), false),
-                ("p", v("k"), true),
-                ("q", v("k"), true),
-            ],
-            target: at("out", [v("i"), v("j")]),
-            factors: (
-                at("weight", [v("p"), v("q")]),
-                at("in", [v("i") + v("p"), v("j") + v("q")]),
-            ),
-            tile: Some((("i", 1), ("j", 8))),
-        },
-    ]
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unroll {
+pub(super) enum Unroll {
     No,
     /// The same sum, several times.
     Repeat(i64),
@@ -93,21 +19,21 @@ enum Unroll {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tile {
+pub(super) enum Tile {
     No,
     Scalars,
     Array,
 }
 
 #[derive(Clone, Debug)]
-struct Schedule {
+pub(super) struct Schedule {
     order: Vec<usize>,
     /// Loops that are blocked, with the size of a block.
     blocks: Vec<(usize, i64)>,
     unroll: Unroll,
-    tile: Tile,
+    pub tile: Tile,
     pack: bool,
-    pragma: Option<(&'static str, Technique)>,
+    pub pragma: Option<(&'static str, Technique)>,
     prefetch: bool,
 }
 
@@ -238,105 +164,12 @@ fn kernel(spec: &Spec, schedule: &Schedule) -> Kernel {
             (schedule.tile != Tile::No, Technique::RegisterBlocking),
             (schedule.pack, Technique::Packing),
             (schedule.prefetch, Technique::Prefetch),
+            (
+                matches!(schedule.unroll, Unroll::Partial(_)),
+                Technique::PartialSums,
+            ),
         ])
         .union(schedule.pragma.iter().map(|(_, t)| *t).collect()),
-    }
-}
-
-/// The second factor, read from a copy, and the statements that make the copy, with the loop that they stand in.
-fn packed(spec: &Spec) -> (E, Vec<S>, usize) {
-    let buffer = |subscripts: Vec<E>| at("packed", subscripts);
-    let array =
-        |dims: Vec<E>| S::Array(super::super::ast::Ty::Element, "packed".into(), dims, false);
-    match spec.problem {
-        "dgemm" | "sgemm" => (
-            buffer(vec![v("j"), v("k")]),
-            vec![
-                array(vec![v("n"), v("n")]),
-                run(
-                    "j1",
-                    v("n"),
-                    vec![run(
-                        "k1",
-                        v("n"),
-                        vec![set(
-                            buffer(vec![v("j1"), v("k1")]),
-                            at("B", [v("k1"), v("j1")]),
-                        )],
-                    )],
-                ),
-            ],
-            0,
-        ),
-        "batched_dgemm" => (
-            buffer(vec![v("j"), v("k")]),
-            vec![
-                array(vec![n(32), n(32)]),
-                run(
-                    "k1",
-                    v("n"),
-                    vec![run(
-                        "j1",
-                        v("n"),
-                        vec![set(
-                            buffer(vec![v("j1"), v("k1")]),
-                            at("B", [v("b0"), v("k1"), v("j1")]),
-                        )],
-                    )],
-                ),
-            ],
-            1,
-        ),
-        "dsyrk" => (
-            buffer(vec![v("l"), v("j")]),
-            vec![
-                array(vec![v("k"), v("n")]),
-                run(
-                    "j1",
-                    v("n"),
-                    vec![run(
-                        "l1",
-                        v("k"),
-                        vec![set(
-                            buffer(vec![v("l1"), v("j1")]),
-                            at("A", [v("j1"), v("l1")]),
-                        )],
-                    )],
-                ),
-            ],
-            0,
-        ),
-        "dgemv" => (
-            buffer(vec![v("j")]),
-            vec![
-                array(vec![v("n")]),
-                run(
-                    "j1",
-                    v("n"),
-                    vec![set(buffer(vec![v("j1")]), at("x", [v("j1")]))],
-                ),
-            ],
-            0,
-        ),
-        _ => (
-            buffer(vec![v("p"), v("j") + v("q")]),
-            vec![
-                array(vec![v("k"), v("w") + v("k") - n(1)]),
-                run(
-                    "p1",
-                    v("k"),
-                    vec![run(
-                        "j1",
-                        v("w") + v("k") - n(1),
-                        vec![set(
-                            buffer(vec![v("p1"), v("j1")]),
-                            at("in", [v("i") + v("p1"), v("j1")]),
-                        )],
-                    )],
-                ),
-            ],
-            1,
-        ),
     }
 }
 
@@ -511,96 +344,4 @@ fn body(spec: &Spec, schedule: &Schedule) -> Vec<S> {
     }
     out.extend(result);
     out
-}
-
-/// A register tile: several results in variables or in a small array.
-fn tiled(
-    spec: &Spec,
-    schedule: &Schedule,
-    first: E,
-    second: E,
-    copy: Option<(Vec<S>, usize)>,
-) -> Vec<S> {
-    let ((row, rows), (column, columns)) = spec.tile.expect("a tile");
-    let move_to = |e: &E, r: E, c: E| {
-        let e = e.with(row, &(v(row) + r));
-        if column.is_empty() {
-            e
-        } else {
-            e.with(column, &(v(column) + c))
-        }
-    };
-    let term = first * second;
-    let sums: Vec<_> = spec
-        .loops
-        .iter()
-        .filter(|(_, _, sum)| *sum)
-        .cloned()
-        .collect();
-    let heads: Vec<_> = sums
-        .iter()
-        .map(|(name, extent, _)| (name.to_string(), n(0), extent.clone(), Step::By(n(1))))
-        .collect();
-    let mut inside = Vec::new();
-    let tile = |body: Vec<S>| vec![run("r", n(rows), vec![run("s", n(columns), body)])];
-    let cells = move || (0..rows).flat_map(move |r| (0..columns).map(move |c| (r, c)));
-    match schedule.tile {
-        Tile::Array => {
-            let acc = at("acc", [v("r"), v("s")]);
-            inside.push(S::Array(
-                super::super::ast::Ty::Double,
-                "acc".into(),
-                vec![n(rows), n(columns)],
-                false,
-            ));
-            inside.extend(tile(vec![set(acc.clone(), E::R("0.0"))]));
-            let update = tile(vec![add(acc.clone(), move_to(&term, v("r"), v("s")))]);
-            inside.extend(summed(schedule, heads, update));
-            inside.extend(tile(vec![set(move_to(&spec.target, v("r"), v("s")), acc)]));
-        }
-        _ => {
-            for (r, c) in cells() {
-                inside.push(real(&format!("acc{r}{c}"), Some(E::R("0.0"))));
-            }
-            let updates =
-                cells().map(|(r, c)| add(v(format!("acc{r}{c}")), move_to(&term, n(r), n(c))));
-            inside.extend(summed(schedule, heads, updates.collect()));
-            for (r, c) in cells() {
-                inside.push(set(
-                    move_to(&spec.target, n(r), n(c)),
-                    v(format!("acc{r}{c}")),
-                ));
-            }
-        }
-    }
-    let mut outer: Vec<_> = spec
-        .loops
-        .iter()
-        .filter(|(_, _, sum)| !sum)
-        .map(|(name, extent, _)| {
-            let step = match *name {
-                name if name == row => rows,
-                name if name == column => columns,
-                _ => 1,
-            };
-            (name.to_string(), n(0), extent.clone(), Step::By(n(step)))
-        })
-        .collect();
-    match copy {
-        Some((copies, 0)) => copies.into_iter().chain(nest(outer, inside)).collect(),
-        Some((copies, _)) => {
-            let inner = nest(outer.split_off(1), inside);
-            nest(outer, copies.into_iter().chain(inner).collect())
-        }
-        None => nest(outer, inside),
-    }
-}
-
-/// The loops over the terms around the updates of a tile.
-fn summed(schedule: &Schedule, heads: Vec<(String, E, E, Step)>, update: Vec<S>) -> Vec<S> {
-    let loops = nest(heads, update);
-    match schedule.pragma {
-        Some((text, Technique::Unroll)) => directed(text, loops),
-        _ => loops,
-    }
 }

@@ -2,7 +2,9 @@
 
 use flopsmith_protocol::Technique;
 
-use super::super::ast::{E, Kernel, S, Step, Ty, add, at, min, n, range, real, run, set, stride, v};
+use super::super::ast::{
+    E, Kernel, S, Step, Ty, add, at, min, n, range, real, run, set, stride, v,
+};
 use super::{directed, labels, unrolled};
 
 pub fn all() -> Vec<Kernel> {
@@ -78,7 +80,7 @@ fn dots() -> Vec<Kernel> {
         push(
             format!("partial sums {factor}"),
             whole(sums.iter().map(|s| zero(s)).collect(), loops, total),
-            labels([(true, Technique::Unroll)]),
+            labels([(true, Technique::Unroll), (true, Technique::PartialSums)]),
         );
         let terms = (0..factor)
             .map(|d| term(v("i") + n(d)))
@@ -121,7 +123,7 @@ fn dots() -> Vec<Kernel> {
         push(
             format!("strip {factor}"),
             whole(strip, vec![], v("sum")),
-            labels([]),
+            labels([(true, Technique::PartialSums)]),
         );
     }
     for size in [256, 4096] {

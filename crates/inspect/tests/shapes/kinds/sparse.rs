@@ -93,7 +93,7 @@ fn histogram() -> Vec<Kernel> {
         push(
             format!("tables {factor}"),
             body,
-            labels([(true, Technique::Unroll)]),
+            labels([(true, Technique::Unroll), (true, Technique::PartialSums)]),
         );
     }
     for size in [256, 4096] {
@@ -216,7 +216,7 @@ fn spmv() -> Vec<Kernel> {
         push(
             format!("partial {factor}"),
             vec![run("i", v("n"), all)],
-            labels([(true, Technique::Unroll)]),
+            labels([(true, Technique::Unroll), (true, Technique::PartialSums)]),
         );
     }
     for size in [64, 512] {

@@ -2,13 +2,13 @@
 
 use flopsmith_protocol::Technique;
 
-use super::super::ast::{E, Kernel, S, Ty, at, bin, choose, min, n, range, run, set, stride, v};
+use super::super::ast::{
+    E, Kernel, S, Ty, at, bin, choose, max, min, n, range, run, set, stride, v,
+};
 use super::{directed, labels, unrolled};
 
 pub fn all() -> Vec<Kernel> {
-    let mut found = two();
-    found.extend(three());
-    found
+    [two(), skewed(), three()].concat()
 }
 
 /// The new value of a cell.
@@ -221,6 +221,166 @@ fn two() -> Vec<Kernel> {
                 labels: way_labels(way, turned),
             });
         }
+    }
+    found
+}
+
+/// Sweeps that run over moving parts of the grid.
+fn skewed() -> Vec<Kernel> {
+    let mut found = Vec::new();
+    // Two grids, of which a sweep reads one and writes the other.
+    let grid = |t: E, i: E, j: E| at("grid", [bin("%", t, n(2)), i, j]);
+    let new = |i: E, j: E| {
+        let u = |a: E, b: E| grid(v("t"), a, b);
+        let sides = u(i.clone() - n(1), j.clone())
+            + u(i.clone() + n(1), j.clone())
+            + u(i.clone(), j.clone() - n(1))
+            + u(i.clone(), j.clone() + n(1));
+        set(
+            grid(v("t") + n(1), i.clone(), j.clone()),
+            E::R("0.5") * u(i, j) + E::R("0.125") * sides,
+        )
+    };
+    let fill = || {
+        run(
+            "i0",
+            v("h"),
+            vec![run(
+                "j0",
+                v("w"),
+                vec![
+                    set(grid(n(0), v("i0"), v("j0")), at("in", [v("i0"), v("j0")])),
+                    set(grid(n(1), v("i0"), v("j0")), at("in", [v("i0"), v("j0")])),
+                ],
+            )],
+        )
+    };
+    let take = || {
+        run(
+            "i1",
+            v("h"),
+            vec![run(
+                "j1",
+                v("w"),
+                vec![set(
+                    at("out", [v("i1"), v("j1")]),
+                    grid(v("sweeps"), v("i1"), v("j1")),
+                )],
+            )],
+        )
+    };
+    let mut push = |about: String, constants: Vec<S>, steps: Vec<S>, labels| {
+        let mut body = constants;
+        body.push(S::Array(
+            Ty::Element,
+            "grid".into(),
+            vec![n(2), v("h"), v("w")],
+            false,
+        ));
+        body.push(fill());
+        body.extend(steps);
+        body.push(take());
+        found.push(Kernel {
+            kind: "stencil",
+            problem: "stencil2d",
+            about,
+            body,
+            labels,
+        });
+    };
+    let columns = |one: Vec<S>| range("j", n(1), v("w") - n(1), one);
+    push(
+        "parity".into(),
+        vec![],
+        vec![run(
+            "t",
+            v("sweeps"),
+            vec![range(
+                "i",
+                n(1),
+                v("h") - n(1),
+                vec![columns(vec![new(v("i"), v("j"))])],
+            )],
+        )],
+        labels([]),
+    );
+    for size in [32, 48, 64] {
+        for simd in [false, true] {
+            let (low, high) = (v("ii") - v("t"), v("ii") + v("TB") - v("t"));
+            let inner = vec![columns(vec![new(v("i"), v("j"))])];
+            let inner = if simd {
+                directed("omp simd", inner)
+            } else {
+                inner
+            };
+            let part = range("i", max(n(1), low), min(v("h") - n(1), high), inner);
+            push(
+                format!("moving rows {size} {simd}"),
+                vec![S::Const("TB".into(), size)],
+                vec![stride(
+                    "ii",
+                    n(1),
+                    v("h") + v("sweeps"),
+                    v("TB"),
+                    vec![run("t", v("sweeps"), vec![part])],
+                )],
+                labels([
+                    (true, Technique::Skewing),
+                    (true, Technique::CacheBlocking),
+                    (simd, Technique::Simd),
+                ]),
+            );
+        }
+        let (low, high) = (v("jj") - v("t"), v("jj") + v("TB") - v("t"));
+        let part = range(
+            "i",
+            n(1),
+            v("h") - n(1),
+            vec![range(
+                "j",
+                max(n(1), low),
+                min(v("w") - n(1), high),
+                vec![new(v("i"), v("j"))],
+            )],
+        );
+        push(
+            format!("moving columns {size}"),
+            vec![S::Const("TB".into(), size)],
+            vec![stride(
+                "jj",
+                n(1),
+                v("w") + v("sweeps"),
+                v("TB"),
+                vec![run("t", v("sweeps"), vec![part])],
+            )],
+            labels([(true, Technique::Skewing), (true, Technique::CacheBlocking)]),
+        );
+    }
+    // A front that takes one row of each sweep.
+    for step in [1, 2] {
+        let row = v("front") - n(step) * v("t");
+        let inside = bin(
+            "&&",
+            bin(">=", v("i"), n(1)),
+            bin("<", v("i"), v("h") - n(1)),
+        );
+        push(
+            format!("front {step}"),
+            vec![],
+            vec![run(
+                "front",
+                v("h") + n(step) * v("sweeps"),
+                vec![run(
+                    "t",
+                    v("sweeps"),
+                    vec![
+                        super::int("i", Some(row)),
+                        S::If(inside, vec![columns(vec![new(v("i"), v("j"))])], vec![]),
+                    ],
+                )],
+            )],
+            labels([(true, Technique::Skewing)]),
+        );
     }
     found
 }

@@ -134,12 +134,20 @@ pub fn all() -> Vec<Kernel> {
     };
     push(
         "backwards".into(),
-        vec![down("i", v("m"), vec![down("j", v("n"), vec![move_one(v("i"), v("j"))])])],
+        vec![down(
+            "i",
+            v("m"),
+            vec![down("j", v("n"), vec![move_one(v("i"), v("j"))])],
+        )],
         labels([]),
     );
     push(
         "backwards and turned".into(),
-        vec![down("j", v("n"), vec![run("i", v("m"), vec![move_one(v("i"), v("j"))])])],
+        vec![down(
+            "j",
+            v("n"),
+            vec![run("i", v("m"), vec![move_one(v("i"), v("j"))])],
+        )],
         labels([(true, Technique::LoopReorder)]),
     );
     // Tiles of a few elements, which are registers and no blocks.

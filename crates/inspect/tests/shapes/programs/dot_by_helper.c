@@ -1,5 +1,5 @@
 /* problem: dot */
-/* techniques: unroll+simd */
+/* techniques: unroll+simd+partial_sums */
 typedef double V __attribute__((vector_size(32), aligned(8)));
 static inline void step(const double *x, const double *y, V *s) {
   s[0] += *(const V *)x * *(const V *)y;

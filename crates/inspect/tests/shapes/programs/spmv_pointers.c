@@ -1,5 +1,5 @@
 /* problem: spmv */
-/* techniques: unroll+prefetch */
+/* techniques: unroll+prefetch+partial_sums */
 void spmv(int n, int m, const int *start, const int *column, const double *value, const double *x, double *y) {
   (void)m;
   for (int i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
 ! problem: spmv
-! techniques: unroll
+! techniques: unroll+partial_sums
 subroutine spmv(n, m, start, column, value, x, y) bind(c, name="spmv")
   use iso_c_binding
   implicit none

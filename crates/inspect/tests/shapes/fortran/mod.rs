@@ -1,10 +1,14 @@
 //! The spelling of a program in Fortran.
 
+mod terms;
+mod text;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_problem::{ArgKind, Element, Problem, Role};
 
 use super::ast::{E, Kernel, S, Step, Ty, n, v};
+use terms::{is_section, less, sections};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -441,202 +445,6 @@ impl Printer<'_> {
         if added {
             self.shifted.remove(name);
         }
-    }
-
-    /// The expression with the variables of loops from 1 moved, and its constants collected.
-    fn moved(&self, e: &E) -> E {
-        let mut moved = e.clone();
-        for name in &self.shifted {
-            if moved.mentions(name) {
-                moved = moved.with(
-                    name,
-                    &E::Bin("-", Box::new(v(name.clone())), Box::new(n(1))),
-                );
-            }
-        }
-        moved
-    }
-
-    fn text(&self, e: &E) -> String {
-        self.plain(&simpler(&self.moved(e)))
-    }
-
-    fn plain(&self, e: &E) -> String {
-        match e {
-            E::N(value) if *value < 0 => format!("({value})"),
-            E::N(value) => value.to_string(),
-            E::R(text) => format!("{text}d0"),
-            E::V(name) => name.clone(),
-            E::Bin(sign, a, b) => {
-                let (a, b) = (self.operand(a, sign, true), self.operand(b, sign, false));
-                let sign = match *sign {
-                    "%" => return format!("mod({a}, {b})"),
-                    "!=" => "/=",
-                    "&&" => ".and.",
-                    "||" => ".or.",
-                    sign => sign,
-                };
-                format!("{a} {sign} {b}")
-            }
-            E::At(array, subscripts) => {
-                let list: Vec<String> = subscripts
-                    .iter()
-                    .rev()
-                    .map(|s| match s {
-                        E::Call("section", bounds) => {
-                            let base = i64::from(self.style.from_one);
-                            let low = simpler(&(bounds[0].clone() + n(base)));
-                            let high = simpler(&(bounds[1].clone() + n(base)));
-                            format!("{}:{}", self.plain(&low), self.plain(&high))
-                        }
-                        other if self.style.from_one => {
-                            self.plain(&simpler(&(other.clone() + n(1))))
-                        }
-                        other => self.plain(other),
-                    })
-                    .collect();
-                format!("{array}({})", list.join(", "))
-            }
-            E::Call(name, arguments) => {
-                let list: Vec<String> = arguments.iter().map(|a| self.plain(a)).collect();
-                let name = if *name == "fabs" { "abs" } else { name };
-                format!("{name}({})", list.join(", "))
-            }
-            E::If(condition, yes, no) => format!(
-                "merge({}, {}, {})",
-                self.plain(yes),
-                self.plain(no),
-                self.plain(condition)
-            ),
-        }
-    }
-
-    fn operand(&self, e: &E, sign: &str, is_left: bool) -> String {
-        let level = |sign: &str| match sign {
-            "*" | "/" => 3,
-            "+" | "-" => 2,
-            "%" => 9,
-            "<" | ">" | "<=" | ">=" | "==" | "!=" => 1,
-            _ => 0,
-        };
-        let text = self.plain(e);
-        match e {
-            E::Bin(inner, ..)
-                if sign != "%"
-                    && (level(inner) < level(sign)
-                        || (level(inner) == level(sign) && !is_left)) =>
-            {
-                format!("({text})")
-            }
-            _ => text,
-        }
-    }
-}
-
-/// One less than an exclusive bound.
-fn less(to: &E) -> E {
-    match to {
-        E::Call("min", bounds) => E::Call("min", bounds.iter().map(less).collect()),
-        other => simpler(&(other.clone() - n(1))),
-    }
-}
-
-/// Collects the constants of a sum.
-fn simpler(e: &E) -> E {
-    let each = |list: &[E]| list.iter().map(simpler).collect::<Vec<_>>();
-    match e {
-        E::Bin("+" | "-", ..) => {
-            let (mut terms, mut constant) = (Vec::new(), 0);
-            collect(e, 1, &mut terms, &mut constant);
-            let mut sum: Option<E> = None;
-            for (sign, term) in terms {
-                sum = Some(match (sum, sign) {
-                    (None, 1) => term,
-                    (None, _) => n(0) - term,
-                    (Some(sum), 1) => sum + term,
-                    (Some(sum), _) => sum - term,
-                });
-            }
-            match sum {
-                None => n(constant),
-                Some(sum) if constant < 0 => sum - n(-constant),
-                Some(sum) => sum + n(constant),
-            }
-        }
-        E::Bin(sign, a, b) => match (*sign, simpler(a), simpler(b)) {
-            ("*", a, b) => a * b,
-            (sign, a, b) => E::Bin(sign, Box::new(a), Box::new(b)),
-        },
-        E::At(name, list) => E::At(name.clone(), each(list)),
-        E::Call(name, list) => E::Call(name, each(list)),
-        E::If(c, a, b) => E::If(
-            Box::new(simpler(c)),
-            Box::new(simpler(a)),
-            Box::new(simpler(b)),
-        ),
-        other => other.clone(),
-    }
-}
-
-fn collect(e: &E, sign: i64, terms: &mut Vec<(i64, E)>, constant: &mut i64) {
-    match e {
-        E::N(value) => *constant += sign * value,
-        E::Bin("+", a, b) => {
-            collect(a, sign, terms, constant);
-            collect(b, sign, terms, constant);
-        }
-        E::Bin("-", a, b) => {
-            collect(a, sign, terms, constant);
-            collect(b, -sign, terms, constant);
-        }
-        other => terms.push((sign, simpler(other))),
-    }
-}
-
-/// True if the loop's variable stands only in subscripts, alone or with an offset, so that a section can replace it.
-fn is_section(name: &str, e: &E) -> bool {
-    match e {
-        E::At(_, subscripts) => subscripts.iter().all(|s| match s {
-            E::V(_) => true,
-            E::Bin("+" | "-", a, b) if s.mentions(name) => {
-                matches!(&**a, E::V(own) if own == name) && !b.mentions(name)
-            }
-            other => !other.mentions(name),
-        }),
-        E::V(own) => own != name,
-        E::Bin(_, a, b) => is_section(name, a) && is_section(name, b),
-        E::Call(_, list) => list.iter().all(|e| is_section(name, e)),
-        E::If(c, a, b) => [c, a, b].into_iter().all(|e| is_section(name, e)),
-        E::N(_) | E::R(_) => true,
-    }
-}
-
-fn sections(e: &E, name: &str, from: &E, to: &E) -> E {
-    let each =
-        |list: &[E]| -> Vec<E> { list.iter().map(|e| sections(e, name, from, to)).collect() };
-    match e {
-        E::At(array, subscripts) => {
-            let subscripts = subscripts.iter().map(|s| {
-                if s.mentions(name) {
-                    E::Call("section", vec![s.with(name, from), s.with(name, &less(to))])
-                } else {
-                    s.clone()
-                }
-            });
-            E::At(array.clone(), subscripts.collect())
-        }
-        E::Bin(sign, a, b) => E::Bin(
-            sign,
-            Box::new(sections(a, name, from, to)),
-            Box::new(sections(b, name, from, to)),
-        ),
-        E::Call(call, list) => E::Call(call, each(list)),
-        E::If(c, a, b) => E::If(
-            Box::new(sections(c, name, from, to)),
-            Box::new(sections(a, name, from, to)),
-            Box::new(sections(b, name, from, to)),
-        ),
-        other => other.clone(),
     }
 }
 

@@ -49,12 +49,14 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
         nest.movement(&write.target, sweeps.symbol),
     );
     if !far.is_none() {
-        // `i - t`: the same dimension moves back by one element with each sweep.
-        return sweeps.step.is_some_and(|s| s.abs() == 1)
-            && near.along.iter().any(|(dim, n)| {
-                far.along(*dim)
-                    .is_some_and(|m| m.saturating_abs() == n.saturating_abs())
-            });
+        // `i - t`: each sweep moves back along the dimension that the elements move along.
+        let turns = |dim: usize, steps: i64| {
+            far.along(dim).is_some_and(|back| {
+                back.signum() == -steps.signum() || back.saturating_abs() == steps.saturating_abs()
+            })
+        };
+        return sweeps.step.is_some_and(|s| s.saturating_abs() == 1)
+            && near.along.iter().any(|(dim, steps)| turns(*dim, *steps));
     }
     let depends = |p: &super::super::poly::Poly| p.contains(sweeps.symbol);
     depends(&elements.start) || elements.limit.as_ref().is_some_and(depends)

@@ -15,6 +15,7 @@
 
 mod ast;
 mod c;
+mod earlier;
 mod fortran;
 mod kinds;
 mod preprocess;

@@ -3,8 +3,8 @@
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{Array, ArrayId, Origin, Place, Write};
-use super::super::shapes::Movement;
+use super::super::facts::{Array, ArrayId, LoopId, Origin, Place, Write};
+use super::super::poly::Symbol;
 use super::roles::Nest;
 
 /// A buffer of at most so many elements may be kept in registers.
@@ -53,7 +53,7 @@ fn reads_packed(nest: &Nest<'_>, id: ArrayId, reader: usize) -> bool {
     }
     // A few elements that no loop over data chooses are registers.
     let few = facts.arrays[id].elements().is_some_and(|e| e <= REGISTERS);
-    let chosen = |loop_id: &usize| {
+    let chosen = |loop_id: &LoopId| {
         let symbol = facts.loops[*loop_id].symbol;
         let moves = |place: &Place| match place {
             Place::Element(other, index) => {
@@ -89,32 +89,40 @@ fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
     let facts = nest.facts;
     let fill = nest.write(at);
     let sources = fill.reads.iter().filter_map(|read| match read {
-        Place::Element(array, index) => match facts.arrays[*array].origin {
-            Origin::Output(argument) => Some((argument, read, index)),
+        Place::Element(array, _) => match facts.arrays[*array].origin {
+            Origin::Output(argument) => Some((argument, read)),
             _ => None,
         },
         Place::Scalar(_) => None,
     });
-    let around: Vec<usize> = nest
+    let around: Vec<LoopId> = nest
         .readers(&fill.target)
         .filter(|reader| reads_own(nest.write(*reader), id))
         .flat_map(|reader| nest.write(reader).stack.clone())
         .collect();
-    for (argument, read, index) in sources {
-        let moved = |loops: &mut dyn Iterator<Item = &usize>| -> Vec<Movement> {
-            loops
-                .map(|l| nest.movement(read, facts.loops[*l].symbol))
-                .filter(|m| !m.is_none())
-                .collect()
-        };
-        let all = moved(&mut fill.stack.iter());
-        if fill.block {
-            return index.iter().all(|p| p.symbols().all(|s| !facts.is_loop(s)));
+    for (argument, read) in sources {
+        let moves = |id: &&LoopId| !nest.movement(read, facts.loops[**id].symbol).is_none();
+        let moving: Vec<&LoopId> = fill.stack.iter().filter(moves).collect();
+        // A loop around the readers copies a part of the output for each of its iterations.
+        if moving.iter().any(|id| around.contains(*id)) {
+            continue;
         }
-        let own = moved(&mut fill.stack.iter().filter(|l| !around.contains(l)));
-        let covered =
-            (0..nest.shapes.rank(argument)).all(|dim| own.iter().any(|m| m.along(dim).is_some()));
-        if covered && own.len() == all.len() && !turns(nest, fill) {
+        let by_loop = |dim: usize| {
+            let mut all = moving.iter();
+            all.any(|id| {
+                nest.movement(read, facts.loops[**id].symbol)
+                    .along(dim)
+                    .is_some()
+            })
+        };
+        let rank = nest.shapes.rank(argument);
+        // A call copies along the last dimension, or everything.
+        let covered = if fill.block {
+            moving.is_empty() || (0..rank.saturating_sub(1)).all(by_loop)
+        } else {
+            (0..rank).all(by_loop)
+        };
+        if covered && !turns(nest, fill) {
             return true;
         }
     }
@@ -155,7 +163,7 @@ fn turns(nest: &Nest<'_>, fill: &Write) -> bool {
 /// How far a loop moves a place: less for an inner dimension.
 type Distance = (i64, i64);
 
-fn distance(nest: &Nest<'_>, place: &Place, symbol: u32) -> Option<Distance> {
+fn distance(nest: &Nest<'_>, place: &Place, symbol: Symbol) -> Option<Distance> {
     let Place::Element(array, index) = place else {
         return None;
     };

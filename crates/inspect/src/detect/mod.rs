@@ -266,6 +266,35 @@ mod tests {
         }
     }
 
+    /// Many statements in deep loops, each of which reads many elements, and values that pass through many variables.
+    #[test]
+    fn a_judgement_of_many_places_ends() {
+        let loops: String = (0..24)
+            .map(|d| format!("for (int i{d} = 0; i{d} < n; i{d} += 2)\n"))
+            .collect();
+        let sum: String = (0..24).map(|d| format!(" + i{d} * (n + {d})")).collect();
+        let reads: String = (0..20).map(|r| format!(" + A[{r}{sum}] * t{r}")).collect();
+        let declared: String = (0..20).map(|r| format!("double t{r} = 0;\n")).collect();
+        let statements: String = (0..40)
+            .map(|s| {
+                format!(
+                    "t{} = t{}{reads};\nC[{s}{sum}] += t{};\n",
+                    s % 20,
+                    (s + 1) % 20,
+                    s % 20
+                )
+            })
+            .collect();
+        let text = format!(
+            "void dgemm(int n, const double *A, const double *B, double *C) {{\n{declared}{loops}{{\n{statements}}}\n}}\n"
+        );
+        let user = UserText {
+            lines: vec![1; text.lines().count()],
+            text,
+        };
+        assert!(detect(&user, &[], &problem(), Language::C).is_ok());
+    }
+
     proptest! {
         /// Programs as a half-trained model writes them, with missing, repeated and misplaced pieces.
         #[test]

@@ -38,6 +38,8 @@ pub(super) struct Printer<'p> {
     pub dummies: &'p BTreeMap<String, Dummy>,
     /// The loops over the sections of the statement.
     pub over: &'p [Over],
+    /// The name of the function, which is also that of its result; empty for others.
+    pub function: &'p str,
 }
 
 /// Words of C that Fortran may use as names.
@@ -57,6 +59,15 @@ pub(super) fn name_in_c(name: &str) -> String {
 }
 
 impl Printer<'_> {
+    /// A name in C. A function's result has another name than the function, which would seem to call itself.
+    pub fn plain(&self, name: &str) -> String {
+        if name == self.function {
+            format!("{name}__result")
+        } else {
+            name_in_c(name)
+        }
+    }
+
     /// The expression in C; none if it is not understood.
     pub fn print(&self, expr: &Expr) -> Option<String> {
         Some(match expr {
@@ -111,7 +122,7 @@ impl Printer<'_> {
     }
 
     fn name(&self, name: &str) -> Option<String> {
-        let plain = name_in_c(name);
+        let plain = self.plain(name);
         if let Some(variable) = self.symbols.array(name) {
             if self.over.is_empty() {
                 // A whole array as an argument.
@@ -212,7 +223,7 @@ impl Printer<'_> {
 
     /// An element of an array.
     fn element(&self, name: &str, subscripts: &[Expr]) -> Option<String> {
-        let plain = name_in_c(name);
+        let plain = self.plain(name);
         let dims: &[Bounds] = self.symbols.array(name).map_or(&[], |v| &v.dims);
         let mut sections = self.over.iter();
         let mut offsets = Vec::with_capacity(subscripts.len());

@@ -44,6 +44,7 @@ pub(super) fn write(statements: &[Statement], problem: &Problem, out: &mut AsC) 
         procedures: &signatures,
         dummies: &dummies,
         over: &[],
+        function: "",
     };
     for line in declarations(&printer, &BTreeSet::new(), &symbols.order) {
         out.push(1, &line);
@@ -244,6 +245,10 @@ fn function(
         procedures: signatures,
         dummies: &dummies,
         over: &[],
+        function: procedure
+            .result
+            .filter(|r| *r == procedure.name)
+            .unwrap_or(""),
     };
     // The scan has compared the entry with the prototype, whatever the case of its name.
     let entry = &problem.entry.name;
@@ -273,6 +278,7 @@ fn function(
     for inner in &procedure.inner {
         function(inner, &symbols, signatures, &dummies, problem, out);
     }
+    let result = procedure.result.map(|result| printer.plain(result));
     let mut body = Body::new(printer, procedure.result, out);
     for (at, statement) in procedure.body.iter().enumerate() {
         if !declaring.contains(&at) {
@@ -280,8 +286,8 @@ fn function(
         }
     }
     body.end();
-    if let Some(result) = procedure.result {
-        out.push(procedure.line, &format!("return {};", name_in_c(result)));
+    if let Some(result) = result {
+        out.push(procedure.line, &format!("return {result};"));
     }
     out.push(procedure.line, "}");
 }
@@ -319,7 +325,7 @@ fn declarations(printer: &Printer<'_>, passed: &BTreeSet<&str>, order: &[String]
             continue;
         }
         let kind = if variable.integer { "int" } else { "double" };
-        let plain = name_in_c(name);
+        let plain = printer.plain(name);
         if variable.dims.is_empty() {
             let value = variable.value.as_ref().and_then(|v| printer.print(v));
             lines.push(match value {

@@ -6,7 +6,7 @@ use super::expressions::{Expr, parse, parse_list};
 use super::print::{Printer, name_in_c};
 use super::sections::Names;
 use super::symbols::Symbols;
-use super::{AsC, closing, outside, text};
+use super::{AsC, closing, text};
 use crate::scan::token::Kind;
 use crate::scan::{Statement, Token};
 
@@ -42,13 +42,22 @@ fn label(statement: &Statement) -> Option<&str> {
 
 /// The index of the `=` of an assignment, or of the `=` of `=>`.
 fn assignment(tokens: &[Token]) -> Option<usize> {
-    if tokens.first()?.kind != Kind::Word {
-        return None;
+    let mut at = 0;
+    loop {
+        // A name, perhaps with subscripts, or a part of one.
+        if tokens.get(at)?.kind != Kind::Word {
+            return None;
+        }
+        at += 1;
+        while text(tokens, at) == "(" {
+            at = closing(tokens, at)? + 1;
+        }
+        match text(tokens, at) {
+            "%" => at += 1,
+            "=" => return (text(tokens, at + 1) != "=").then_some(at),
+            _ => return None,
+        }
     }
-    let at = outside(tokens).find(|p| text(tokens, *p) == "=")?;
-    let before = text(tokens, at.checked_sub(1)?);
-    let compares = text(tokens, at + 1) == "=" || matches!(before, "/" | "<" | ">" | "=");
-    (!compares).then_some(at)
 }
 
 /// The head of a counted loop: the index of its variable.
@@ -247,7 +256,10 @@ impl<'p, 'o> Body<'p, 'o> {
                 return None;
             }
             ("return", _) => match self.result {
-                Some(result) => self.push(&format!("return {};", name_in_c(result))),
+                Some(result) => {
+                    let result = self.printer.plain(result);
+                    self.push(&format!("return {result};"));
+                }
                 None => self.push("return;"),
             },
             ("exit", _) => self.push("break;"),

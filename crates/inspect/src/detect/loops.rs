@@ -1,5 +1,7 @@
 //! Loop statements: their variables, steps and bounds.
 
+use std::collections::BTreeMap;
+
 use tree_sitter::Node;
 
 use super::facts::{Loop, LoopId, Meaning};
@@ -67,7 +69,14 @@ impl<'t> Walker<'t> {
             self.eval(condition);
         }
         if let Some(body) = body {
+            let before = self.pointed();
             self.statement(body);
+            // Pointers that change places, as those to two grids do, are walked in both places.
+            let after = self.pointed();
+            if self.turns > 0 && before.iter().any(|one| !after.contains(one)) {
+                self.turns -= 1;
+                self.statement(body);
+            }
         }
         // The update expression may compute as well.
         if let Some(update) = field("update") {
@@ -92,6 +101,20 @@ impl<'t> Walker<'t> {
                 *value = Value::Int(after, scalar);
             }
         }
+    }
+
+    /// The array that each pointer points to.
+    fn pointed(&mut self) -> Vec<(usize, String, usize)> {
+        let mut found = Vec::new();
+        for (depth, scope) in self.scopes.iter().enumerate() {
+            for (name, value) in scope {
+                if let Value::Pointer(pointer) = value {
+                    found.push((depth, name.clone(), pointer.array));
+                }
+            }
+        }
+        self.charge(self.scopes.iter().map(BTreeMap::len).sum::<usize>() / 4);
+        found
     }
 
     /// Records a loop, and gives its variable the loop's symbol.

@@ -20,6 +20,9 @@ const DEEPEST: u32 = 200;
 /// Largest number of visited nodes. The walk follows calls, so a small source can cause a long walk.
 const BUDGET: u32 = 400_000;
 
+/// Loops whose pointers change places are walked twice, so many at most.
+const TURNS: u32 = 8;
+
 /// Largest depth of nested loops that the walk follows.
 pub(super) const MOST_LOOPS: usize = 24;
 
@@ -76,6 +79,8 @@ pub(super) struct Walker<'t> {
     pub sizes: Vec<String>,
     pub type_bytes: BTreeMap<String, i64>,
     pub int_types: BTreeSet<String>,
+    /// Loops that may still be walked a second time.
+    pub turns: u32,
     depth: u32,
     budget: u32,
 }
@@ -107,6 +112,7 @@ pub(super) fn facts<'t>(
         sizes: Vec::new(),
         type_bytes,
         int_types: BTreeSet::new(),
+        turns: TURNS,
         depth: 0,
         budget: BUDGET,
     };

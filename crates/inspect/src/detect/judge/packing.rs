@@ -68,11 +68,16 @@ fn reads_packed(nest: &Nest<'_>, id: ArrayId, reader: usize) -> bool {
 
 /// True if the program copies elements in their order and then computes in the copy.
 fn is_working_copy(nest: &Nest<'_>, fill: &Write, id: ArrayId) -> bool {
+    let local = |place: &Place| match place {
+        Place::Element(other, _) => nest.facts.arrays[*other].origin == Origin::Local,
+        Place::Scalar(_) => false,
+    };
     let computes = |write: &Write| {
         let here = matches!(&write.target, Place::Element(other, _) if *other == id);
-        here && !write.copies && !write.sources.is_empty()
-            || here && write.carries
-            || here && write.copies && reads_own(write, id)
+        let computed = !write.copies && !write.sources.is_empty();
+        // Results come back from another array of the program, or are moved within this one.
+        let moved = write.copies && write.reads.iter().any(local);
+        here && (computed || write.carries || moved)
     };
     nest.facts.writes.iter().any(computes) && !turns(nest, fill)
 }

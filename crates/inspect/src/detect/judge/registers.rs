@@ -121,7 +121,18 @@ fn is_tile_of_array(nest: &Nest<'_>, at: usize) -> bool {
     let small = facts.arrays[*array]
         .elements()
         .is_none_or(|e| e <= MOST_ELEMENTS);
-    let tiled = symbols.iter().any(|s| rounds(s).is_some_and(|r| r >= 2));
+    // The elements are updated in turn within each iteration of the loop that they are kept across.
+    let kept = update
+        .stack
+        .iter()
+        .position(|id| carries(nest, at, *id) && !facts.arrays[*array].declared.contains(id));
+    let within = |symbol: &Symbol| {
+        let of = |id: &LoopId| facts.loops[*id].symbol == *symbol;
+        update.stack.iter().position(of) > kept
+    };
+    let tiled = symbols
+        .iter()
+        .any(|s| rounds(s).is_some_and(|r| r >= 2) && within(s));
     few && small
         && tiled
         && flows(nest, &update.target)

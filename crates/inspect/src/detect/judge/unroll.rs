@@ -142,11 +142,12 @@ impl Shift<'_, '_> {
             (Place::Scalar(_), Place::Scalar(_)) => true,
             (Place::Element(x, _), Place::Element(y, _)) => {
                 let own = |id: &usize| self.nest.facts.arrays[*id].origin == Origin::Local;
-                let both = own(x) && own(y);
+                let updates = a.updates && b.updates;
                 if x == y {
-                    self.covers(&a.target, &b.target, a.updates && b.updates)
+                    self.covers(&a.target, &b.target, updates)
                 } else {
-                    both
+                    // Tables of counts or sums that are added up later.
+                    (own(x) && own(y)) || (updates && (own(x) || own(y)))
                 }
             }
             _ => false,
@@ -301,6 +302,7 @@ fn without_loop(nest: &Nest<'_>, others: &[usize], at: usize) -> Option<u32> {
 /// that a loop moves along, as in a tile of registers.
 fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
     let mut all = pairs(a, b)?;
+    let reads = all.len();
     if let (Place::Element(x, _), Place::Element(y, _)) = (&a.target, &b.target) {
         if x != y {
             return None;
@@ -309,7 +311,7 @@ fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
     }
     let mut distances = Vec::with_capacity(all.len());
     let mut free = false;
-    for (p, q) in all {
+    for (number, (p, q)) in all.into_iter().enumerate() {
         let (Place::Element(_, from), Place::Element(_, to)) = (p, q) else {
             return None;
         };
@@ -318,7 +320,8 @@ fn fixed_distances(nest: &Nest<'_>, a: &Write, b: &Write) -> Option<Vec<i64>> {
         }
         for (from, to) in from.iter().zip(to) {
             let distance = to.minus(from).as_constant()?;
-            free |= distance != 0 && is_free(nest, a, p, from);
+            // Results of the same elements are no copies of a statement.
+            free |= number < reads && distance != 0 && is_free(nest, a, p, from);
             distances.push(distance);
         }
     }

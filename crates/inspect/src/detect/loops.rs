@@ -1,6 +1,6 @@
 //! Loop statements: their variables, steps and bounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::Node;
 
@@ -72,7 +72,7 @@ impl<'t> Walker<'t> {
             let before = self.pointed();
             self.statement(body);
             // Pointers that change places, as those to two grids do, are walked in both places.
-            let after = self.pointed();
+            let after: BTreeSet<_> = self.pointed().into_iter().collect();
             if self.turns > 0 && before.iter().any(|one| !after.contains(one)) {
                 self.turns -= 1;
                 self.statement(body);
@@ -141,6 +141,11 @@ impl<'t> Walker<'t> {
                 round.pace = self.step_of(variable);
                 round.step = round.pace.as_ref().and_then(Poly::as_constant);
             }
+            // The symbol of a loop that moves a pointer counts its iterations.
+            if matches!(self.lookup(variable.name), Some(Value::Pointer(_))) {
+                round.step = Some(1);
+                round.pace = Some(Poly::constant(1));
+            }
             if let Some(Value::Int(start, _)) = self.lookup(variable.name).cloned() {
                 round.limit = condition.and_then(|c| self.limit(c, variable.name));
                 round.extent = round.limit.as_ref().and_then(|limit| {
@@ -171,6 +176,8 @@ impl<'t> Walker<'t> {
         moving: &[Step<'t>],
     ) -> Vec<(&'t str, Value)> {
         let symbol = Poly::symbol(self.facts.loops[id].symbol);
+        // The symbol of a counter has the counter's value, which may move by more than one in an iteration.
+        let unit = self.facts.loops[id].step.filter(|s| *s != 0);
         let mut saved: Vec<(&'t str, Value)> = Vec::new();
         for step in moving {
             let known = self.lookup(step.name).cloned();
@@ -193,7 +200,8 @@ impl<'t> Walker<'t> {
                 self.step_of(step)
             };
             let distance = distance.unwrap_or_else(|| self.opaque());
-            let moved = distance.times(&symbol);
+            let by_unit = unit.and_then(|unit| distance.divided(unit));
+            let moved = by_unit.unwrap_or(distance).times(&symbol);
             let after = match &before {
                 Value::Int(..) if step.scales => Value::Int(self.opaque(), None),
                 Value::Int(at, scalar) => Value::Int(at.add(&moved), *scalar),

@@ -59,6 +59,15 @@ impl Poly {
         )
     }
 
+    /// The quotient by a number that divides every coefficient.
+    pub fn divided(&self, by: i64) -> Option<Poly> {
+        let divide = |(factors, c): (&Vec<Symbol>, &i64)| {
+            let quotient = c.checked_div(by)?;
+            (c.checked_rem(by) == Some(0)).then(|| (factors.clone(), quotient))
+        };
+        self.0.iter().map(divide).collect::<Option<_>>().map(Poly)
+    }
+
     pub fn minus(&self, other: &Poly) -> Poly {
         self.add(&other.negated())
     }
@@ -218,6 +227,9 @@ mod tests {
         assert_eq!(i.times(&i).factor_of(0), None);
         assert_eq!(index.value(|s| [Some(3), Some(10)][s as usize]), Some(43));
         assert_eq!(index.value(|_| None), None);
+        assert_eq!(row.divided(2), Some(n.times(&Poly::constant(2))));
+        assert_eq!(row.divided(3), None);
+        assert_eq!(row.divided(0), None);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! `auto f = [&](int i) { … };` becomes `real f(int i) { … };`. A lambda at any other place becomes a function before
 //! its statement, and its name stands at the place.
 
+use std::collections::BTreeMap;
+
 use super::Edits;
-use super::templates::closing;
+use super::templates::partners;
 use crate::scan::token::{Kind, Token, tokens};
 
 /// More lambdas are not followed.
@@ -15,11 +17,13 @@ pub(super) fn as_functions(text: &str) -> String {
     let mut text = text.to_owned();
     for number in 0..MOST {
         let all = tokens(&text);
+        let partners = partners(&all);
         // The last one contains no other.
-        let Some(lambda) = (0..all.len()).rev().find_map(|at| lambda(&all, at)) else {
+        let mut places = (0..all.len()).rev();
+        let Some(lambda) = places.find_map(|at| lambda(&all, &partners, at)) else {
             break;
         };
-        let changed = rewritten(&text, &all, &lambda, number);
+        let changed = rewritten(&text, &all, &partners, &lambda, number);
         text = changed;
     }
     text
@@ -35,7 +39,7 @@ struct Lambda {
     body: (usize, usize),
 }
 
-fn lambda(all: &[Token<'_>], at: usize) -> Option<Lambda> {
+fn lambda(all: &[Token<'_>], partners: &[Option<usize>], at: usize) -> Option<Lambda> {
     if all[at].text != "[" {
         return None;
     }
@@ -47,10 +51,10 @@ fn lambda(all: &[Token<'_>], at: usize) -> Option<Lambda> {
     if !begins {
         return None;
     }
-    let mut next = closing(all, at)? + 1;
+    let mut next = partners[at]? + 1;
     let mut parameters = None;
     if all.get(next)?.text == "(" {
-        let end = closing(all, next)?;
+        let end = partners[next]?;
         parameters = Some((next, end));
         next = end + 1;
     }
@@ -69,11 +73,17 @@ fn lambda(all: &[Token<'_>], at: usize) -> Option<Lambda> {
     Some(Lambda {
         begin: at,
         parameters,
-        body: (open, closing(all, open)?),
+        body: (open, partners[open]?),
     })
 }
 
-fn rewritten(text: &str, all: &[Token<'_>], lambda: &Lambda, number: usize) -> String {
+fn rewritten(
+    text: &str,
+    all: &[Token<'_>],
+    partners: &[Option<usize>],
+    lambda: &Lambda,
+    number: usize,
+) -> String {
     let word = |at: usize| all.get(at).map_or("", |t| t.text);
     let span = |from: usize, to: usize| &text[all[from].at..all[to].at + all[to].text.len()];
     let parameters = match lambda.parameters {
@@ -101,7 +111,7 @@ fn rewritten(text: &str, all: &[Token<'_>], lambda: &Lambda, number: usize) -> S
         return edits.apply(text);
     }
     let name = format!("lambda__{number}");
-    let start = all[statement(all, lambda.begin)].at;
+    let start = all[statement(all, partners, lambda.begin)].at;
     let prefix = &text[start..all[lambda.begin].at];
     let lines = padding(all[lambda.begin].at);
     let function = format!("real {name}{parameters} {lines}{body} ");
@@ -119,7 +129,11 @@ fn indices(parameters: &str) -> String {
 }
 
 /// The first token of the statement around a token.
-fn statement(all: &[Token<'_>], at: usize) -> usize {
+fn statement(all: &[Token<'_>], partners: &[Option<usize>], at: usize) -> usize {
+    let closed = partners.iter().enumerate();
+    let openers: BTreeMap<usize, usize> = closed
+        .filter_map(|(open, close)| close.map(|close| (close, open)))
+        .collect();
     let mut depth = 0i32;
     let mut place = at;
     while let Some(next) = place.checked_sub(1) {
@@ -128,8 +142,8 @@ fn statement(all: &[Token<'_>], at: usize) -> usize {
             ")" | "]" => depth += 1,
             "(" | "[" => depth -= 1,
             // The body of an earlier argument.
-            "}" if matches!(all[place + 1].text, "," | ")") => match opening(all, place) {
-                Some(open) => place = open,
+            "}" if matches!(all[place + 1].text, "," | ")") => match openers.get(&place) {
+                Some(open) => place = *open,
                 None => return place + 1,
             },
             ";" | "{" | "}" if depth <= 0 => return place + 1,
@@ -137,17 +151,4 @@ fn statement(all: &[Token<'_>], at: usize) -> usize {
         }
     }
     0
-}
-
-/// The brace that opens the block that ends at a token.
-fn opening(all: &[Token<'_>], close: usize) -> Option<usize> {
-    let mut depth = 0i32;
-    (0..=close).rev().find(|at| {
-        match all[*at].text {
-            "}" => depth += 1,
-            "{" => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    })
 }

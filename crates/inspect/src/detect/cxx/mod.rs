@@ -68,6 +68,7 @@ impl Edits {
 /// `std::array<T, N> x` becomes `T x[N]`, and `new T[n]` becomes `malloc(n)`.
 fn containers(text: &str) -> String {
     let all = tokens(text);
+    let partners = templates::partners(&all);
     let word = |at: usize| all.get(at).map_or("", |t| t.text);
     let mut edits = Edits::default();
     for at in 0..all.len() {
@@ -103,7 +104,7 @@ fn containers(text: &str) -> String {
             && all[at + 1..open]
                 .iter()
                 .all(|t| t.kind == Kind::Word || t.text == ":")
-            && let Some(close) = templates::closing(&all, open)
+            && let Some(close) = partners[open]
         {
             let inner = &text[all[open].at + 1..all[close].at];
             let lines = text[all[at].at..all[open].at].matches('\n').count();
@@ -152,6 +153,7 @@ fn blanked(text: &str) -> String {
     let mut plain = Plain {
         bytes: text.as_bytes().to_vec(),
         all: &all,
+        partners: templates::partners(&all),
         types: all
             .windows(2)
             .filter(|pair| matches!(pair[0].text, "typename" | "class"))
@@ -170,6 +172,7 @@ fn blanked(text: &str) -> String {
 struct Plain<'t> {
     bytes: Vec<u8>,
     all: &'t [Token<'t>],
+    partners: Vec<Option<usize>>,
     /// Names of types that templates take.
     types: BTreeSet<&'t str>,
 }
@@ -220,14 +223,14 @@ impl<'t> Plain<'t> {
                 end
             }
             "template" if self.text(at + 1) == "<" => {
-                let Some(end) = self.angle(at + 1) else {
+                let Some(end) = templates::angle(self.all, at + 1) else {
                     return at;
                 };
                 self.blank(at, end);
                 end + 1
             }
             "static_cast" | "reinterpret_cast" | "const_cast" if self.text(at + 1) == "<" => {
-                let Some(end) = self.angle(at + 1) else {
+                let Some(end) = templates::angle(self.all, at + 1) else {
                     return at;
                 };
                 self.blank(at, end);
@@ -236,7 +239,8 @@ impl<'t> Plain<'t> {
             "std" if self.text(at + 1) == ":" && self.text(at + 2) == ":" => {
                 self.blank(at, at + 2);
                 // `std::min<int>(a, b)`.
-                if let Some(end) = self.angle(at + 4).filter(|_| self.text(at + 4) == "<")
+                if let Some(end) =
+                    templates::angle(self.all, at + 4).filter(|_| self.text(at + 4) == "<")
                     && self.text(end + 1) == "("
                 {
                     self.blank(at + 4, end);
@@ -277,38 +281,12 @@ impl<'t> Plain<'t> {
         if self.text(open) != "{" {
             return at;
         }
-        let mut depth = 0;
-        for close in open..self.all.len() {
-            match self.text(close) {
-                "{" => depth += 1,
-                "}" => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 {
-                self.blank(at, open);
-                self.blank(close, close);
-                return open + 1;
-            }
-        }
-        at
-    }
-
-    /// The `>` that closes the `<` at a token; none if the statement ends before.
-    fn angle(&self, open: usize) -> Option<usize> {
-        let mut depth = 0i32;
-        for at in open..self.all.len() {
-            depth += match self.text(at) {
-                "<" => 1,
-                ">" => -1,
-                ">>" => -2,
-                ";" | "{" | "}" => return None,
-                _ => 0,
-            };
-            if depth <= 0 {
-                return Some(at);
-            }
-        }
-        None
+        let Some(close) = self.partners[open] else {
+            return at;
+        };
+        self.blank(at, open);
+        self.blank(close, close);
+        open + 1
     }
 
     fn find(&self, from: usize, sign: &str) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! `template <int N> void f(double *a)` and the call `f<4>(x)` become `void f(int N, double *a)` and `f(4, x)`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Edits;
 use crate::scan::token::{Kind, Token, tokens};
@@ -29,9 +29,10 @@ const INTEGERS: [&str; 8] = [
 /// The text with the integer parameters of function templates moved into parentheses.
 pub(super) fn with_parameters(text: &str) -> String {
     let all = tokens(text);
+    let partners = partners(&all);
     let mut edits = Edits::default();
     let mut known: BTreeMap<&str, Vec<Parameter>> = BTreeMap::new();
-    let mut definitions = Vec::new();
+    let mut definitions = BTreeSet::new();
     for at in 0..all.len() {
         if all[at].text != "template" || word(&all, at + 1) != "<" {
             continue;
@@ -39,7 +40,7 @@ pub(super) fn with_parameters(text: &str) -> String {
         let Some(end) = angle(&all, at + 1) else {
             continue;
         };
-        let Some(open) = head(&all, end + 1) else {
+        let Some(open) = head(&all, &partners, end + 1) else {
             continue;
         };
         let parameters = parameters(text, &all, at + 2, end);
@@ -47,7 +48,7 @@ pub(super) fn with_parameters(text: &str) -> String {
         let list: Vec<String> = names.map(|name| format!("int {name}")).collect();
         insert(&mut edits, &all, open, &list);
         known.insert(all[open - 1].text, parameters);
-        definitions.push(open - 1);
+        definitions.insert(open - 1);
     }
     for at in 0..all.len() {
         let Some(parameters) = known.get(all[at].text) else {
@@ -101,10 +102,13 @@ fn insert(edits: &mut Edits, all: &[Token<'_>], open: usize, list: &[String]) {
     edits.replace(end, end, &format!("{}{comma}", list.join(", ")));
 }
 
+/// Arguments of a template, and the head of a function, have at most so many tokens.
+const LONGEST: usize = 400;
+
 /// The `>` that closes the `<` at a token; none if the statement ends before.
 pub(super) fn angle(all: &[Token<'_>], open: usize) -> Option<usize> {
     let (mut depth, mut inner) = (0i32, 0i32);
-    for (at, token) in all.iter().enumerate().skip(open) {
+    for (at, token) in all.iter().enumerate().skip(open).take(LONGEST) {
         match token.text {
             "(" | "[" => inner += 1,
             ")" | "]" => inner -= 1,
@@ -122,9 +126,9 @@ pub(super) fn angle(all: &[Token<'_>], open: usize) -> Option<usize> {
 }
 
 /// The parenthesis that opens the parameters of the function whose declaration begins at a token; none for a class.
-fn head(all: &[Token<'_>], from: usize) -> Option<usize> {
+fn head(all: &[Token<'_>], partners: &[Option<usize>], from: usize) -> Option<usize> {
     let mut at = from;
-    while let Some(token) = all.get(at) {
+    while let Some(token) = all.get(at).filter(|_| at < from + LONGEST) {
         match token.text {
             "(" => {
                 let name = all.get(at.checked_sub(1)?)?;
@@ -132,7 +136,7 @@ fn head(all: &[Token<'_>], from: usize) -> Option<usize> {
                     name.text,
                     "__attribute__" | "alignas" | "decltype" | "noexcept"
                 ) {
-                    at = closing(all, at)?;
+                    at = partners[at]?;
                 } else {
                     return (name.kind == Kind::Word && at > from).then_some(at);
                 }
@@ -148,20 +152,22 @@ fn head(all: &[Token<'_>], from: usize) -> Option<usize> {
     None
 }
 
-/// The token that closes the parenthesis or bracket at `open`.
-pub(super) fn closing(all: &[Token<'_>], open: usize) -> Option<usize> {
-    let mut depth = 0i32;
-    for (at, token) in all.iter().enumerate().skip(open) {
+/// For each opening parenthesis, bracket or brace, the token that closes it.
+pub(super) fn partners(all: &[Token<'_>]) -> Vec<Option<usize>> {
+    let mut found = vec![None; all.len()];
+    let mut open = Vec::new();
+    for (at, token) in all.iter().enumerate() {
         match token.text {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
+            "(" | "[" | "{" => open.push(at),
+            ")" | "]" | "}" => {
+                if let Some(begin) = open.pop() {
+                    found[begin] = Some(at);
+                }
+            }
             _ => {}
         }
-        if depth <= 0 {
-            return Some(at);
-        }
     }
-    None
+    found
 }
 
 /// The texts between commas from one token to before another.

@@ -21,7 +21,15 @@ impl Printer<'_> {
             .trim_end_matches(';')
             .to_owned();
         let mut body = body;
-        if let Some(outlined) = outlined {
+        if let Some(mut outlined) = outlined {
+            // A directive before a loop goes with the loop.
+            let before = outlined.at.checked_sub(1);
+            if let Some(before) = before.filter(|_| outlined.variable.is_none())
+                && matches!(body[before], S::Pragma(_))
+            {
+                outlined.body.insert(0, body.remove(before));
+                outlined.at = before;
+            }
             let parameters = self.parameters(&outlined);
             let arguments: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
             let call = match self.style.split {
@@ -162,7 +170,6 @@ pub(super) fn outline(body: &[S], whole: bool) -> Option<Outlined> {
                 if changed.iter().any(|name| !declared.contains(name)) {
                     continue;
                 }
-                // A directive before the loop belongs to the loop.
                 let (variable, body) = if whole {
                     let all = S::For(
                         name.clone(),

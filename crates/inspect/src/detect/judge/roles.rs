@@ -138,13 +138,19 @@ impl<'f> Nest<'f> {
         }
         let bounds = |id: &LoopId| {
             let inner = &self.facts.loops[*id];
-            inner.start.contains(round.symbol)
-                || inner
-                    .limit
-                    .as_ref()
-                    .is_some_and(|l| l.contains(round.symbol))
+            let ends = inner.limit.as_ref();
+            let ends = ends.is_some_and(|l| l.contains(round.symbol));
+            (inner.start.contains(round.symbol), ends)
         };
-        moves |= self.write(at).stack.iter().any(bounds);
+        let stack = &self.write(at).stack;
+        // A loop over parts of a dimension gives the loop within each part both of its bounds.
+        if !moves
+            && let Some(part) = stack.iter().find(|id| bounds(id) == (true, true))
+            && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol, 0)
+        {
+            return Some(Role::Out(dims));
+        }
+        moves |= stack.iter().any(|id| bounds(id) != (false, false));
         Some(if moves {
             Role::Sum(moved)
         } else {

@@ -147,9 +147,7 @@ impl<'t> Walker<'t> {
                 let name = self.text(node);
                 match self.lookup(name) {
                     Some(Value::Number(scalar)) => Some(Target::Place(Place::Scalar(*scalar))),
-                    Some(Value::Cell(array)) => {
-                        Some(Target::Place(Place::Element(*array, vec![Poly::default()])))
-                    }
+                    Some(Value::Alias(place)) => Some(Target::Place(place.clone())),
                     Some(Value::Pointer(p))
                         if p.index.len() < self.facts.arrays[p.array].dims.len() =>
                     {

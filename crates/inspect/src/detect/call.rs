@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use tree_sitter::Node;
 
+use super::assign::Target;
 use super::eval::Seen;
 use super::facts::{Place, ScalarId};
 use super::poly::Poly;
@@ -188,6 +189,11 @@ impl<'t> Walker<'t> {
             })
             .collect();
         let values: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
+        let aliases: Vec<Option<Place>> = arguments
+            .iter()
+            .zip(&values)
+            .map(|(a, value)| self.referred(*a, value))
+            .collect();
         let Some(declared) = function
             .child_by_field_name("declarator")
             .and_then(|d| self.declared(d))
@@ -212,12 +218,17 @@ impl<'t> Walker<'t> {
         };
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
-        for ((parameter, value), function) in declared.parameters.iter().zip(values).zip(functions)
-        {
+        let passed = values.into_iter().zip(functions).zip(aliases);
+        for (parameter, ((value, function), alias)) in declared.parameters.iter().zip(passed) {
             let Some(parameter) = parameter else { continue };
             let bound = if let Some(function) = function {
                 function
-            } else if parameter.pointer || parameter.array || value.pointer.is_some() {
+            } else if let Some(place) = alias.filter(|_| parameter.pointer) {
+                Value::Alias(place)
+            } else if value.pointer.is_some()
+                || parameter.array
+                || (parameter.pointer && !self.references)
+            {
                 value.pointer.map_or(Value::Unknown, Value::Pointer)
             } else {
                 let scalar = self.new_scalar();
@@ -242,6 +253,21 @@ impl<'t> Walker<'t> {
         self.scopes = hidden;
         self.active = active;
         std::mem::replace(&mut self.returned, returned)
+    }
+
+    /// The place to which a reference is bound, if the value of an expression is no pointer.
+    pub fn referred(&mut self, node: Node<'t>, value: &Seen) -> Option<Place> {
+        let is_place = matches!(
+            node.kind(),
+            "identifier" | "subscript_expression" | "pointer_expression"
+        );
+        if !self.references || value.pointer.is_some() || !is_place {
+            return None;
+        }
+        match self.place(node) {
+            Some(Target::Place(place)) => Some(place),
+            _ => None,
+        }
     }
 
     /// Gives a parameter the value of its argument.

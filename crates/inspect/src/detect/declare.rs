@@ -150,6 +150,12 @@ impl<'t> Walker<'t> {
                 continue;
             }
             let seen = value.map(|v| self.eval(v));
+            if let (true, Some(node), Some(seen)) = (declared.pointer, value, &seen)
+                && let Some(place) = self.referred(node, seen)
+            {
+                self.bind(declared.name, Value::Alias(place));
+                continue;
+            }
             self.declare(&declared, is_int, seen, declarator);
         }
     }

@@ -178,7 +178,7 @@ impl<'t> Walker<'t> {
                 ..Seen::default()
             },
             Some(Value::Number(scalar)) => self.read(Place::Scalar(scalar)),
-            Some(Value::Cell(array)) => self.read(Place::Element(array, vec![Poly::default()])),
+            Some(Value::Alias(place)) => self.read(place),
             _ => Seen::default(),
         }
     }
@@ -292,7 +292,7 @@ impl<'t> Walker<'t> {
         made.sources = sources;
         made.accumulates = accumulates;
         if let Some(value) = self.lookup_mut(name) {
-            *value = Value::Cell(array);
+            *value = Value::Alias(Place::Element(array, vec![Poly::default()]));
         }
         Seen {
             pointer: Some(Pointer {

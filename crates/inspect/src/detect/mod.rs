@@ -87,7 +87,7 @@ pub fn detect(
 
     let is_cxx = language == Language::Cxx;
     let lines = |row: usize| user.source_line(row);
-    let Walked { facts, broken } = walked(&user.text, &lines, problem, is_cxx)?;
+    let Walked { facts, broken } = walked(&user.text, &lines, problem, language)?;
     let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
     found.hidden = jumps.or(wrapped(&facts));
     if found.hidden.is_some() {
@@ -132,7 +132,7 @@ pub fn in_fortran(looked: &Looked, problem: &Problem) -> Result<Detected, Failur
     words::in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
     let loops = fortran::as_c(looked.statements(), problem);
     let lines = |row: usize| loops.lines.get(row).copied().unwrap_or(1);
-    let Walked { facts, broken } = walked(&loops.text, &lines, problem, false)?;
+    let Walked { facts, broken } = walked(&loops.text, &lines, problem, Language::C)?;
     found.hidden = found
         .hidden
         .take()
@@ -159,12 +159,12 @@ fn walked(
     text: &str,
     lines: &dyn Fn(usize) -> u32,
     problem: &Problem,
-    is_cxx: bool,
+    language: Language,
 ) -> Result<Walked, Failure> {
     let all = tokens(text);
     let types = tidy::vector_types(&all);
     let mut plain = tidy::without_attributes(text, &all);
-    if is_cxx {
+    if language == Language::Cxx {
         plain = cxx::as_c(&plain);
     }
     let mut parser = tree_sitter::Parser::new();
@@ -179,7 +179,7 @@ fn walked(
         ));
     };
     Ok(Walked {
-        facts: walk::facts(tree.root_node(), &plain, lines, types, problem),
+        facts: walk::facts(tree.root_node(), &plain, lines, types, problem, language),
         broken: tree.root_node().has_error(),
     })
 }

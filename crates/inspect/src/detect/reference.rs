@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_problem::Problem;
+use flopsmith_problem::{Language, Problem};
 
 use super::judge::{Order, order_of};
 use super::shapes::Shapes;
@@ -13,7 +13,7 @@ use crate::scan::token::{Kind, tokens};
 pub(super) fn order(problem: &Problem, shapes: &Shapes) -> Order {
     let (text, rows) = plain(&problem.reference_source);
     let lines = |row: usize| rows.get(row).copied().unwrap_or(1);
-    match walked(&text, &lines, problem, false) {
+    match walked(&text, &lines, problem, Language::C) {
         Ok(walked) => order_of(&walked.facts, shapes),
         Err(_) => Order::default(),
     }

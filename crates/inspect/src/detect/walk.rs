@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use flopsmith_problem::{ArgKind, Problem, Role};
+use flopsmith_problem::{ArgKind, Language, Problem, Role};
 use tree_sitter::Node;
 
 use super::declare::Declared;
-use super::facts::{Array, ArrayId, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
+use super::facts::{Array, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
 use super::poly::Poly;
 
 /// Deeper syntax is refused: programmers do not write it, and every level uses stack.
@@ -36,8 +36,8 @@ pub(super) enum Value {
     Int(Poly, Option<ScalarId>),
     Pointer(Pointer),
     Number(ScalarId),
-    /// A number whose address is taken: an array of one element.
-    Cell(ArrayId),
+    /// Another name of a place: a reference, or a number whose address is taken.
+    Alias(Place),
     /// A function of the program, with the variables that it sees if it is defined within another function.
     Function(String, Option<Rc<Scopes>>),
     Unknown,
@@ -79,6 +79,8 @@ pub(super) struct Walker<'t> {
     pub sizes: Vec<String>,
     pub type_bytes: BTreeMap<String, i64>,
     pub int_types: BTreeSet<String>,
+    /// True if a pointer may stand for a reference of C++.
+    pub references: bool,
     /// Loops that may still be walked a second time.
     pub turns: u32,
     depth: u32,
@@ -92,6 +94,7 @@ pub(super) fn facts<'t>(
     lines: &'t dyn Fn(usize) -> u32,
     type_bytes: BTreeMap<String, i64>,
     problem: &Problem,
+    language: Language,
 ) -> Facts {
     let mut walker = Walker {
         source,
@@ -112,6 +115,7 @@ pub(super) fn facts<'t>(
         sizes: Vec::new(),
         type_bytes,
         int_types: BTreeSet::new(),
+        references: language == Language::Cxx,
         turns: TURNS,
         depth: 0,
         budget: BUDGET,

@@ -260,7 +260,12 @@ impl<'t> Plain<'t> {
                 self.exchange(at, name);
                 at
             }
-            "&" | "&&" if self.is_type(at.wrapping_sub(1)) && self.is_word(at + 1) => {
+            // The walk takes a pointer whose value is no pointer for a reference.
+            "&" if self.is_type(at.wrapping_sub(1)) && self.is_word(at + 1) => {
+                self.exchange(at, "*");
+                at
+            }
+            "&&" if self.is_type(at.wrapping_sub(1)) && self.is_word(at + 1) => {
                 self.blank(at, at);
                 at
             }
@@ -319,7 +324,7 @@ mod tests {
             ("std::size_t i = std::min(a, b);", "size_t i = min(a, b);"),
             (
                 "void f(const double &x, int &n);",
-                "void f(const double x, int n);",
+                "void f(const double *x, int *n);",
             ),
             ("y = a & b;", "y = a & b;"),
             ("using namespace std; int x;", "int x;"),

@@ -76,7 +76,6 @@ pub(super) struct Walker<'t> {
     pub guide: super::eval::Seen,
     pub calls: Vec<&'t str>,
     pub returned: super::eval::Seen,
-    pub sizes: Vec<String>,
     pub type_bytes: BTreeMap<String, i64>,
     pub int_types: BTreeSet<String>,
     /// True if a pointer may stand for a reference of C++.
@@ -112,7 +111,6 @@ pub(super) fn facts<'t>(
         guide: super::eval::Seen::default(),
         calls: Vec::new(),
         returned: super::eval::Seen::default(),
-        sizes: Vec::new(),
         type_bytes,
         int_types: BTreeSet::new(),
         references: language == Language::Cxx,
@@ -207,25 +205,23 @@ impl<'t> Walker<'t> {
             let Some(name) = parameter.as_ref().map(|p| p.name) else {
                 continue;
             };
-            let value = match &arg.kind {
-                ArgKind::Int { .. } => {
-                    self.sizes.push(name.to_owned());
-                    let symbol = self.facts.new_symbol(Meaning::Argument(position));
-                    Value::Int(Poly::symbol(symbol), None)
-                }
-                ArgKind::Array { role, .. } => {
-                    let origin = match role {
-                        Role::Input => Origin::Input(position),
-                        Role::Output => Origin::Output(position),
-                    };
-                    let array = self.new_array(name, origin, vec![None]);
-                    self.facts.arrays[array].sources = [position].into();
-                    Value::Pointer(Pointer {
-                        array,
-                        index: vec![Poly::default()],
-                        strides: Vec::new(),
-                    })
-                }
+            let value = if let ArgKind::Int { .. } = &arg.kind {
+                let symbol = self.facts.new_symbol(Meaning::Argument(position));
+                Value::Int(Poly::symbol(symbol), None)
+            } else if let ArgKind::Array { role, .. } = &arg.kind {
+                let origin = match role {
+                    Role::Input => Origin::Input(position),
+                    _ => Origin::Output(position),
+                };
+                let array = self.new_array(name, origin, vec![None]);
+                self.facts.arrays[array].sources = [position].into();
+                Value::Pointer(Pointer {
+                    array,
+                    index: vec![Poly::default()],
+                    strides: Vec::new(),
+                })
+            } else {
+                Value::Number(self.new_scalar())
             };
             self.bind(name, value);
         }

@@ -91,14 +91,11 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
         return starts_in_block(nest, at, block, walk);
     }
     let write = nest.write(at);
-    let places = write.reads.iter().chain(std::iter::once(&write.target));
-    places
-        .filter(|place| {
-            moves_by_blocks(nest, place, block, walk)
-                .is_some_and(|advance| is_within(nest, block, walk, advance))
-        })
-        .count()
-        > 0
+    let mut places = write.reads.iter().chain(std::iter::once(&write.target));
+    places.any(|place| {
+        moves_by_blocks(nest, place, block, walk)
+            .is_some_and(|advance| is_within(nest, block, walk, advance))
+    })
 }
 
 /// For a loop that begins where its block begins: true if it also ends with the block.

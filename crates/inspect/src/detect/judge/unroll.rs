@@ -53,8 +53,18 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// of registers that they serve.
 fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
     let write = nest.write(at);
-    let elements = write.reads.iter().any(|r| matches!(r, Place::Element(..)));
-    if !elements || !write.accs.is_empty() || write.block {
+    let own = |array: &usize| matches!(&write.target, Place::Element(other, _) if other == array);
+    let mut elements = write.reads.iter().filter_map(|read| match read {
+        Place::Element(array, _) => Some(array),
+        Place::Scalar(_) => None,
+    });
+    // A finished result may be added to the element in which it ends.
+    let works = if write.accs.is_empty() || write.updates {
+        elements.next().is_some()
+    } else {
+        elements.any(|array| !own(array))
+    };
+    if !works || write.block {
         return false;
     }
     let Place::Element(id, _) = &write.target else {

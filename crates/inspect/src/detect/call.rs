@@ -273,11 +273,7 @@ impl<'t> Walker<'t> {
     /// Gives a parameter the value of its argument.
     fn pass(&mut self, parameter: ScalarId, value: Seen) {
         let scalar = &mut self.facts.scalars[parameter];
-        let elements = value
-            .reads
-            .into_iter()
-            .filter(|r| matches!(r, Place::Element(..)));
-        scalar.reads = elements.take(MOST_ELEMENTS).collect();
+        scalar.reads = value.reads.into_iter().take(MOST_ELEMENTS).collect();
         scalar.sources = value.sources;
         scalar.accs = value.accs;
         scalar.computed = value.computed;

@@ -27,7 +27,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
         }
         let packs = nest
             .readers(&fill.target)
-            .any(|reader| reads_packed(nest, *id, reader));
+            .any(|reader| reads_packed(nest, fill, *id, reader));
         if packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id) {
             found.note(
                 Technique::Packing,
@@ -43,12 +43,15 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 }
 
 /// True if a write uses the elements of a buffer, and the buffer is no set of registers.
-fn reads_packed(nest: &Nest<'_>, id: ArrayId, reader: usize) -> bool {
+fn reads_packed(nest: &Nest<'_>, fill: &Write, id: ArrayId, reader: usize) -> bool {
     let facts = nest.facts;
     let write = nest.write(reader);
     let passes = write.copies && facts.origin(&write.target) == Origin::Local;
     let reads = |place: &Place| matches!(place, Place::Element(other, _) if *other == id);
-    if passes || write.block || !write.reads.iter().any(reads) {
+    // Elements that go back to where they come from are moved and not packed.
+    let returns = facts.origin(&write.target).argument();
+    let returns = returns.is_some_and(|to| write.copies && fill.sources.contains(&to));
+    if passes || returns || write.block || !write.reads.iter().any(reads) {
         return false;
     }
     // A few elements that no loop over data chooses are registers.

@@ -93,10 +93,25 @@ fn containers(text: &str) -> String {
                     extents.replace('\n', " ")
                 ),
             );
-            if word(end + 2) == "{" && word(end + 3) == "}" {
-                let (open, close) = (&all[end + 2], &all[end + 3]);
-                let lines = text[open.at..close.at].matches('\n').count();
-                edits.replace(open.at, close.at + 1, &"\n".repeat(lines));
+            // `{}` behind the name, and further names of the declaration.
+            let mut next = end + 2;
+            loop {
+                if word(next) == "{" && word(next + 1) == "}" {
+                    let (open, close) = (&all[next], &all[next + 1]);
+                    let lines = text[open.at..close.at].matches('\n').count();
+                    edits.replace(open.at, close.at + 1, &"\n".repeat(lines));
+                    next += 2;
+                }
+                let name = all.get(next + 1).filter(|t| t.kind == Kind::Word);
+                let Some(name) = name.filter(|_| word(next) == ",") else {
+                    break;
+                };
+                if !matches!(word(next + 2), "," | ";" | "{") {
+                    break;
+                }
+                let behind = name.at + name.text.len();
+                edits.replace(behind, behind, &extents.replace('\n', " "));
+                next += 2;
             }
         }
         if word(at) == "new"
@@ -354,6 +369,10 @@ mod tests {
             (
                 "std::array<std::array<double, 4>, R> acc{}; double *p = new double[n];",
                 "double acc[R][4]; double *p = malloc(n);",
+            ),
+            (
+                "std::array<double, W> x, y{}, z; f(std::array<int, 2>{}, k);",
+                "double x[W], y[W] , z[W]; f(std::array<int, 2>{}, k);",
             ),
             ("int k = a[b[0]] + c[1];", "int k = a[b[0]] + c[1];"),
             (

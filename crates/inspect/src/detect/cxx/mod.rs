@@ -372,7 +372,7 @@ mod tests {
             ),
             (
                 "std::array<double, W> x, y{}, z; f(std::array<int, 2>{}, k);",
-                "double x[W], y[W] , z[W]; f(std::array<int, 2>{}, k);",
+                "double x[W], y[W], z[W]; f( array<int, 2>{}, k);",
             ),
             ("int k = a[b[0]] + c[1];", "int k = a[b[0]] + c[1];"),
             (

@@ -202,6 +202,9 @@ const LEVELS: [&[&str]; 6] = [
     &["*", "/"],
 ];
 
+/// The level of the comparisons.
+const COMPARISONS: usize = 2;
+
 impl<'l> Parser<'l> {
     fn of(all: &'l [Lexeme]) -> Self {
         Parser {
@@ -240,6 +243,11 @@ impl<'l> Parser<'l> {
         let Some(operators) = LEVELS.get(level) else {
             return self.unary();
         };
+        // A negation covers a whole comparison.
+        if level == COMPARISONS && self.take("!") {
+            let inner = self.expression(COMPARISONS)?;
+            return Some(Expr::Unary("!", Box::new(inner)));
+        }
         let mut left = if level == 4 && matches!(self.sign(), Some("+" | "-")) {
             self.signed(level)?
         } else {

@@ -73,7 +73,8 @@ impl<'t> Walker<'t> {
                 self.write(place, adds, &value, node);
             }
             Some(Target::Name(name)) => {
-                self.write_whole(name, operator != "=", &value, node);
+                let adds = operator != "=" || self.mentions(right, name);
+                self.write_whole(name, adds, &value, node);
                 let now = self.lookup(name).cloned();
                 let (int, pointer) = match (now, operator) {
                     (_, "=") => (

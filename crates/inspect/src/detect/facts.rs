@@ -109,6 +109,8 @@ pub(super) struct Loop {
     pub pace: Option<Poly>,
     /// True if the loop multiplies or divides its variable.
     pub geometric: bool,
+    /// The number of loops around the loop.
+    pub depth: usize,
     pub line: u32,
 }
 
@@ -149,8 +151,6 @@ pub(super) struct Write {
     pub copies: bool,
     /// True if one call copies many elements.
     pub block: bool,
-    /// The number of conditions around the write.
-    pub conditions: u32,
     pub line: u32,
 }
 

@@ -133,6 +133,7 @@ impl<'t> Walker<'t> {
             step: None,
             pace: None,
             geometric: false,
+            depth: self.stack.len(),
             line: self.line(node),
         };
         if let Some(variable) = variable {
@@ -175,7 +176,9 @@ impl<'t> Walker<'t> {
         counter: Option<&str>,
         moving: &[Step<'t>],
     ) -> Vec<(&'t str, Value)> {
-        let symbol = Poly::symbol(self.facts.loops[id].symbol);
+        // The symbol of a counter begins at the counter's first value, that of other loops at 0.
+        let round = &self.facts.loops[id];
+        let symbol = Poly::symbol(round.symbol).minus(&round.start);
         // The symbol of a counter has the counter's value, which may move by more than one in an iteration.
         let unit = self.facts.loops[id].step.filter(|s| *s != 0);
         let mut saved: Vec<(&'t str, Value)> = Vec::new();

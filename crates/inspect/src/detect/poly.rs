@@ -91,6 +91,20 @@ impl Poly {
         self.0.len()
     }
 
+    /// The polynomial with other symbols.
+    pub fn renamed(&self, by: &BTreeMap<Symbol, Symbol>) -> Poly {
+        let mut renamed = Poly::default();
+        for (factors, coefficient) in &self.0 {
+            let mut factors: Vec<Symbol> = factors
+                .iter()
+                .map(|f| by.get(f).copied().unwrap_or(*f))
+                .collect();
+            factors.sort_unstable();
+            renamed = renamed.add(&Poly([(factors, *coefficient)].into()));
+        }
+        renamed
+    }
+
     pub fn contains(&self, symbol: Symbol) -> bool {
         self.0.keys().any(|factors| factors.contains(&symbol))
     }

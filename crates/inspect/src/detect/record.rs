@@ -75,7 +75,6 @@ impl<'t> Walker<'t> {
             sources,
             accs,
             block: false,
-            conditions: self.conditional,
             line: self.line(node),
         });
     }
@@ -105,7 +104,6 @@ impl<'t> Walker<'t> {
             accs: BTreeSet::new(),
             copies: true,
             block: true,
-            conditions: self.conditional,
             line: self.line(node),
         });
     }
@@ -138,14 +136,22 @@ impl<'t> Walker<'t> {
         reads
     }
 
-    /// The arguments in the value, without that of the target unless another of its elements enters the value.
+    /// The arguments in the value, without that of the target unless other elements bring it: those of the same array,
+    /// or those of a copy if they bring no other argument.
     fn sources_without(&self, target: &Place, value: &Seen) -> BTreeSet<usize> {
         let mut sources = value.sources.clone();
         if let Place::Element(id, _) = target
             && let Some(own) = self.facts.arrays[*id].origin.argument()
             && sources.contains(&own)
         {
-            let another = |read: &Place| matches!(read, Place::Element(array, _) if array == id && read != target);
+            let alone = sources.len() == 1;
+            let another = |read: &Place| match read {
+                Place::Element(array, _) if array == id => read != target,
+                Place::Element(array, _) => {
+                    alone && self.facts.arrays[*array].sources.contains(&own)
+                }
+                Place::Scalar(_) => false,
+            };
             if !value.reads.iter().any(another) {
                 sources.remove(&own);
             }

@@ -279,10 +279,6 @@ impl S {
         }
     }
 
-    pub fn is_loop(&self) -> bool {
-        matches!(self, S::For(..) | S::While(..))
-    }
-
     pub fn has_loop(&self) -> bool {
         match self {
             S::For(..) | S::While(..) => true,

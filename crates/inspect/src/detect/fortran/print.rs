@@ -77,11 +77,11 @@ impl Printer<'_> {
             Expr::Name(name) => self.name(name)?,
             Expr::Apply(base, arguments) => self.apply(base, arguments)?,
             Expr::Member(base, name) => format!("{}.{}", self.print(base)?, name_in_c(name)),
-            Expr::Unary(sign, inner) => format!("{sign}({})", self.print(inner)?),
+            Expr::Unary(sign, inner) => format!("{sign}{}", self.factor(inner)?),
             Expr::Binary("**", base, exponent) => match **exponent {
                 Expr::Integer(2) => {
-                    let base = self.print(base)?;
-                    format!("(({base}) * ({base}))")
+                    let base = self.factor(base)?;
+                    format!("({base} * {base})")
                 }
                 _ => format!("pow({}, {})", self.print(base)?, self.print(exponent)?),
             },
@@ -256,10 +256,10 @@ impl Printer<'_> {
         let mut stride: Option<Expr> = None;
         let mut terms = Vec::with_capacity(offsets.len());
         for (at, offset) in offsets.iter().enumerate() {
-            let offset = format!("({})", self.print(offset)?);
+            let offset = self.factor(offset)?;
             terms.push(match &stride {
                 None => offset,
-                Some(stride) => format!("{offset} * ({})", self.print(stride)?),
+                Some(stride) => format!("{offset} * {}", self.factor(stride)?),
             });
             if at + 1 < offsets.len() {
                 let extent = extent(dims.get(at)?)?;
@@ -270,6 +270,15 @@ impl Printer<'_> {
             }
         }
         Some(format!("{plain}[{}]", terms.join(" + ")))
+    }
+
+    /// A factor of a subscript. A name in parentheses would look like a type.
+    fn factor(&self, expr: &Expr) -> Option<String> {
+        let text = self.print(expr)?;
+        Some(match expr {
+            Expr::Binary(..) | Expr::Unary(..) => format!("({text})"),
+            _ => text,
+        })
     }
 
     fn intrinsic(&self, name: &str, arguments: &[Expr]) -> Option<String> {
@@ -291,25 +300,25 @@ impl Printer<'_> {
                     "ubound" => bound.high.clone()?,
                     _ => bound.low.clone(),
                 };
-                return Some(format!("({})", self.print(&value)?));
+                return self.factor(&value);
             }
             "mod" | "modulo" => {
                 let [a, b] = arguments else { return None };
-                return Some(format!("(({}) % ({}))", self.print(a)?, self.print(b)?));
+                return Some(format!("({} % {})", self.factor(a)?, self.factor(b)?));
             }
             "merge" => {
                 let [yes, no, mask] = arguments else {
                     return None;
                 };
                 return Some(format!(
-                    "(({}) ? ({}) : ({}))",
-                    self.print(mask)?,
-                    self.print(yes)?,
-                    self.print(no)?
+                    "({} ? {} : {})",
+                    self.factor(mask)?,
+                    self.factor(yes)?,
+                    self.factor(no)?
                 ));
             }
             "real" | "dble" | "float" | "sngl" | "int" | "nint" | "logical" => {
-                return Some(format!("({})", self.print(arguments.first()?)?));
+                return self.factor(arguments.first()?);
             }
             "transpose" => {
                 let [a] = arguments else { return None };

@@ -31,11 +31,11 @@ fn statements_become_loops_of_c() {
     for (fortran, c) in [
         (
             "integer :: i\ndo i = 1, n\n c(i, 2) = 1.5d0 * a(i, i)\nend do",
-            "int i; for (i = 1; i <= n; i += 1) { c[(i - 1) + (1) * (n)] = 0.5 * a[(i - 1) + (i - 1) * (n)]; }",
+            "int i; for (i = 1; i <= n; i += 1) { c[(i - 1) + 1 * n] = 0.5 * a[(i - 1) + (i - 1) * n]; }",
         ),
         (
             "integer :: i\ndo 10 i = n, 1, -2\n10 c(i, 1) = b(i, 0)",
-            "int i; for (i = n; i >= 1; i -= 2) { c[(i - 1) + (0) * (n)] = b[(i - 1) + (0) * (n)]; }",
+            "int i; for (i = n; i >= 1; i -= 2) { c[(i - 1) + 0 * n] = b[(i - 1) + 0 * n]; }",
         ),
         (
             "real(c_double) :: t(8, 0:3)\nt(:, 2) = 0",
@@ -43,7 +43,7 @@ fn statements_become_loops_of_c() {
         ),
         (
             "integer :: i\nreal(8) :: s\ns = sum(a(1:n, 1) * b(:, 0))\nif (s > 1) c(1, 1) = s",
-            "int i; double s; double reduction__2 = 0; { int section__1; for (section__1 = 1; section__1 <= n; section__1 += 1) { reduction__2 += a[(section__1 - 1) + (0) * (n)] * b[(section__1 - 1) + (0) * (n)]; }} s = reduction__2; if (s > 1) { c[(0) + (0) * (n)] = s; }",
+            "int i; double s; double reduction__2 = 0; { int section__1; for (section__1 = 1; section__1 <= n; section__1 += 1) { reduction__2 += a[(section__1 - 1) + 0 * n] * b[(section__1 - 1) + 0 * n]; }} s = reduction__2; if (s > 1) { c[0 + 0 * n] = s; }",
         ),
         (
             "integer, parameter :: w = 4\ninteger :: i\ndo while (i <= n .and. .not. i == w)\n i = i + w\nenddo",
@@ -51,15 +51,15 @@ fn statements_become_loops_of_c() {
         ),
         (
             "integer :: i, j\ndo concurrent (i = 1:n, j = 1:n)\n c(i, j) = max(a(i, j), b(i, j-1))\nend do",
-            "int i; int j; { int i; for (i = 1; i <= n; i += 1) { { int j; for (j = 1; j <= n; j += 1) { c[(i - 1) + (j - 1) * (n)] = max(a[(i - 1) + (j - 1) * (n)], b[(i - 1) + (j - 1) * (n)]); }}}}",
+            "int i; int j; { int i; for (i = 1; i <= n; i += 1) { { int j; for (j = 1; j <= n; j += 1) { c[(i - 1) + (j - 1) * n] = max(a[(i - 1) + (j - 1) * n], b[(i - 1) + (j - 1) * n]); }}}}",
         ),
         (
             "where (a(:, 1) > 0) c(1:n, 1) = a(:, 1)**2",
-            "{ int section__1; for (section__1 = 1; section__1 <= n; section__1 += 1) { if (a[(section__1 - 1) + (0) * (n)] > 0) { c[(section__1 - 1) + (0) * (n)] = ((a[(section__1 - 1) + (0) * (n)]) * (a[(section__1 - 1) + (0) * (n)])); } }}",
+            "{ int section__1; for (section__1 = 1; section__1 <= n; section__1 += 1) { if (a[(section__1 - 1) + 0 * n] > 0) { c[(section__1 - 1) + 0 * n] = (a[(section__1 - 1) + 0 * n] * a[(section__1 - 1) + 0 * n]); } }}",
         ),
         (
             "if (n == 1) then\n return\nelse if (n == 2) then\n continue\nelse\n c(1, 1) = -a(1, 1)\nend if",
-            "if (n == 1) { return; } else if (n == 2) { } else { c[(0) + (0) * (n)] = -(a[(0) + (0) * (n)]); }",
+            "if (n == 1) { return; } else if (n == 2) { } else { c[0 + 0 * n] = -a[0 + 0 * n]; }",
         ),
     ] {
         let (found, unsure) = in_c(fortran);
@@ -75,7 +75,7 @@ fn procedures_become_functions() {
     );
     assert_eq!(
         found,
-        "void row(int m, double *x, double *y) { { int section__1; for (section__1 = 1; section__1 <= m; section__1 += 1) { y[(section__1 - 1)] = y[(section__1 - 1)] + x[(section__1 - 1)]; }} } row(n, &a[(0) + (1) * (n)], &c[(0) + (2) * (n)]);"
+        "void row(int m, double *x, double *y) { { int section__1; for (section__1 = 1; section__1 <= m; section__1 += 1) { y[(section__1 - 1)] = y[(section__1 - 1)] + x[(section__1 - 1)]; }} } row(n, &a[0 + 1 * n], &c[0 + 2 * n]);"
     );
     assert!(!unsure);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{Origin, Place};
+use super::super::facts::{LoopId, Origin, Place};
 use super::blocks;
 use super::roles::{Nest, Role};
 
@@ -114,7 +114,10 @@ pub(super) fn work(nest: &Nest<'_>) -> Vec<usize> {
             Place::Element(..) => !write.sources.is_empty() || write.carries,
         };
         let moved = write.copies && facts.origin(&write.target) == Origin::Local;
-        kept && !moved && !write.stack.is_empty()
+        // The loop over the rest behind an unrolled loop may have nothing to do.
+        let empty = |id: &LoopId| facts.loops[*id].extent.is_some_and(|e| e <= 0);
+        let runs = !write.stack.is_empty() && !write.stack.iter().any(empty);
+        kept && !moved && runs
     };
     let all: Vec<usize> = (0..facts.writes.len()).filter(works).collect();
     let depth = |at: usize| {

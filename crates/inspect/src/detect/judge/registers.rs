@@ -29,6 +29,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     // For each accumulator that persists over a loop of its sum, the places at which its results end.
     let mut ends: BTreeMap<Place, BTreeSet<End>> = BTreeMap::new();
     let mut lines: BTreeMap<Place, u32> = BTreeMap::new();
+    let alike = loops_alike(nest);
     let updates = facts.writes.iter().enumerate().filter(|(_, w)| w.updates);
     for (at, update) in updates.take(MOST_WRITES) {
         if facts.origin(&update.target).argument().is_some() || !persists(nest, at) {
@@ -50,7 +51,8 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             for acc in &nest.write(flow).accs {
                 if same_variable(acc, &update.target) && ends.len() < MOST_ACCUMULATORS {
                     let of = ends.entry(acc.clone()).or_default();
-                    of.insert((*array, index.clone()));
+                    let index = index.iter().map(|p| p.renamed(&alike)).collect();
+                    of.insert((*array, index));
                     lines.entry(acc.clone()).or_insert(update.line);
                 }
             }
@@ -68,6 +70,25 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             return;
         }
     }
+}
+
+/// For each loop, the symbol of the first loop with the same bounds at the same depth. Two loops over one row write to
+/// the same elements.
+fn loops_alike(nest: &Nest<'_>) -> BTreeMap<Symbol, Symbol> {
+    let mut first = BTreeMap::new();
+    let mut alike = BTreeMap::new();
+    for round in nest.facts.loops.iter().take(MOST_WRITES) {
+        let same = |p: &Poly| p.renamed(&alike);
+        let bounds = (
+            round.depth,
+            same(&round.start),
+            round.limit.as_ref().map(same),
+            round.pace.as_ref().map(same),
+        );
+        let symbol = *first.entry(bounds).or_insert(round.symbol);
+        alike.insert(round.symbol, symbol);
+    }
+    alike
 }
 
 /// True if the target keeps its value over a loop of its sum.

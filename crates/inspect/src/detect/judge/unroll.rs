@@ -135,7 +135,12 @@ pub(super) fn is_iteration(nest: &Nest<'_>, a: &Write, b: &Write, id: LoopId) ->
         share: None,
     };
     let reads = pairs.into_iter().all(|(x, y)| shift.covers(x, y, false));
-    reads && shift.covers_targets(a, b) && shift.share.is_some()
+    // Stores of finished results are copies only if they compute with other elements.
+    let stores = !a.accs.is_empty() && !a.updates;
+    reads
+        && !(stores && shift.share.is_none())
+        && shift.covers_targets(a, b)
+        && shift.share.is_some()
 }
 
 /// The distance between two copies of a statement, as a share of one step of a loop.

@@ -56,9 +56,18 @@ impl<'t> Walker<'t> {
         ) else {
             return Seen::default();
         };
-        let operator = node
+        let mut operator = node
             .child_by_field_name("operator")
             .map_or("", |o| self.text(o));
+        let mut right = right;
+        // `count[key[i]] = count[key[i]] + 1` takes two looks at one place.
+        if operator == "="
+            && left.kind() == "subscript_expression"
+            && let Some((sign, by)) = self.own_change(right, self.text(left))
+            && matches!(sign, "+" | "-" | "*" | "/")
+        {
+            (operator, right) = ("+=", by);
+        }
         let mut value = self.eval(right);
         let outer = std::mem::take(&mut self.guide);
         let target = self.place(left);
@@ -103,11 +112,27 @@ impl<'t> Walker<'t> {
                 // An assignment under a condition is a clamp or a special case, so the variable keeps its usual value.
                 if self.conditional == 0 || matches!(self.lookup(name), Some(Value::Unknown)) {
                     self.set(name, int, pointer);
+                } else if operator == "=" {
+                    self.clamp(name, int);
                 }
             }
             _ => {}
         }
         value
+    }
+
+    /// Assigns a value that one of two bounds gives: `end = n; if (end > i + 64) end = i + 64;`.
+    fn clamp(&mut self, name: &str, int: Option<Poly>) {
+        let chosen_by_data = self.guards.last().is_none_or(|g| !g.is_empty());
+        let Some(Value::Int(now, _)) = self.lookup(name) else {
+            return;
+        };
+        // The variable of a search begins with the first element.
+        if chosen_by_data || now.as_constant().is_some_and(|c| c <= 1) {
+            return;
+        }
+        let both = self.plainer(Some(now.clone()), int);
+        self.set(name, both, None);
     }
 
     /// Records a write to an integer variable that holds a value of an array.

@@ -28,6 +28,10 @@ impl<'t> Walker<'t> {
             return;
         }
         let field = |name| node.child_by_field_name(name);
+        if let Some(body) = self.once(node) {
+            self.statement(body);
+            return;
+        }
         self.scopes.push(Default::default());
         if let Some(start) = field("initializer") {
             self.statement(start);
@@ -101,6 +105,14 @@ impl<'t> Walker<'t> {
                 *value = Value::Int(after, scalar);
             }
         }
+    }
+
+    /// The body of `do { … } while (0)`, as macros have it.
+    fn once(&self, node: Node<'t>) -> Option<Node<'t>> {
+        let condition = node.child_by_field_name("condition")?;
+        let text = self.text(condition).trim_matches(['(', ')', ' ']);
+        let never = node.kind() == "do_statement" && matches!(text, "0" | "false");
+        node.child_by_field_name("body").filter(|_| never)
     }
 
     /// The array that each pointer points to.
@@ -282,7 +294,7 @@ impl<'t> Walker<'t> {
     }
 
     /// The operator and the second operand of `name + …`.
-    fn own_change(&self, right: Node<'t>, name: &str) -> Option<(&'t str, Node<'t>)> {
+    pub fn own_change(&self, right: Node<'t>, name: &str) -> Option<(&'t str, Node<'t>)> {
         if right.kind() != "binary_expression" {
             return None;
         }

@@ -14,7 +14,14 @@ struct Macro {
 pub fn expanded(source: &str) -> String {
     let mut macros = BTreeMap::new();
     let mut out = String::new();
-    for line in source.lines() {
+    let mut lines = source.lines();
+    while let Some(first) = lines.next() {
+        let mut line = first.to_owned();
+        while let Some(part) = line.strip_suffix('\\') {
+            line = format!("{part}{}", lines.next().unwrap_or_default());
+            out.push('\n');
+        }
+        let line = line.as_str();
         if let Some(rest) = line.strip_prefix("#define ") {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let (name, rest) = rest.split_at(end.unwrap_or(rest.len()));

@@ -39,6 +39,22 @@ pub(super) fn judge(facts: &Facts, shapes: &Shapes, order: &Order, found: &mut D
             );
         }
     }
+    if std::env::var("DBG").is_ok() {
+        eprintln!("ORDER {order:?}");
+        for (i, l) in facts.loops.iter().enumerate() {
+            eprintln!("LOOP {i} {l:?}");
+        }
+        for (i, w) in facts.writes.iter().enumerate() {
+            eprintln!(
+                "WRITE {i} {w:?} ROLES {:?} BLOCKS {:?}",
+                w.stack
+                    .iter()
+                    .map(|l| (nest.role(i, *l), nest.is_tile(i, *l)))
+                    .collect::<Vec<_>>(),
+                blocks::pairs(&nest, i)
+            );
+        }
+    }
     blocks::note(&nest, found);
     order::note(&nest, order, found);
     packing::note(&nest, found);

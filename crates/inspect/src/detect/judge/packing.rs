@@ -21,7 +21,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
         };
         let array = &facts.arrays[*id];
         let copied = fill.copies && !fill.sources.is_empty() && fill.accs.is_empty();
-        let accumulators = array.accumulates && array.elements().is_none_or(|e| e <= ACCUMULATORS);
+        let accumulators = array.accumulates && array.elements().is_some_and(|e| e <= ACCUMULATORS);
         if array.origin != Origin::Local || accumulators || !copied {
             continue;
         }

@@ -26,9 +26,7 @@ const MOST_WRITES: usize = 1000;
 
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     let facts = nest.facts;
-    // For each accumulator that persists over a loop of its sum, the places at which its results end.
-    let mut ends: BTreeMap<Place, BTreeSet<End>> = BTreeMap::new();
-    let mut lines: BTreeMap<Place, u32> = BTreeMap::new();
+    let mut kept: BTreeMap<Place, Kept> = BTreeMap::new();
     let alike = loops_alike(nest);
     let updates = facts.writes.iter().enumerate().filter(|(_, w)| w.updates);
     for (at, update) in updates.take(MOST_WRITES) {
@@ -41,6 +39,7 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             note_registers(found, update.line, &facts.arrays[*array].name);
             return;
         }
+        let across = carriers(nest, at);
         for flow in flows(nest, &update.target) {
             let Place::Element(array, index) = &nest.write(flow).target else {
                 continue;
@@ -49,26 +48,45 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
                 continue;
             }
             for acc in &nest.write(flow).accs {
-                if same_variable(acc, &update.target) && ends.len() < MOST_ACCUMULATORS {
-                    let of = ends.entry(acc.clone()).or_default();
+                if same_variable(acc, &update.target) && kept.len() < MOST_ACCUMULATORS {
+                    let of = kept.entry(acc.clone()).or_default();
                     let index = index.iter().map(|p| p.renamed(&alike)).collect();
-                    of.insert((*array, index));
-                    lines.entry(acc.clone()).or_insert(update.line);
+                    of.ends.insert((*array, index));
+                    of.across.extend(&across);
+                    of.line.get_or_insert(update.line);
                 }
             }
         }
     }
-    // Several accumulators of one element are a split sum; accumulators of several elements of one array are a tile.
-    for (at, (a, first)) in ends.iter().enumerate() {
-        let apart = |b: &BTreeSet<End>| {
-            let array = |end: &End| b.iter().any(|other| other.0 == end.0);
-            first.is_disjoint(b) && first.iter().any(array)
-        };
-        if ends.values().skip(at + 1).any(apart) {
-            let line = lines.get(a).copied().unwrap_or(0);
-            note_registers(found, line, "these variables");
+    for (at, first) in kept.values().enumerate() {
+        if kept
+            .values()
+            .skip(at + 1)
+            .any(|other| first.is_beside(other))
+        {
+            note_registers(found, first.line.unwrap_or(0), "these variables");
             return;
         }
+    }
+}
+
+/// An accumulator that keeps its value over loops of its sum.
+#[derive(Default)]
+struct Kept {
+    ends: BTreeSet<End>,
+    /// The loops that the value is kept across.
+    across: BTreeSet<LoopId>,
+    line: Option<u32>,
+}
+
+impl Kept {
+    /// True if two accumulators are kept across one loop for several elements of one array. Accumulators of one element
+    /// are a split sum.
+    fn is_beside(&self, other: &Kept) -> bool {
+        let array = |end: &End| other.ends.iter().any(|o| o.0 == end.0);
+        !self.across.is_disjoint(&other.across)
+            && self.ends.is_disjoint(&other.ends)
+            && self.ends.iter().any(array)
     }
 }
 
@@ -93,12 +111,15 @@ fn loops_alike(nest: &Nest<'_>) -> BTreeMap<Symbol, Symbol> {
 
 /// True if the target keeps its value over a loop of its sum.
 pub(super) fn persists(nest: &Nest<'_>, at: usize) -> bool {
+    !carriers(nest, at).is_empty()
+}
+
+/// The loops of a sum over which the target keeps its value.
+fn carriers(nest: &Nest<'_>, at: usize) -> Vec<LoopId> {
     let write = nest.write(at);
     let declared = nest.facts.declared(&write.target);
-    write
-        .stack
-        .iter()
-        .any(|id| carries(nest, at, *id) && !declared.contains(id))
+    let kept = |id: &LoopId| carries(nest, at, *id) && !declared.contains(id);
+    write.stack.iter().copied().filter(kept).collect()
 }
 
 /// True if a loop repeats the update of one element.

@@ -143,9 +143,17 @@ impl<'f> Nest<'f> {
             (inner.start.contains(round.symbol), ends)
         };
         let stack = &self.write(at).stack;
-        // A loop over parts of a dimension gives the loop within each part both of its bounds.
+        // A loop over parts of a dimension gives the loop within each part both of its bounds. Bounds that move by one
+        // element are those of a skewed loop.
+        let skews = |id: &LoopId| {
+            let factor = self.facts.loops[*id].start.factor_of(round.symbol);
+            let elements = factor.and_then(|f| f.as_constant()).zip(round.step);
+            elements.is_some_and(|(f, step)| f.saturating_mul(step).saturating_abs() <= 1)
+        };
         if !moves
-            && let Some(part) = stack.iter().find(|id| bounds(id) == (true, true))
+            && let Some(part) = stack
+                .iter()
+                .find(|id| bounds(id) == (true, true) && !skews(id))
             && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol, 0)
         {
             return Some(Role::Out(dims));

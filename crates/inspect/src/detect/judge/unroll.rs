@@ -68,7 +68,7 @@ fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
         return false;
     }
     let Place::Element(id, _) = &write.target else {
-        return write.updates;
+        return write.updates || write.carries;
     };
     let array = &nest.facts.arrays[*id];
     let registers = array.elements().is_some_and(|e| e <= REGISTERS);
@@ -257,6 +257,12 @@ fn takes_terms(nest: &Nest<'_>, write: &Write, id: LoopId) -> bool {
     let Some(step) = round.step else {
         return false;
     };
+    // An exchange of two elements changes them in place.
+    if let Place::Element(_, index) = &write.target
+        && index.iter().any(|p| p.contains(round.symbol))
+    {
+        return false;
+    }
     let moved: Vec<(usize, &[Poly])> = write
         .reads
         .iter()

@@ -1,5 +1,5 @@
 /* problem: transpose */
-/* techniques: unroll+simd */
+/* techniques: simd */
 #include <immintrin.h>
 void transpose(int m, int n, const double *A, double *B) {
   int rows = m & ~3, columns = n & ~3;

@@ -1,5 +1,5 @@
-# Stand-ins for other people's images of docker-compose.yml, for machines on which no image registry can be reached:
-# scripts/images.sh builds them under the same names.
+# Stand-ins for third-party images of docker-compose.yml, for machines without access to an image registry. scripts/images.sh builds
+# them under the same names.
 
 FROM debian:bookworm-slim AS nats
 LABEL org.flopsmith.stand-in="nats"
@@ -16,7 +16,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 COPY s3_server /usr/bin/minio
 
-# The rest are those of the profile `observability`. Grafana has no stand-in.
+# The following images belong to the profile `observability`. Grafana has no stand-in.
 FROM debian:bookworm-slim AS prometheus
 LABEL org.flopsmith.stand-in="prometheus"
 RUN apt-get update \

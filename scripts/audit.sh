@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Holds everything that is built in to deny.toml: licences, where it comes from, and weaknesses that are known of it. The tool for it is
-# fetched the first time. Known weaknesses are looked up in RustSec's database, a git repository: where that cannot be reached, that part is
-# left out, and said to be.
+# Checks all dependencies against deny.toml: licences, sources and known weaknesses. The first run fetches cargo-deny. Known weaknesses come from
+# RustSec's database, a git repository: if it cannot be reached, the script reports that it skips this check.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
@@ -18,5 +17,5 @@ if timeout 30 git -c credential.helper= ls-remote --quiet "$database" HEAD >/dev
         "$tool" --manifest-path "$manifest" --locked check advisories
     done
 else
-    echo "skipped: known weaknesses of dependencies, as $database cannot be reached" >&2
+    echo "skipped: known weaknesses of dependencies, since $database cannot be reached" >&2
 fi

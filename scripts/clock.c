@@ -1,6 +1,6 @@
-/* A wall clock that is wrong by as many seconds as a file says, for one process: preloaded into it (LD_PRELOAD) by scripts/faults.py. Only
- * the time of day is changed: clocks that cannot jump do not, nor does processor time. The file holds one 64-bit integer, in the machine's
- * own order, and is named by FAULTS_CLOCK. */
+/* Shifts the wall clock of one process by the number of seconds in a file; scripts/faults.py preloads it (LD_PRELOAD). Only the time of day
+ * changes: monotonic clocks and processor time stay right. FAULTS_CLOCK names the file, which holds one 64-bit integer in the machine's byte
+ * order. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

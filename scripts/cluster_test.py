@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the compose cluster: brings it up, proves the jail in a worker's container with hostile programs, trains for some steps while
-containers are killed and cut off, and looks whether anything was lost or counted twice. Everything is taken down at the end.
+"""Tests the compose cluster: starts it, tests the jail in a worker's container with hostile programs, trains for some steps while it kills
+containers and cuts them off, and checks that no outcome was lost or counted twice. At the end it removes the cluster.
 
-With --search it does so with broker, store and workers alone, and with a search during which a worker is killed.
+With --search it starts only broker, store and workers, and kills a worker during a search.
 
 Needs Docker with Compose, and the images (`make images-offline`, or `docker compose build`; `scripts/images.sh --worker` for --search)."""
 
@@ -17,9 +17,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SERVICES = {"nats": 1, "store": 1, "archive": 1, "trainer": 1, "worker": 2}
-# What a search needs that keeps its own archive.
+# The services of a search that keeps its own archive.
 OF_SEARCH = {"nats": 1, "store": 1, "worker": 2}
-# Programs of that search.
+# Number of programs of that search.
 EVALUATIONS = 48
 STARTED = time.monotonic()
 
@@ -28,7 +28,7 @@ def say(words):
     print(f"{time.monotonic() - STARTED:6.1f} s  {words}", flush=True)
 
 
-# What Docker says where it cannot pull.
+# Docker's messages if it cannot pull.
 UNREACHED = ("pull access denied", "dial tcp", "i/o timeout", "no such host", "failed to resolve", "TLS handshake", "proxyconnect", "Client.Timeout", "manifest unknown")
 
 
@@ -36,7 +36,7 @@ def run(command, check=True, **more):
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=600, **more)
     if check and done.returncode != 0:
         unreached = any(words in done.stdout + done.stderr for words in UNREACHED)
-        hint = "\nIs an image missing, and no image registry reached? `make images-offline` makes them all on this machine." if unreached else ""
+        hint = "\nIf an image is missing and no image registry can be reached: `make images-offline` makes all images on this machine." if unreached else ""
         sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}{hint}")
     return done
 
@@ -53,7 +53,7 @@ def until(what, limit, condition):
 
 
 class Cluster:
-    """The services of docker-compose.yml under a name and ports of their own."""
+    """The services of docker-compose.yml under another name and other ports."""
 
     def __init__(self, hostile):
         self.hostile = hostile
@@ -95,7 +95,7 @@ class Cluster:
 
 
 class Run:
-    """A run that is followed from a container."""
+    """A run, and the container that follows it."""
 
     def __init__(self, cluster, command):
         more = ["--format", "json", "--set", "evaluate.finalists=1", "--set", "lost_after_seconds=60"]
@@ -138,7 +138,7 @@ class Run:
 
 
 def hostile_programs(cluster, program):
-    """Runs the tests of the jail in a container of the worker's."""
+    """Runs the tests of the jail in a worker's container."""
     done = cluster.compose(
         "run", "--rm", "-T", "--no-deps", "-v", f"{program}:/hostile:ro", "--entrypoint", "/hostile", "worker",
         "--test-threads", "2", check=False,
@@ -149,7 +149,7 @@ def hostile_programs(cluster, program):
     say(f"hostile programs in the worker's container: {result[0]}")
 
 
-# Of the slim image, beyond its base with the compiler; of a worker that waits for work. Megabytes.
+# Limits in megabytes: of the slim image beyond its base with the compiler, and of a worker that waits for work.
 MOST_ADDED, MOST_IDLE = 60, 60
 
 
@@ -162,14 +162,14 @@ def is_small(cluster):
             break
         added += int(size) / 1e6
     else:
-        sys.exit("no layer of the image has the compiler")
+        sys.exit("no layer of the image installs the compiler")
     idle = 0
     for container in cluster.containers("worker"):
         processes = run(["docker", "top", container, "-o", "pid,rss,args"]).stdout.splitlines()[1:]
         idle = max(idle, sum(int(line.split()[1]) for line in processes) / 1000)
     say(f"the slim image adds {added:.1f} MB to its base with gcc, an idle worker takes {idle:.1f} MB")
     if not 0 < added <= MOST_ADDED or not 0 < idle <= MOST_IDLE:
-        sys.exit(f"{MOST_ADDED} MB and {MOST_IDLE} MB are permitted")
+        sys.exit(f"the limits are {MOST_ADDED} MB and {MOST_IDLE} MB")
 
 
 def lines_of(cluster, run_id, file):
@@ -178,7 +178,7 @@ def lines_of(cluster, run_id, file):
 
 
 def check(cluster, summary):
-    """Each sample of each step has one outcome, the learner has learned from each once, and none is the infrastructure's fault."""
+    """Checks that each sample of each step has one outcome, that the learner trained once on each, and that the infrastructure never failed."""
     all_outcomes = lines_of(cluster, summary["run"], "outcomes")
     ids = [outcome["candidate"]["id"] for outcome in all_outcomes]
     twice = len(ids) - len(set(ids))
@@ -189,20 +189,20 @@ def check(cluster, summary):
             want = candidate["tasks_in_step"] * candidate["group_size"]
             samples.setdefault(candidate["step"], [want, 0])[1] += 1
     lost = sum(want - found for want, found in samples.values())
-    # The learner reads the log by itself, and counts what it learns from.
+    # The learner reads the log independently of the archive, and counts its samples.
     noted = {line["step"]: line["samples"] for line in lines_of(cluster, summary["run"], "metrics")}
     learned = {line["step"]: line["metrics"]["samples"] for line in lines_of(cluster, summary["run"], "training") if line["metrics"]}
     otherwise = {step: (count, noted.get(step)) for step, count in learned.items() if count != noted.get(step)}
     if not learned or otherwise:
-        sys.exit(f"the learner learned from other samples than there were (step: learned, noted): {otherwise or 'none at all'}")
+        sys.exit(f"the learner trained on another number of samples than the archive counted (step: trained, counted): {otherwise or 'no step'}")
     failures = summary["infrastructure_errors"]
     say(f"{summary['run']}: {len(samples)} steps, {len(ids)} outcomes, {lost} lost, {twice} counted twice, {failures} failures of the infrastructure")
     if not summary["finished"] or twice or lost or failures or len(samples) < 4:
-        sys.exit("the run is not what it would have been undisturbed")
+        sys.exit("the run differs from an undisturbed one")
 
 
 def training(cluster):
-    """All services, each of which is killed or cut off."""
+    """Tests all services; kills each of them or cuts it off."""
     cluster.compose("up", "-d")
     cluster.wait()
     say("all services are healthy")
@@ -211,13 +211,13 @@ def training(cluster):
     train = Run(cluster, ["flopsmith", "train", "examples/dgemm.toml", "--budget", "30m", "--set", "max_steps=7"])
     train.reaches(1)
     cluster.kill("worker")
-    # For longer than a message is held (10 s): what it has in hand is given to the other one.
+    # For longer than the broker waits for a message's confirmation (10 s): the other worker gets this one's messages.
     cluster.cut("worker", 15)
     train.reaches(2)
     cluster.kill("trainer")
     cluster.kill("archive")
     train.reaches(3)
-    # For longer than a lease is held for anybody: it finds itself replaced, or takes up again where it was.
+    # For longer than a lease lasts: the archive finds a successor, or continues its own work.
     cluster.cut("archive", 15)
     cluster.cut("trainer", 15)
     cluster.kill("nats")
@@ -231,32 +231,32 @@ def training(cluster):
 
 
 def search(cluster):
-    """Broker, store and workers, of which one is killed. What follows the search keeps its archive and writes its programs."""
+    """Tests broker, store and workers, and kills a worker. The process that follows the search keeps its archive and writes its programs."""
     cluster.compose("up", "-d", *OF_SEARCH)
     cluster.wait(OF_SEARCH)
     say("all services are healthy")
     is_small(cluster)
     hostile_programs(cluster, cluster.hostile)
     token = os.environ.get("FLOPSMITH_TOKEN", "flopsmith")
-    # Not --cluster, which would leave archive and generator to the nodes.
+    # With --cluster the nodes would need archive and generator.
     joins = ["--nats", f"nats://{token}@nats:4222", "--store", "s3://flopsmith/cluster", "--set", "evaluate.workers=true"]
     wanted = ["--evaluations", str(EVALUATIONS), "--budget", "10m", "--runs", "/tmp/runs", *joins]
-    follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", *wanted])
+    follows = Run(cluster, ["--no-deps", "archive", "search", "--problem", "dgemm", "--workload", "n=256", *wanted])
     follows.reaches(1)
     cluster.kill("worker")
     summary = follows.end(300)
     failures, found = summary["infrastructure_errors"], sum(summary["outcomes"].values())
     say(f"{summary['run']}: {found} outcomes, {failures} failures of the infrastructure")
     if not summary["finished"] or failures or found < EVALUATIONS or not summary["best"]:
-        sys.exit(f"the search is not what it would have been undisturbed: {summary}")
+        sys.exit(f"the search differs from an undisturbed one: {summary}")
     cluster.wait(OF_SEARCH)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hostile", type=pathlib.Path, help="the test program of the jail; built when left out")
-    parser.add_argument("--search", action="store_true", help="broker, store and workers alone, and a search")
-    parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end")
+    parser.add_argument("--hostile", type=pathlib.Path, help="the test program of the jail (default: build it)")
+    parser.add_argument("--search", action="store_true", help="test a search with broker, store and workers only")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster running at the end")
     given = parser.parse_args()
     program = given.hostile or build_hostile()
     cluster = Cluster(program.resolve())
@@ -269,7 +269,7 @@ def main():
     finally:
         if not given.keep:
             cluster.compose("down", "-v", "--timeout", "45", check=False)
-            say("taken down")
+            say("the cluster is removed")
 
 
 def build_hostile():

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tests the dashboard and the alerts in docker/observability: starts a broker, nodes, a short search and a training of a few steps on loopback, has a real
-Prometheus scrape the nodes meanwhile, and evaluates every query of the dashboard and every alert on what it found. Each has to be
-understood, and each of the dashboard's has to find something, but for those that are listed here with a reason. Everything is ended at
-the end.
+"""Tests the dashboard and the alerts in docker/observability: starts a broker, nodes, a short search and a training of a few steps on loopback, while a
+real Prometheus scrapes the nodes. Then it evaluates every query of the dashboard and every alert on the scraped data. Prometheus has to understand
+each of them, and each query of the dashboard has to find something, except those that this file lists with a reason. At the end the script stops all
+processes.
 
-  scripts/dashboard_test.py                      what `make test-dashboard` does
-  scripts/dashboard_test.py --known-missing      with a program that does not have the newer metrics
+  scripts/dashboard_test.py                      the same as `make test-dashboard`
+  scripts/dashboard_test.py --known-missing      for a program without the newer metrics
 
 Needs prometheus and promtool (Debian: apt-get install prometheus), flopsmith with its harness, and nats-server."""
 
@@ -21,7 +21,7 @@ from local_cluster import ROOT, Cluster, Failed, Processes, answers, free_port, 
 
 FOLDER = ROOT / "docker" / "observability"
 GUIDE = ROOT / "docs" / "reference" / "metrics.md"
-# Every metric of a node with its labels, and whether it is so new that --known-missing lets it be absent.
+# Every metric of a node with its labels. With --known-missing the new ones may be absent.
 OLD, NEW = False, True
 KNOWN = {
     "flopsmith_outcomes_total": ({"verdict", "cause"}, OLD),
@@ -48,22 +48,22 @@ KNOWN = {
     "flopsmith_gpu_utilization_ratio": ({"gpu"}, NEW),
     "flopsmith_gpu_memory_used_bytes": ({"gpu"}, NEW),
 }
-# What Prometheus itself adds.
+# Metrics and labels that Prometheus itself adds.
 OF_PROMETHEUS = {"up", "ALERTS"}
 LABELS_OF_PROMETHEUS = {"__name__", "job", "instance", "service"}
-# Metrics that so short runs need not have, and why; what is asked of them may find nothing.
+# Metrics that short runs may lack, with the reason; queries of them may find nothing.
 MAY_BE_ABSENT = {
     "flopsmith_retries_total": "nothing fails here",
     "flopsmith_gpu_utilization_ratio": "this machine may have no GPU",
     "flopsmith_gpu_memory_used_bytes": "this machine may have no GPU",
-    "flopsmith_run_best_gflops": "so short runs may have confirmed no elite",
-    # Alerts are looked at one by one.
+    "flopsmith_run_best_gflops": "short runs may have confirmed no elite",
+    # A separate check looks at each alert.
     "ALERTS": "no alert fires here",
 }
 # Other queries that may find nothing, by the panel's title.
 MAY_BE_EMPTY = {"Not measured, by cause": "all programs may be right"}
 MOST_VALUES = 60
-# What Grafana would put in. The rate has to hold some scrapes of one second each.
+# Values for Grafana's variables. The interval of rates has to hold several scrapes of one second each.
 VARIABLES = {"$__rate_interval": "15s", "$__range": "5m", "$class": ".*"}
 
 
@@ -87,7 +87,7 @@ def panels(board):
 
 
 def queries(board):
-    """Panel's title and query, variables put in."""
+    """Titles of panels with their queries, with values for variables."""
     found = [(panel["title"], target["expr"]) for panel in panels(board) for target in panel["targets"]]
     found += [(note["name"], note["expr"]) for note in board["annotations"]["list"]]
     for variable, value in VARIABLES.items():
@@ -96,21 +96,21 @@ def queries(board):
 
 
 def metrics(query):
-    """Names of metrics in a query: what looks like one of ours, or is one of Prometheus'."""
+    """The names of metrics in a query: all words with Flopsmith's prefix, and Prometheus' own metrics."""
     bare = re.sub(r'"[^"]*"', '""', query)
     return {name for name in re.findall(r"[A-Za-z_:][A-Za-z0-9_:]*", bare) if name.startswith("flopsmith_") or name in OF_PROMETHEUS}
 
 
 def alerts():
-    """Names and expressions, by promtool's own reading: the file is YAML, which Python's library has not."""
+    """The names of the alerts. Python's standard library has no YAML parser, so this is a regular expression."""
     text = (FOLDER / "alerts.yml").read_text()
     return re.findall(r"- alert: (\S+)", text)
 
 
 def shape(results, board):
-    """What can be seen without Prometheus."""
+    """Checks that need no Prometheus."""
     ids = [panel["id"] for panel in board["panels"]]
-    results.note(len(ids) == len(set(ids)), f"{len(panels(board))} panels have ids of their own")
+    results.note(len(ids) == len(set(ids)), f"{len(panels(board))} panels have distinct ids")
     bare = [panel["title"] for panel in panels(board) if not panel.get("description") or not panel["fieldConfig"]["defaults"].get("unit")]
     results.note(not bare, "each panel has a description and a unit", ", ".join(bare))
     taken = {}
@@ -121,15 +121,15 @@ def shape(results, board):
                 taken.setdefault((x, y), []).append(panel["title"])
     crossed = {tuple(titles) for titles in taken.values() if len(titles) > 1}
     wide = [panel["title"] for panel in board["panels"] if panel["gridPos"]["x"] + panel["gridPos"]["w"] > 24]
-    results.note(not crossed and not wide, "no panel lies over another or outside", f"{crossed or ''}{wide or ''}")
+    results.note(not crossed and not wide, "no panel overlaps another or leaves the page", f"{crossed or ''}{wide or ''}")
     provisioned = set(re.findall(r"^    uid: (\S+)", (FOLDER / "grafana/datasources/flopsmith.yml").read_text(), re.M))
     named = {thing["datasource"]["uid"] for panel in panels(board) for thing in [panel, *panel["targets"]]}
     results.note(named <= provisioned, "each datasource is provisioned", ", ".join(named - provisioned))
     text = json.dumps(board) + (FOLDER / "alerts.yml").read_text()
     used = set(re.findall(r"\bflopsmith_[a-z_]+", text))
-    results.note(used <= set(KNOWN), f"the {len(used)} metrics that are used are known", ", ".join(sorted(used - set(KNOWN))))
+    results.note(used <= set(KNOWN), f"the {len(used)} used metrics are known", ", ".join(sorted(used - set(KNOWN))))
     unused = set(KNOWN) - used
-    results.note(not unused, "each metric is shown somewhere", ", ".join(sorted(unused)))
+    results.note(not unused, "a panel or alert uses each metric", ", ".join(sorted(unused)))
     guide = GUIDE.read_text()
     missing = [name for name in KNOWN if f"`{name}`" not in guide] + [name for name in alerts() if f"`{name}`" not in guide]
     results.note(not missing, "each metric and alert is in docs/reference/metrics.md", ", ".join(missing))
@@ -170,7 +170,7 @@ class Prometheus:
         until("Prometheus has scraped every node", 30, self.has_scraped)
 
     def ask(self, path, **parameters):
-        """An answer of the API; None and why, where it did not understand."""
+        """An answer of the API; None and the reason if it refuses the request."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with local_cluster.LOOPBACK.open(url, timeout=30) as answer:
@@ -183,7 +183,7 @@ class Prometheus:
         return found and found["result"] and float(found["result"][0]["value"][1]) == self.count
 
     def over_time(self, query):
-        """Series of a query over all that was scraped, as Grafana asks; None and why. Gaps and what is no number do not count."""
+        """The series of a query over all scrapes, as Grafana asks for them; None and the reason if it fails. Leaves out series without a number."""
         found, why = self.ask("query_range", query=query, start=self.begun, end=time.time(), step="1s")
         if found is None:
             return None, why
@@ -191,7 +191,7 @@ class Prometheus:
 
 
 def look(results, prometheus, board, known_missing):
-    """Every query and alert on what was scraped."""
+    """Evaluates every query and alert on the scraped data."""
     for title, query in queries(board):
         series, why = prometheus.over_time(query)
         if series is None:
@@ -203,7 +203,7 @@ def look(results, prometheus, board, known_missing):
         if series:
             results.note(True, title, f"{len(series)} series")
         elif reasons:
-            results.skip(title, f"understood, and nothing found: {reasons[0]}")
+            results.skip(title, f"understood, found nothing: {reasons[0]}")
         elif known_missing and new:
             results.skip(title, f"understood; the program has no {', '.join(new)} (--known-missing)")
         else:
@@ -224,7 +224,7 @@ def look(results, prometheus, board, known_missing):
 
 
 def scraped(results, prometheus, known_missing):
-    """Metrics as they came: all of them known, with the labels they should have, and of those few values."""
+    """Checks the scraped metrics: all of them are known, with the right labels and few values of these."""
     found, _ = prometheus.ask("series", **{"match[]": '{__name__=~"flopsmith_.*"}', "start": prometheus.begun, "end": time.time()})
     names, values = {}, {}
     for series in found:
@@ -233,14 +233,14 @@ def scraped(results, prometheus, known_missing):
             if label not in ("__name__", "instance"):
                 values.setdefault(label, set()).add(value)
     unknown = sorted(set(names) - set(KNOWN))
-    results.note(not unknown, f"{len(names)} metrics were scraped, in {len(found)} series, and are known", ", ".join(unknown))
+    results.note(not unknown, f"the {len(names)} scraped metrics, in {len(found)} series, are known", ", ".join(unknown))
     absent = set(KNOWN) - set(names) - set(MAY_BE_ABSENT)
     if known_missing:
         absent = {name for name in absent if not KNOWN[name][1]}
-    results.note(not absent, "no metric is missing that such runs have", ", ".join(sorted(absent)))
+    results.note(not absent, "the scrapes have every metric of such runs", ", ".join(sorted(absent)))
     for name, labels in sorted(names.items()):
         want = KNOWN.get(name, (labels, OLD))[0]
-        # An empty label is none to Prometheus.
+        # Prometheus treats an empty label as absent.
         lacks = labels < want and not (known_missing or name == "flopsmith_outcomes_total")
         if labels - want or lacks:
             results.note(False, name, f"has the labels {sorted(labels)}, not {sorted(want)}")
@@ -251,15 +251,15 @@ def scraped(results, prometheus, known_missing):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flopsmith", help="the program; target/release/flopsmith, or the one on the path, when left out")
-    parser.add_argument("--nats-server", help="the broker; that of the set-up, or the one on the path, when left out")
-    parser.add_argument("--prometheus", help="prometheus; the one on the path when left out")
-    parser.add_argument("--promtool", help="promtool; the one on the path when left out")
-    parser.add_argument("--known-missing", action="store_true", help="metrics that the program does not have yet may be absent")
-    parser.add_argument("--evaluations", type=int, default=24, help="programs of the search")
-    parser.add_argument("--steps", type=int, default=2, help="gradient steps of the training")
-    parser.add_argument("--keep", action="store_true", help="leave the folder with logs and Prometheus' data")
-    parser.add_argument("--hold", type=float, default=0, metavar="SECONDS", help="leave everything running for so long at the end, to look at")
+    parser.add_argument("--flopsmith", help="the program (default: target/release/flopsmith, or the one on the PATH)")
+    parser.add_argument("--nats-server", help="the broker (default: the set-up's, or the one on the PATH)")
+    parser.add_argument("--prometheus", help="prometheus (default: the one on the PATH)")
+    parser.add_argument("--promtool", help="promtool (default: the one on the PATH)")
+    parser.add_argument("--known-missing", action="store_true", help="permit that newer metrics are absent")
+    parser.add_argument("--evaluations", type=int, default=24, help="number of programs of the search")
+    parser.add_argument("--steps", type=int, default=2, help="number of gradient steps of the training")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with the logs and Prometheus' data")
+    parser.add_argument("--hold", type=float, default=0, metavar="SECONDS", help="keep everything running for this time at the end")
     given = parser.parse_args()
     results = Results()
     board = json.loads((FOLDER / "dashboard.json").read_text())
@@ -285,12 +285,12 @@ def main():
             found, _ = prometheus.ask("query", query=counted)
             return found and found["result"] and float(found["result"][0]["value"][1]) >= decided
 
-        until(f"Prometheus knows of {decided} outcomes", 30, all_counted)
-        results.note(True, f"Prometheus knows of all {decided} outcomes of the runs")
+        until(f"Prometheus counts {decided} outcomes", 30, all_counted)
+        results.note(True, f"Prometheus counts all {decided} outcomes of the runs")
         look(results, prometheus, board, given.known_missing)
         scraped(results, prometheus, given.known_missing)
         if given.hold:
-            say(f"everything is left running for {given.hold:.0f} s: {prometheus.url}")
+            say(f"everything keeps running for {given.hold:.0f} s: {prometheus.url}")
             until("never", given.hold, lambda: False)
     except Failed as why:
         if not (given.hold and str(why).endswith("never")):
@@ -299,7 +299,7 @@ def main():
         processes.end(given.keep)
         if given.keep:
             say(f"kept: {processes.folder}")
-        say("everything that was started here is ended")
+        say("all processes of this test have ended")
     print(f"{results.passed} passed, {results.failed} failed")
     sys.exit(1 if results.failed else 0)
 

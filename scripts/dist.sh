@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds what the images hold: target/dist/worker (without libtorch) and target/dist/trainer (with it). `scripts/dist.sh worker` makes the
-# first one only.
+# Builds the contents of the images: target/dist/worker (without libtorch) and target/dist/trainer (with it). `scripts/dist.sh worker` makes
+# only the first one.
 #
-# Both are built in the same folder and with the same choice of crates, so that what has nothing to do with libtorch is not built twice;
-# target/release/flopsmith is the full one at the end.
+# Both builds use the same folder and the same choice of crates, so that cargo builds the crates without libtorch once. At the end
+# target/release/flopsmith is the program with libtorch.
 set -euo pipefail
 images=${1:-worker trainer}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +11,7 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 home=${FLOPSMITH_HOME:-$PWD/.flopsmith}
 dist=target/dist
 
-# What both have: programs of a build, and what they find beside themselves.
+# Fills a folder with the programs of a build and the files that they look for beside themselves.
 fill() {
     rm -rf "$1"
     mkdir -p "$1/bin"
@@ -21,7 +21,7 @@ fill() {
     cp -r problems LICENSE "$1/"
 }
 
-# The other crates, libtorch's among them, are built as before, and no part of it.
+# cargo builds the other crates too, libtorch's among them, but does not link them into the program.
 cargo build --release --workspace --no-default-features --locked
 if ldd target/release/flopsmith | grep -q torch; then
     echo "the build without libtorch is linked to it" >&2

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
-"""Faults on a real cluster of processes, and whether searches end as if there had been none.
+"""Injects faults into a real cluster of processes, and checks that searches end as without faults.
 
-    make faults                      # two hundred of them; an hour and a half on two cores
+    make faults                      # two hundred faults; an hour and a half on two cores
     scripts/faults.py [--faults 200] [--seed 1] [--evaluations 480] [--only kill,cut] [--json FILE]
 
-Each search is done twice with the same seed: undisturbed, and while one fault after another befalls the cluster, at random:
-- kill -9 of one of the two nodes that write programs and of which one keeps the archive (the other takes over), of one of the two that
-  compile, verify and time, of the broker, of the store, or of the process that follows the run (which goes on by --resume);
-- any of these stopped for 1 to 15 s;
-- the network of a node cut for 1 to 30 s;
-- the clock of a node off by up to ten minutes from then on, or by up to a day for some seconds (an S3 store refuses who is off by more
-  than a quarter of an hour);
-- the disk of broker or store full for 2 to 8 s, after which the broker is started again.
-The broker syncs each message before it confirms it. The program under test is built with the feature `steady`, whose timers measure as
-ever and then say numbers that follow from the program, so both searches have to try the same programs and find the same: every
-sample of every step has exactly one outcome, no failure of the infrastructure, and the one that it has undisturbed. How long it takes
-until the next outcome is there after the broker was started again, or after a worker was killed, is measured, too, and no other fault comes
-meanwhile.
+Each search runs twice with the same seed: undisturbed, and with one random fault after another:
+- kill -9 of one of the two nodes that write programs, one of which keeps the archive (the other takes over), of one of the two nodes that
+  compile, verify and time, of the broker, of the store, or of the process that follows the run (the script resumes the run by --resume);
+- a stop of any of these for 1 to 15 s;
+- a cut network of a node for 1 to 30 s;
+- a clock of a node that is wrong by up to ten minutes from then on, or by up to a day for some seconds (an S3 store refuses clients whose clock
+  is wrong by more than a quarter of an hour);
+- a full disk of broker or store for 2 to 8 s, after which the script restarts the broker.
+The broker syncs each message before it confirms it. The program under test is built with the feature `steady`: its timers measure as usual
+and then report numbers that follow from the program alone. So both searches have to try the same programs and find the same: every sample of
+every step has exactly one outcome, no failure of the infrastructure, and the same outcome as in the undisturbed search. After a restart of the
+broker and after a kill of a worker, the script also measures the time to the next outcome; until then it injects no other fault.
 
-With --train these are trainings of the starter model, by the program as users have it, whose learner moves between the two keepers as
-the archive does. No two trainings are the same, so each is done once, under faults: every sample has one outcome, the learner has learned
-once from all samples of each step, each version of the policy follows the one before, and the trained model is there at the end."""
+With --train the script runs trainings of the starter model instead, by the released program. Their learner moves between the two keepers like
+the archive. Trainings differ from each other, so each runs once, under faults: every sample has one outcome, the learner has trained once on
+all samples of each step, each policy version follows the one before, and the trained model exists at the end."""
 
 import argparse
 import json
@@ -34,20 +33,20 @@ from collections import Counter
 from faulty_cluster import Faulty, run_of
 from local_cluster import ROOT, Failed, Processes, program, say, until
 
-# Of one search, undisturbed or with its faults.
+# Seconds for one search, undisturbed or with faults.
 SEARCH_LIMIT = 1800
-# Seconds to the next outcome, after the broker was started again and after a worker was killed: what that one held is given to others after
-# ten, and has to be evaluated by them then.
+# Seconds to the next outcome after a restart of the broker and after a kill of a worker: the broker gives a dead worker's messages to others
+# after ten seconds, and these still have to evaluate them.
 RECOVERY_LIMITS = {"broker": 10, "worker": 15}
 FIRST_LIMIT = 240
-# The process that follows ends by itself, of all searches.
+# Number of times, over all searches, that the following process may end by itself.
 CLIENT_LIMIT = 5
-# gcc 12 vectorizes some of the programs at -O3 so that they read beyond an array, which verification meets where the array ends at the end of a
-# page: sometimes, by intention. Two searches could differ by that alone.
+# gcc 12 at -O3 vectorizes some of the programs so that they read beyond an array. Verification detects this only if the array ends at the end of
+# a page, which it does at random, on purpose. With -O3 two searches could differ by that alone.
 FLAGS = "-O2 -march=native -fopenmp"
 SHAPE = (f"evaluate.flags={FLAGS}", "tasks=4", "group_size=4", "evaluate.finalists=1", "evaluate.quarantine=false")
 SAMPLES_IN_STEP = 16
-# Among the workers of one kind each is as likely as the other.
+# Workers of one kind are equally likely.
 TARGETS = {
     "kill": ("nats", "s3", *Faulty.NODES, "client"),
     "stop": ("nats", "s3", *Faulty.NODES, "client"),
@@ -58,7 +57,7 @@ TARGETS = {
 
 
 class Search:
-    """One search that is left to the cluster, and the process that follows it."""
+    """One search that the cluster performs, and the process that follows it."""
 
     def __init__(self, cluster, name, seed, evaluations, trains):
         self.cluster = cluster
@@ -68,7 +67,7 @@ class Search:
             steps = -(-evaluations // SAMPLES_IN_STEP)
             self.job, more = ("train", ROOT / "examples/dgemm.toml"), ("--set", f"max_steps={steps}", "--set", "evaluate_tasks=2")
         else:
-            self.job, more = ("search", "--problem", "dgemm"), ("--evaluations", evaluations)
+            self.job, more = ("search", "--problem", "dgemm"), ("--workload", "n=256", "--evaluations", evaluations)
         self.start(*more, "--budget", "6h", "--seed", seed, "--cluster", *(word for setting in SHAPE for word in ("--set", setting)))
 
     def start(self, *command):
@@ -82,7 +81,7 @@ class Search:
         self.start("--resume", run_of(self.runs).name)
 
     def lines(self):
-        """Outcomes as they stand in the run's folder. The last line may not be whole yet."""
+        """The outcomes in the run's folder. Its last line may be incomplete."""
         found = []
         for file in self.runs.glob("*/outcomes.jsonl"):
             for line in file.read_text().splitlines():
@@ -96,9 +95,9 @@ class Search:
         return [json.loads(line) for file in self.runs.glob(f"*/{name}.jsonl") for line in file.read_text().splitlines()]
 
     def counted(self):
-        """The steps as the archive counted them: a program that counts twice is one too many there."""
+        """The steps as the archive counted them: a program that counts twice would show here."""
         lines = self.read("metrics")
-        # Sums of the same numbers in another order differ in their last digits.
+        # Sums of the same numbers in different orders differ in their last digits.
         return [{name: round(value, 6) if isinstance(value, float) else value for name, value in line.items() if name != "ended_unix_ms"} for line in lines]
 
     def decided(self):
@@ -108,7 +107,7 @@ class Search:
         return self.child.poll() is not None
 
     def forget(self):
-        """The process that follows has ended; its last words."""
+        """Forgets the following process, which has ended; returns its last JSON object."""
         processes = self.cluster.processes
         said = processes.log("client")
         processes.running = [entry for entry in processes.running if entry[0] != "client"]
@@ -119,19 +118,19 @@ class Search:
 
 
 def name_of(identity):
-    """What a candidate is in any run of its seed: step, task, sample, and which measurement."""
+    """The part of a candidate's id that all runs of a seed share: step, task, sample, and number of the measurement."""
     return re.search(r"-(s\d+-g\d+-c\d+.*)$", identity).group(1)
 
 
 def said_of(outcome):
-    """What came of a program, but for what differs from run to run."""
+    """The parts of an outcome that do not differ from run to run."""
     verdict = outcome["verdict"]
     measured = verdict.get("measurement") or {}
     return {"source": outcome["source"], "verdict": verdict.get("type"), "techniques": outcome.get("techniques"), "gflops": measured.get("gflops")}
 
 
 def result(lines, wrong):
-    """What came of each candidate; to `wrong` what must not be, whatever befalls a cluster."""
+    """The outcome of each candidate; appends to `wrong` what no fault may cause."""
     found = {}
     steps, wanted = Counter(), {}
     for outcome in lines:
@@ -151,32 +150,32 @@ def result(lines, wrong):
 
 
 def learned(search, summary, wrong):
-    """To `wrong` what a training must not have done."""
+    """Appends to `wrong` what a training must not have done."""
     noted = {line["step"]: line["samples"] for line in search.read("metrics")}
     trained = [line for line in search.read("training") if line["metrics"]]
     times = Counter(line["step"] for line in trained)
-    wrong += [f"step {step} was learned from {count} times" for step, count in times.items() if count != 1]
+    wrong += [f"the learner trained {count} times on step {step}" for step, count in times.items() if count != 1]
     for line in trained:
         if line["metrics"]["samples"] != noted.get(line["step"]):
-            wrong.append(f"step {line['step']} was learned from {line['metrics']['samples']} samples, and there are {noted.get(line['step'])}")
+            wrong.append(f"step {line['step']}: the learner trained on {line['metrics']['samples']} samples, and the archive counted {noted.get(line['step'])}")
     versions = [line["version"] for line in search.read("training")]
     wrong += [f"version {after} of the policy follows {before}" for before, after in zip(versions, versions[1:]) if after not in (before, before + 1)]
     if not trained:
-        wrong.append("nothing was learned")
+        wrong.append("the learner made no step")
     if not summary.get("finished"):
         wrong.append("the training is not finished")
     if not list(search.runs.glob("*/model/model.safetensors")):
-        wrong.append("there is no trained model")
+        wrong.append("the trained model is missing")
 
 
 def compared(quiet, faulty, counts):
-    """What a search under faults has otherwise than the undisturbed one, and what its archive counted otherwise."""
+    """The differences between a search under faults and the undisturbed one, in outcomes and in the counts of the archive."""
     differences = [f"{name} is lost" for name in quiet if name not in faulty]
-    differences += [f"{name} is not there undisturbed" for name in faulty if name not in quiet]
+    differences += [f"{name} exists only under faults" for name in faulty if name not in quiet]
     undisturbed, disturbed = counts
     if len(undisturbed) != len(disturbed):
-        differences.append(f"{len(disturbed)} steps were counted, {len(undisturbed)} undisturbed")
-    differences += [f"step {a['step']} was counted otherwise: {a} undisturbed, {b} now" for a, b in zip(undisturbed, disturbed) if a != b]
+        differences.append(f"the archive counted {len(disturbed)} steps, and {len(undisturbed)} undisturbed")
+    differences += [f"the archive counted step {a['step']} differently: {a} undisturbed, {b} now" for a, b in zip(undisturbed, disturbed) if a != b]
     for name in quiet.keys() & faulty.keys():
         if quiet[name] != faulty[name]:
             parts = [part for part in quiet[name] if quiet[name][part] != faulty[name][part]]
@@ -192,10 +191,10 @@ class Campaign:
         kinds = arguments.only.split(",") if arguments.only else list(TARGETS)
         unknown = set(kinds) - set(TARGETS)
         if unknown:
-            raise Failed(f"no such kind of fault: {', '.join(unknown)}; there are {', '.join(TARGETS)}")
+            raise Failed(f"unknown kind of fault: {', '.join(unknown)}; the kinds are {', '.join(TARGETS)}")
         self.kinds = [kind for kind in kinds if self.possible(kind)]
         if not self.kinds:
-            raise Failed("none of these faults can be made here")
+            raise Failed("this machine cannot make any of these faults")
         self.done = Counter()
         self.begun_again = Counter()
         self.wrong = []
@@ -206,7 +205,7 @@ class Campaign:
 
     def possible(self, kind):
         if kind == "full" and not all(disk.can_be_full for disk in self.cluster.disks.values()):
-            say("skipped: disks that are full, as nothing can be mounted here (by root it can)")
+            say("skipped: full disks, since this process cannot mount a file system (run as root)")
             return False
         return True
 
@@ -266,8 +265,8 @@ class Campaign:
         return found, search.counted()
 
     def goes_on(self, search):
-        """Has the process that follows ended before its time, as one does whose broker has no room? Whoever runs it resumes."""
-        # Three is the infrastructure's: anything else is a fault of its own, which the end of the search says.
+        """Resumes the run if the following process ended early, for example because the broker's disk was full; returns whether it did."""
+        # Exit code 3 means the infrastructure. Any other code is a defect, which the end of the search reports.
         if search.child.returncode != 3 or self.begun_again["client"] >= CLIENT_LIMIT or not list(search.runs.glob("*/run.json")):
             return False
         self.begun_again["client"] += 1
@@ -294,7 +293,7 @@ class Campaign:
                 search.again()
                 return None
             cluster.begin(target)
-            # The broker is back when its process runs; a worker is gone when it is killed, and what it had in hand is somebody else's then.
+            # The time of a broker counts from the start of its process, that of a worker from its kill: from then on others have to take its work.
             kind = {"nats": "broker", "bench-a": "worker", "bench-b": "worker"}.get(target)
             return kind and (kind, search.decided(), began if kind == "broker" else killed)
         if kind == "stop":
@@ -322,16 +321,16 @@ class Campaign:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--evaluations", type=int, default=480, help="programs of each search")
+    parser.add_argument("--evaluations", type=int, default=480, help="number of programs of each search")
     parser.add_argument("--pause", type=float, nargs=2, default=(1, 8), metavar=("LEAST", "MOST"), help="seconds between two faults")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--train", action="store_true", help="trainings, each done once, in place of searches done twice")
-    parser.add_argument("--only", help=f"kinds of faults, of {','.join(TARGETS)}")
-    parser.add_argument("--json", help="write what was found here")
+    parser.add_argument("--train", action="store_true", help="run trainings (once each) instead of searches (twice each)")
+    parser.add_argument("--only", help=f"inject only these kinds of faults, separated by commas: {','.join(TARGETS)}")
+    parser.add_argument("--json", help="write the results to this file")
     parser.add_argument("--flopsmith", help="the program under test, built with the feature `steady` unless it trains")
-    parser.add_argument("--s3-server", help="an S3 server: the example `s3_server` of the crate flopsmith-store")
+    parser.add_argument("--s3-server", help="the S3 server (the example `s3_server` of the crate flopsmith-store)")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
-    parser.add_argument("--verbose", action="store_true", help="say each fault")
+    parser.add_argument("--verbose", action="store_true", help="print each fault")
     arguments = parser.parse_args()
     processes = Processes()
     cluster, course, failed = None, None, False

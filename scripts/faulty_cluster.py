@@ -1,5 +1,5 @@
-"""A cluster of processes that faults befall: nodes that reach broker and store by links which can be cut, whose clocks can be set, and
-broker and store with disks that can be full."""
+"""A cluster of processes for fault injection: the script can cut the links from nodes to broker and store, set the clocks of nodes, and fill
+the disks of broker and store."""
 
 import os
 import secrets
@@ -12,17 +12,17 @@ import time
 
 from local_cluster import ROOT, Cluster, Failed, answers, free_port, run, until
 
-# Of the disks of broker and store.
+# Sizes of the disks of broker and store.
 DISK_MIB = {"nats": 256, "s3": 512}
-# Broker and store are on the port for a moment longer than they are there.
+# A dead broker or store may hold its port for a moment longer.
 START_LIMIT = 60
-# A worker measures its machine for a run before it times for it, and finishes that when it is told to stop.
+# A worker measures its machine before it times for a run, and finishes that measurement after a request to stop.
 STOP_LIMIT = 90
 
 
 class Link:
-    """A port of this machine from which everything goes on to another one. While it is cut nothing does, either way, and nobody is
-    told: as on a network that drops every packet, what was sent arrives once it is whole again."""
+    """A port of this machine that forwards to another one. While the link is cut, it forwards nothing in either direction and reports no
+    error, like a network that drops every packet: the bytes arrive once the link is whole again."""
 
     def __init__(self, port):
         self.target = port
@@ -72,7 +72,7 @@ class Link:
 
 
 class Disk:
-    """A folder of its own size where this process may mount one, and an ordinary folder elsewhere."""
+    """A file system of limited size if this process may mount one, otherwise an ordinary folder."""
 
     def __init__(self, folder, mib):
         self.folder = folder
@@ -83,7 +83,7 @@ class Disk:
     def fill(self):
         with open(self.folder / "filler", "wb", buffering=0) as file:
             block = bytes(1 << 20)
-            # The last blocks one page at a time: nothing is left.
+            # Small last blocks leave no free space.
             for size in (1 << 20, 4096):
                 try:
                     while file.write(block[:size]):
@@ -100,8 +100,8 @@ class Disk:
 
 
 class Faulty(Cluster):
-    """Broker, S3 store, two nodes that write programs and of which one keeps archives (and trains) as long as it can and the other then, and
-    two that compile, verify and time."""
+    """Broker, S3 store, two nodes that write programs, and two that compile, verify and time. One of the first two keeps archives (and trains);
+    the other takes over when it dies."""
 
     NODES = ("keeper", "spare", "bench-a", "bench-b")
     KEEPERS = ("keeper", "spare")
@@ -116,11 +116,11 @@ class Faulty(Cluster):
 
     def start(self):
         folder = self.processes.folder
-        # Wrong clocks come by a library that is put before the system's.
+        # A preloaded library makes the clocks wrong.
         self.wrong_clock = folder / "clock.so"
         made = run(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.wrong_clock, ROOT / "scripts" / "clock.c", "-ldl"])
         if made.returncode:
-            raise Failed(f"clocks cannot be made wrong: {made.stderr}")
+            raise Failed(f"gcc could not build the library for wrong clocks: {made.stderr}")
         self.disks = {name: Disk(folder / name, mib) for name, mib in DISK_MIB.items()}
         (folder / "s3" / "flopsmith").mkdir()
         self.ports = {name: free_port() for name in ("nats", "monitor", "s3")}
@@ -139,7 +139,7 @@ class Faulty(Cluster):
             self.begin(name)
 
     def begin(self, name):
-        """Starts one of them, also again."""
+        """Starts or restarts one of the processes."""
         if name == "nats":
             self.processes.start("nats", [self.nats_server, "-c", self.config])
             until("the broker is set up", START_LIMIT, self.set_up)
@@ -164,7 +164,7 @@ class Faulty(Cluster):
         )
 
     def s3(self, port):
-        """What a process has to know of the store."""
+        """The environment by which a process finds the store."""
         return {"AWS_ENDPOINT": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
                 "AWS_ACCESS_KEY_ID": "flopsmith", "AWS_SECRET_ACCESS_KEY": self.secret}
 
@@ -172,13 +172,13 @@ class Faulty(Cluster):
         return self.processes.folder / f"{name}.clock"
 
     def set_clock(self, name, seconds):
-        # In place, as it is mapped, and in one write.
+        # The process maps the file, so the script changes it in place and in one write.
         file = os.open(self.clock(name), os.O_WRONLY | os.O_CREAT)
         os.pwrite(file, struct.pack("=q", seconds), 0)
         os.close(file)
 
     def clock_jumps(self, name, jump, seconds):
-        """By so many seconds; back again after a while, if one is given, as by whoever keeps clocks right."""
+        """Sets a clock wrong by `jump` seconds; if `seconds` is given, sets it right after that time, as a time service would."""
         self.set_clock(name, jump)
         if seconds:
             time.sleep(seconds)
@@ -210,14 +210,14 @@ class Faulty(Cluster):
         self.disks[name].fill()
         time.sleep(seconds)
         self.disks[name].free()
-        # A stream to which nats-server could not write takes nothing more until the server is started again, and its health says nothing of
-        # it: whoever frees the disk has to do that.
+        # After a failed write, nats-server accepts nothing for that stream until a restart, and its health check does not show this. So an
+        # operator who frees the disk has to restart it.
         if name == "nats":
             self.kill("nats")
             self.begin("nats")
 
     def alive_or_again(self):
-        """A node whose broker or store was away for too long has ended; whoever runs it starts it again. The names of such."""
+        """Restarts nodes that have ended since their broker or store was away for too long, as an operator would; returns their names."""
         ended = [name for name in ("nats", "s3", *self.NODES) if self.process(name).poll() is not None]
         for name in ended:
             child = self.process(name)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Does cargo build the same libraries for the program and for its tests? What tests alone use may ask for more features of a library than the
-program does; cargo then builds it, and all that stands on it, once for each. And does the build of the workspace without libtorch leave it out?
-One crate that turns the feature `torch` on does so for all. `make lint` runs this."""
+"""Checks that cargo builds the same libraries for the program and for its tests, and that the build without libtorch leaves it out.
+
+If a dependency of tests enables more features of a library than the program does, cargo builds this library, and all that depend on it, twice.
+If one crate enables the feature `torch`, all crates have it. `make lint` runs this."""
 
 import pathlib
 import subprocess
@@ -11,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def tree(edges, *more):
-    """What cargo builds for all crates of the workspace, a line each: crate|features."""
+    """The crates that cargo builds for the workspace, a line each: crate|features."""
     command = ["cargo", "tree", "--workspace", "--locked", "--edges", edges, "--prefix", "none", "--no-dedupe", "--format", "{p}|{f}", *more]
     listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     if listed.returncode != 0:
@@ -20,11 +21,11 @@ def tree(edges, *more):
 
 
 def features(edges):
-    """The features of each library, as cargo chooses them for all crates of the workspace."""
+    """The features that cargo chooses for each library, over all crates of the workspace."""
     found = {}
     for line in tree(edges):
         name, _, wanted = line.partition("|")
-        # A library may be built twice, for build scripts and for the program.
+        # cargo may build a library twice, for build scripts and for the program.
         if name and "(/" not in name:
             found.setdefault(name.removesuffix(" (*)").removesuffix(" (proc-macro)"), set()).add(frozenset(wanted.replace(" (*)", "").split(",")) - {""})
     return found
@@ -38,12 +39,12 @@ def main():
             nearest = min(program[name], key=lambda known: len(known ^ more))
             wrong.append(f"{name}: {', '.join(sorted(more - nearest)) or 'fewer features'}")
     if wrong:
-        sys.exit("tests ask for features that the program does not, so these libraries are built twice:\n  " + "\n  ".join(wrong)
+        sys.exit("tests enable features that the program does not enable, so cargo builds these libraries twice:\n  " + "\n  ".join(wrong)
                  + "\nadd the features to crates/test-support/Cargo.toml")
     with_torch = sorted(line.split(" ")[0] for line in tree("normal", "--no-default-features") if "torch" in line.partition("|")[2].split(","))
     if with_torch:
         sys.exit(f"the build of the workspace without default features has libtorch in {', '.join(with_torch)}\n"
-                 "a crate asks for the feature `torch` that may only pass on its own")
+                 "a crate enables the feature `torch` of a dependency; it may only forward its own feature `torch`")
 
 
 main()

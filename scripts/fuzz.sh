@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Fuzzes the parsers that read what somebody else wrote, one target after the other. By hand: `make test` has short runs of the
-# same bodies (`fuzz_one` in protocol, problem and inspect).
+# Fuzzes the parsers of untrusted input, one target after the other. For use by hand: `make test` has short runs of the same functions
+# (`fuzz_one` in protocol, problem and inspect).
 #
 #   scripts/fuzz.sh [SECONDS [TARGET...]]     seconds for each target (1200: an hour for all three)
 #
-# A nightly compiler is needed, as coverage and the address sanitizer are none of stable Rust. RUSTC_BOOTSTRAP=1 would make the
-# pinned compiler take them; it would also make every build script of every library believe that it is on nightly, so that
-# other code would be fuzzed than is built, by a compiler nobody supports in that way. So it is not done.
+# It needs a nightly compiler, since stable Rust has neither coverage nor the address sanitizer. RUSTC_BOOTSTRAP=1 would enable both in the
+# pinned compiler. But then the build scripts of libraries would detect a nightly compiler and choose other code than the program has, and no
+# one supports a compiler in this state. So this script does not use it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# rustup's folder, for shells that were open before Rust was installed.
+# rustup's folder, for shells that were opened before Rust was installed.
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 fail() {
@@ -20,11 +20,11 @@ fail() {
 }
 
 seconds=${1:-1200}
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "\`$seconds\` is no number of seconds" "try: scripts/fuzz.sh 1200 source"
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "\`$seconds\` is not a number of seconds" "try: scripts/fuzz.sh 1200 source"
 shift || true
 [ $# -gt 0 ] || set -- source problem message
 for target in "$@"; do
-    [ -f "fuzz/fuzz_targets/$target.rs" ] || fail "there is no target \`$target\`" "there are source, problem and message"
+    [ -f "fuzz/fuzz_targets/$target.rs" ] || fail "unknown target \`$target\`" "the targets are source, problem and message"
 done
 cargo +nightly --version >/dev/null 2>&1 ||
     fail "a nightly compiler is needed, for coverage and the address sanitizer" "rustup toolchain install nightly --profile minimal"
@@ -35,11 +35,11 @@ fuzz/seeds.sh
 found=()
 for target in "$@"; do
     limits=(-max_len=8192 -timeout=5 -rss_limit_mb=4096)
-    # Sources may be longer, and more is done with them.
+    # Sources may be longer, and their checks take longer.
     [ "$target" != source ] || limits=(-max_len=16384 -timeout=10 -rss_limit_mb=4096)
     echo "== $target, $seconds seconds"
-    # It ends at the first input that breaks something; the other targets have their time all the same.
+    # libFuzzer ends at the first input that breaks something; the other targets still run for their full time.
     cargo +nightly fuzz run "$target" -- "-max_total_time=$seconds" "${limits[@]}" || found+=("$target")
 done
 [ ${#found[@]} -eq 0 ] ||
-    fail "something was found or went wrong: ${found[*]}" "inputs that break something lie in fuzz/artifacts/; fuzz/README.md says what to do with them"
+    fail "a fuzzer found a defect or failed: ${found[*]}" "fuzz/artifacts/ has the inputs that break something; fuzz/README.md says what to do with them"

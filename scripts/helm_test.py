@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Tests the chart in helm/flopsmith: renders it with each file of examples/, holds what comes out against golden/ and against
-Kubernetes' schemas, and looks whether values that contradict each other are refused with a sentence and whether nats-server takes the
-configuration that the chart gives it.
+"""Tests the chart in helm/flopsmith: renders it with each file of examples/ and compares the result with golden/ and with Kubernetes'
+schemas. It also checks that the chart refuses contradictory values with a message, and that nats-server accepts the chart's configuration.
 
-  scripts/helm_test.py --helm helm            hold against the golden files
-  scripts/helm_test.py --helm helm --bless    write them anew
+  scripts/helm_test.py --helm helm            compare with the golden files
+  scripts/helm_test.py --helm helm --bless    rewrite the golden files
 
-Needs helm (or what takes its arguments), and from PyPI kubernetes-validate and PyYAML."""
+Needs helm (or a program with the same arguments), and from PyPI kubernetes-validate and PyYAML."""
 
 import argparse
 import difflib
@@ -18,9 +17,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHART = ROOT / "helm" / "flopsmith"
-# The oldest and the newest that the chart is held against.
+# The oldest and the newest version of Kubernetes whose schemas the test uses.
 VERSIONS = ["1.31", "1.34"]
-# Of other projects, which Kubernetes' own schemas do not have.
+# Types of other projects, which Kubernetes' own schemas lack.
 FOREIGN = {"keda.sh/v1alpha1", "monitoring.coreos.com/v1"}
 
 STORE = ["--set", "store.url=s3://bucket/flopsmith"]
@@ -32,11 +31,11 @@ REFUSED = [
     (["--set", "store.url=/a/folder"], "store.url"),
     ([*STORE, "--set", "nats.internal.replicas=2"], "replicas"),
     ([*STORE, "--set", "nats.external.url=nats://elsewhere:4222"], "choose one"),
-    ([*STORE, "--set", "nats.internal.enabled=false"], "external.url has to say"),
+    ([*STORE, "--set", "nats.internal.enabled=false"], "external.url has to name"),
     ([*STORE, "--set", "nats.internal.enabled=false,nats.external.url=nats://me:secret@elsewhere"], "belong in the secret"),
     ([*STORE, {"pools": [POOL | {"cores": 1}]}], "two cores"),
     ([*STORE, {"pools": [POOL | {"roles": ["cook"]}]}], "roles"),
-    ([*STORE, {"pools": [POOL, POOL]}], "two called a"),
+    ([*STORE, {"pools": [POOL, POOL]}], "two pools have the name a"),
     ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 9, "max": 3, "lag": 1}}]}], "min is above"),
     ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 1, "max": 3, "lag": 1}}]}, *ELSEWHERE], "external.monitoring"),
     ([*STORE, {"pools": [POOL | {"autoscaling": {"enabled": True, "min": 0, "max": 3, "lag": 1}}]}], "min"),
@@ -51,7 +50,7 @@ REFUSED = [
 
 
 def template(helm, *more):
-    """Renders the chart with arguments, of which values may be among them."""
+    """Renders the chart with arguments; a dict among them is a file of values."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = []
         for argument in more:
@@ -72,7 +71,7 @@ def documents(text):
 
 
 def valid(text):
-    """What is wrong with the documents by Kubernetes' schemas."""
+    """The documents' errors by Kubernetes' schemas."""
     import kubernetes_validate
 
     wrong = []
@@ -88,7 +87,7 @@ def valid(text):
 
 
 def sound(text):
-    """What no schema says: who may do more than the others, and what points at what."""
+    """Checks that no schema expresses: permissions of pods, and references between documents."""
     wrong = []
     all_documents = documents(text)
     pods = {}
@@ -99,51 +98,51 @@ def sound(text):
     for name, (document, pod) in pods.items():
         spec = pod["spec"]
         if not spec["securityContext"]["runAsNonRoot"] or spec["securityContext"]["seccompProfile"]["type"] != "RuntimeDefault":
-            wrong.append(f"{name}: its pod may be more than the restricted profile lets it")
+            wrong.append(f"{name}: its pod exceeds the restricted profile")
         for container in spec["containers"]:
             security = container["securityContext"]
             if security["capabilities"]["drop"] != ["ALL"] or security["allowPrivilegeEscalation"] or not security["readOnlyRootFilesystem"]:
                 wrong.append(f"{name}: a container is not confined")
             if "seccompProfile" in security and "-pool-" not in name:
-                wrong.append(f"{name}: the jail's exceptions are for pools alone")
+                wrong.append(f"{name}: only pools may have the jail's exceptions")
             if "-pool-" in name and not spec["serviceAccountName"].endswith("-pool"):
-                wrong.append(f"{name}: it may what is for others")
+                wrong.append(f"{name}: it must have the service account of pools")
             if "-pool-" not in name and spec.get("serviceAccountName", "").endswith("-pool"):
-                wrong.append(f"{name}: it has the account of pools")
+                wrong.append(f"{name}: it must not have the service account of pools")
             if "-pool-" in name:
                 resources = container["resources"]
                 if resources["requests"] != resources["limits"] or not str(resources["requests"]["cpu"]).isdigit():
-                    wrong.append(f"{name}: its cores are not its own")
+                    wrong.append(f"{name}: its requests and limits are not equal and whole cores")
         secrets = {volume["secret"]["secretName"]: volume["secret"].get("items") for volume in spec["volumes"] if "secret" in volume}
         if not name.endswith("-nats") and any(items not in ([{"key": "nkey", "path": "nkey"}], [{"key": "ca.crt", "path": "ca.crt"}]) for items in secrets.values()):
-            wrong.append(f"{name}: it gets more of a secret than its own key and whom to trust")
+            wrong.append(f"{name}: it gets more of a secret than its own key and the certificate of the authority")
         if document["kind"] != "Job":
             wanted = document["spec"]["selector"]["matchLabels"].items()
             if not wanted <= pod["metadata"]["labels"].items():
-                wrong.append(f"{name}: it does not find its own pods")
+                wrong.append(f"{name}: its selector does not match its own pods")
     for document in all_documents:
         if document["kind"] == "PodDisruptionBudget":
             wanted = document["spec"]["selector"]["matchLabels"].items()
             if sum(wanted <= pod["metadata"]["labels"].items() for _, pod in pods.values()) != 1:
-                wrong.append(f"{document['metadata']['name']}: it is about no pods, or about several kinds")
+                wrong.append(f"{document['metadata']['name']}: its selector matches no pods, or several kinds")
         if document["kind"] == "NetworkPolicy":
             open_to_all = [rule for rule in document["spec"].get("egress") or [] if not rule.get("to")]
             if open_to_all:
                 wrong.append(f"{document['metadata']['name']}: it lets pods reach any address by {open_to_all[0].get('ports')}")
         if document["kind"] == "ScaledObject" and document["spec"]["scaleTargetRef"]["name"] not in pods:
-            wrong.append(f"{document['metadata']['name']}: what it scales is not there")
+            wrong.append(f"{document['metadata']['name']}: its scale target does not exist")
     return wrong
 
 
 def understood(text, server, flopsmith):
-    """Does nats-server take the configuration? With the files that the secrets would have."""
+    """Checks that nats-server accepts the configuration, with files in place of the secrets."""
     wrong = []
     for document in documents(text):
         config = document.get("data", {}).get("nats.conf") if document["kind"] == "ConfigMap" else None
         if not config:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            # As in the pod, beside each other.
+            # The folders lie beside each other, as in the pod.
             place = pathlib.Path(folder)
             for part in ("nats", "nats-users", "nats-tls", "data"):
                 (place / part).mkdir()
@@ -159,12 +158,12 @@ def understood(text, server, flopsmith):
             tried = subprocess.run([server, "-t", "-c", place / "nats" / "nats.conf"], text=True, capture_output=True, env={"POD_NAME": "nats-0", "FLOPSMITH_TOKEN": "token", "FLOPSMITH_ROUTES": "secret",
                                                                                                                            **{f"FLOPSMITH_ROUTE_{i}": f"nats://routes:secret@127.0.0.{i + 1}:6222" for i in range(3)}})
             if tried.returncode != 0:
-                wrong.append(f"nats-server does not take its configuration: {tried.stdout}{tried.stderr}")
+                wrong.append(f"nats-server refuses its configuration: {tried.stdout}{tried.stderr}")
     return wrong
 
 
 def table():
-    """The values with their defaults and what values.yaml says of them, as a table."""
+    """A table of the values with their defaults and their comments in values.yaml."""
     import yaml
 
     rows = ["| value | default | |", "|---|---|---|"]
@@ -185,7 +184,7 @@ def table():
         name = ".".join([k for _, k in path] + [key]).replace("pools.", "pools[].")
         path.append((depth, key))
         if listed:
-            # Keys of the list's first entry stand as deep as those after it.
+            # The first key of a list entry has the depth of the keys after it.
             path[-1] = (depth + 2, key)
         if rest.strip() or said:
             default = "" if not rest.strip() else f"`{json.dumps(yaml.safe_load(rest))}`"
@@ -195,34 +194,34 @@ def table():
 
 
 def readme(bless):
-    """Does the chart's README have the table?"""
+    """Checks that the chart's README has the current table, or writes it."""
     path = CHART / "README.md"
     text = path.read_text()
     begin, end = text.index("-->\n", text.index("values: begin")) + 4, text.index("<!-- values: end")
     now = text[:begin] + table() + "\n" + text[end:]
     if bless:
         path.write_text(now)
-    return [] if now == text or bless else ["README.md has another table of values than values.yaml: --bless writes it anew"]
+    return [] if now == text or bless else ["the table of values in README.md differs from values.yaml: --bless writes it anew"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--helm", default="helm", help="helm, or what takes its arguments")
-    parser.add_argument("--bless", action="store_true", help="write the golden files anew")
+    parser.add_argument("--helm", default="helm", help="helm, or a program with the same arguments")
+    parser.add_argument("--bless", action="store_true", help="rewrite the golden files")
     given = parser.parse_args()
     helm = given.helm.split()
     wrong = readme(given.bless)
     built = [ROOT / ".flopsmith" / "bin" / "nats-server", ROOT / "target" / "release" / "flopsmith"]
     if not all(path.exists() for path in built):
-        print("skipped: whether nats-server takes its configuration, as it or flopsmith is not built here", file=sys.stderr)
+        print("skipped: whether nats-server accepts its configuration, since nats-server or flopsmith is missing", file=sys.stderr)
         built = None
     examples = sorted((CHART / "examples").glob("*.yaml"))
     if len(examples) < 4:
-        sys.exit("the examples are not there")
+        sys.exit("the examples are missing")
     for example in examples:
         rendered = template(helm, "-f", str(example))
         if rendered.returncode != 0:
-            wrong.append(f"{example.name} is not rendered: {rendered.stderr[-2000:]}")
+            wrong.append(f"{example.name} cannot be rendered: {rendered.stderr[-2000:]}")
             continue
         golden = CHART / "golden" / example.name
         if given.bless:
@@ -230,7 +229,7 @@ def main():
         before = golden.read_text() if golden.exists() else ""
         difference = list(difflib.unified_diff(before.splitlines(), rendered.stdout.splitlines(), "golden", "rendered", lineterm="", n=2))
         if difference:
-            wrong.append(f"{example.name} is rendered otherwise than before (--bless, where that is meant):\n" + "\n".join(difference[:60]))
+            wrong.append(f"{example.name} differs from its golden file (--bless, if this is intended):\n" + "\n".join(difference[:60]))
         wrong += [f"{example.name}: {what}" for what in valid(rendered.stdout) + sound(rendered.stdout)]
         if built:
             wrong += [f"{example.name}: {what}" for what in understood(rendered.stdout, *built)]
@@ -240,10 +239,10 @@ def main():
     for values, words in REFUSED:
         rendered = template(helm, *values)
         if rendered.returncode == 0 or words not in rendered.stderr:
-            wrong.append(f"{values} is to be refused with `{words}`, and is not: {rendered.stderr[-600:]}")
+            wrong.append(f"the chart has to refuse {values} with `{words}`, and does not: {rendered.stderr[-600:]}")
     if wrong:
         sys.exit("\n".join(wrong))
-    print(f"{len(examples)} sets of values as they should be, for Kubernetes {', '.join(VERSIONS)}; {len(REFUSED)} contradictions refused")
+    print(f"{len(examples)} sets of values are right, for Kubernetes {', '.join(VERSIONS)}; the chart refused {len(REFUSED)} contradictions")
 
 
 if __name__ == "__main__":

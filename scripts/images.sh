@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Makes all images of docker-compose.yml on a machine that reaches Debian's packages but no image registry: the base from packages, the
-# binaries built on the host, and stand-ins for the images of others under the names that the compose file gives.
-# Nothing that is there already is written over, except Flopsmith's own images and earlier stand-ins.
+# binaries built on the host, and stand-ins for third-party images under the names that the compose file gives.
+# It replaces Flopsmith's own images and earlier stand-ins, and keeps all other images.
 #
-#   scripts/images.sh                     what the cluster needs
-#   scripts/images.sh --base              only what the others are made from
-#   scripts/images.sh --worker            of that broker, store and workers, without what trains
-#   scripts/images.sh --observability     also stand-ins for the profile `observability`, a gigabyte more; there is none for Grafana
+#   scripts/images.sh                     the images of the cluster
+#   scripts/images.sh --base              only the base image of the others
+#   scripts/images.sh --worker            broker, store and worker, without the trainer
+#   scripts/images.sh --observability     also stand-ins for the profile `observability` (a gigabyte more), except Grafana
 #
-# The last ones need pip, which reaches PyPI.
+# --observability needs pip and access to PyPI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stand_ins=(nats minio/minio)
@@ -27,13 +27,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 there() { docker image inspect "$1" >/dev/null 2>&1; }
-# Where the compose file names an image of somebody else, e.g. `image_of nats`.
+# The name of a third-party image in the compose file, e.g. `image_of nats`.
 image_of() { sed -n "s|^ *image: \($1:.*\)$|\1|p" docker-compose.yml | head -1; }
 
 if ! there $base; then
     echo "== $base, from Debian's packages" >&2
     command -v debootstrap >/dev/null || {
-        echo "debootstrap is needed: apt-get install debootstrap" >&2
+        echo "debootstrap not found: apt-get install debootstrap" >&2
         exit 1
     }
     debootstrap --variant=minbase bookworm "$work/root" >"$work/log" 2>&1 || {
@@ -45,11 +45,11 @@ if ! there $base; then
     rm -rf "$work/root"
 fi
 
-# The stage that builds becomes one that copies.
+# Replaces the build stage of the Dockerfile by one that copies.
 mkdir "$work/nothing"
 sed -e '/^# build: begin/,/^# build: end/c FROM scratch AS build\nCOPY . /dist' docker/Dockerfile >"$work/Dockerfile"
 if [ "${1:-}" = --base ]; then
-    # With the packages of Debian's that all images have; Docker keeps these steps for the images themselves.
+    # Installs the Debian packages of all images; Docker caches these steps for the images themselves.
     docker build --quiet -f "$work/Dockerfile" --target base "$work/nothing" >&2
     exit
 fi
@@ -67,7 +67,7 @@ mkdir "$work/stand-ins"
 strip -o "$work/stand-ins/s3_server" target/release/examples/s3_server
 cp "${FLOPSMITH_HOME:-.flopsmith}/bin/nats-server" "$work/stand-ins/"
 cp docker/stand-ins/* "$work/stand-ins/"
-# Python packages as Debian 12's Python takes them, whatever the host's is.
+# Fetches Python packages for the Python of Debian 12, whatever the host has.
 wheels() {
     python3 -m pip install --quiet --no-compile --only-binary=:all: --python-version 3.11 --implementation cp \
         --platform manylinux_2_34_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --target "$work/stand-ins/$1" "${@:2}"
@@ -76,7 +76,7 @@ for named in "${stand_ins[@]}"; do
     image=$(image_of "$named")
     name=${named##*/}
     if there "$image" && [ -z "$(docker image inspect -f '{{index .Config.Labels "org.flopsmith.stand-in"}}' "$image")" ]; then
-        echo "== $image is there" >&2
+        echo "== $image exists" >&2
         continue
     fi
     echo "== a stand-in for $image" >&2

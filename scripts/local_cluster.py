@@ -1,7 +1,7 @@
-"""A small cluster of processes on this machine's loopback, for tests that look at nodes from outside: a broker, a node that keeps
-archives and writes programs, one that evaluates them, and a short search that is left to both.
+"""A small cluster of processes on this machine's loopback, for tests that watch nodes from outside: a broker, a node that keeps archives
+and writes programs, a node that evaluates them, and a short search on both.
 
-Everything started here has a folder and ports of its own, and is ended by its process number."""
+All processes have their own folder and ports, and the tests end them by process id."""
 
 import json
 import os
@@ -18,14 +18,14 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STARTED = time.monotonic()
-# What a search of few programs needs; the machine's own measurements come before it.
+# Seconds for a search of few programs, with the machine's own measurements before it.
 SEARCH_LIMIT = 300
-# Nothing here leaves the machine, whatever proxy leads out of it.
+# These requests stay on this machine, so they must not use a proxy.
 LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Failed(Exception):
-    """The test cannot go on; the words are for people."""
+    """The test cannot continue; the message is for people."""
 
 
 def say(words):
@@ -54,7 +54,7 @@ def free_port():
 
 
 def answers(url, limit=2):
-    """What a server says at an address, or None where nobody answers."""
+    """The answer of a server at an address, or None if no server answers."""
     try:
         with LOOPBACK.open(url, timeout=limit) as answer:
             return answer.read().decode()
@@ -63,21 +63,21 @@ def answers(url, limit=2):
 
 
 def program(given, name, where=()):
-    """A program by what was given, in usual places, or on the path."""
+    """Finds a program: the given path, else in usual folders, else on the PATH."""
     places = [given] if given else [*(ROOT / place for place in where), shutil.which(name)]
     for place in places:
         if place and pathlib.Path(place).is_file():
             return str(pathlib.Path(place).resolve())
-    raise Failed(f"no {name}: looked at {', '.join(str(place) for place in places if place) or 'the path'}")
+    raise Failed(f"{name} not found; searched {', '.join(str(place) for place in places if place) or 'the PATH'}")
 
 
 class Processes:
-    """Everything that was started, and the folder in which it lies."""
+    """All started processes, and the folder of their files."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="flopsmith-test-"))
         self.running = []
-        # Whoever ends this script by SIGTERM does not want to keep what it has started, nor does a shell that ignores Ctrl-C for it.
+        # After SIGTERM or Ctrl-C the script has to end its processes. A shell may have set SIGINT to be ignored.
         for told in (signal.SIGTERM, signal.SIGINT):
             signal.signal(told, self.interrupted)
 
@@ -87,7 +87,7 @@ class Processes:
 
     def start(self, name, command, **environment):
         log = open(self.folder / f"{name}.log", "wb")
-        # A session of its own: Ctrl-C reaches this script alone, which then ends the rest in order.
+        # In its own session the process does not get Ctrl-C; this script gets it and ends all processes in order.
         child = subprocess.Popen(
             list(map(str, command)), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             env=clean_environment() | environment, start_new_session=True,
@@ -100,7 +100,7 @@ class Processes:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def tails(self, lines=40):
-        """The last lines of every log, for where the folder is not kept."""
+        """The last lines of every log, for tests that do not keep the folder."""
         ends = []
         for file in sorted(self.folder.glob("**/*.log")):
             text = file.read_text(errors="replace").splitlines()
@@ -116,7 +116,7 @@ class Processes:
             raise Failed(f"{name} ended with {child.returncode}:\n{self.log(name)[-3000:]}")
 
     def stop(self, name, limit=30):
-        """Ends one of them and returns its exit code."""
+        """Ends one process and returns its exit code."""
         called, child = next(entry for entry in self.running if entry[0] == name)
         self.running.remove((called, child))
         if child.poll() is None:
@@ -130,7 +130,7 @@ class Processes:
     def end(self, keep=False):
         for told in (signal.SIGTERM, signal.SIGINT):
             signal.signal(told, signal.SIG_IGN)
-        # Last come, first gone: nodes still have their broker when they stop.
+        # In reverse order, so that nodes still have their broker when they stop.
         for name in [name for name, _ in reversed(self.running)]:
             self.stop(name)
         if not keep:
@@ -138,17 +138,17 @@ class Processes:
 
 
 def clean_environment():
-    """This process' environment without what would send nodes or their traces elsewhere."""
+    """This process' environment without the variables that would connect nodes or their traces to other servers."""
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "FLOPSMITH_", "ROTEL_"))}
-    # Tests keep the machine busy themselves.
+    # The tests themselves keep the machine busy, so nodes must not wait for an idle one.
     more = {"FLOPSMITH_WAIT": "0", "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
-    # Where the program looks for its parts, if somebody said so.
+    # The folders of the program's parts, if the environment sets them.
     named = {k: os.environ[k] for k in ("FLOPSMITH_HOME", "FLOPSMITH_HARNESS", "FLOPSMITH_PROBLEMS") if k in os.environ}
     return keep | more | named
 
 
 class Cluster:
-    """Broker and nodes. `otlp` is where all of them send their traces, if anywhere."""
+    """Broker and nodes. All of them send their traces to `otlp`, if given."""
 
     def __init__(self, processes, flopsmith=None, nats_server=None, otlp=None):
         self.processes = processes
@@ -165,7 +165,7 @@ class Cluster:
         folder = self.processes.folder
         ports = folder / "ports"
         ports.mkdir()
-        # Port -1 takes a free one, and the file says which.
+        # Port -1 takes a free port, and the file names it.
         self.processes.start(
             "nats", [self.nats_server, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder / "nats", "--auth", self.token,
                      "--ports_file_dir", ports],
@@ -189,7 +189,7 @@ class Cluster:
         return run([self.flopsmith, "cluster", "init", "--nats", self.url]).returncode == 0
 
     def traces(self, name):
-        """What has a process send its traces, and say in them which one it is."""
+        """The environment that makes a process send its traces, with its name in them."""
         if not self.otlp:
             return {}
         return {"FLOPSMITH_OTLP_ENDPOINT": self.otlp, "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={name}"}
@@ -206,16 +206,16 @@ class Cluster:
                 if line.strip().startswith("answers at http://"):
                     return line.strip().removeprefix("answers at http://")
 
-        self.nodes[name] = until(f"{name} says where it answers", 60, address)
+        self.nodes[name] = until(f"{name} prints its address", 60, address)
         until(f"{name} is ready", 60, lambda: answers(f"http://{self.nodes[name]}/ready"))
 
     def search(self, evaluations, watch=lambda: None):
         """Leaves a search to the nodes and follows it to its end; its summary. `watch` is called now and then meanwhile."""
-        small = ["--problem", "dgemm", "--evaluations", evaluations]
+        small = ["--problem", "dgemm", "--workload", "n=256", "--evaluations", evaluations]
         return self.follow("search", small, watch)
 
     def train(self, steps, watch=lambda: None):
-        """The same with a training of so many steps, by the starter model."""
+        """The same with a training of the starter model for `steps` steps."""
         return self.follow("train", [ROOT / "examples/dgemm.toml", "--set", f"max_steps={steps}", "--set", "evaluate_tasks=1"], watch)
 
     def follow(self, command, arguments, watch):
@@ -243,7 +243,7 @@ class Cluster:
         return json.loads(objects[-1])
 
     def outcomes(self):
-        """What the run's folder says came of its programs."""
+        """The outcomes in the run's folder."""
         found = []
         for file in self.runs.glob("*/outcomes.jsonl"):
             found += [json.loads(line) for line in file.read_text().splitlines() if line.startswith("{")]

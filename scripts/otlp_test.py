@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests the traces against a collector that is not ours: a short search and a training on nodes of their own processes send them by OTLP
-to rotel, which prints what it received. Every outcome has to end a trace that begins with its task, over the processes that had it, with no
-parent missing, and every gradient step has to be linked to what it learned from.
+"""Tests the traces with a third-party collector: a short search and a training on nodes in their own processes send spans by OTLP to rotel,
+which prints them. Every outcome has to end a trace that begins with its task and spans the processes that handled it, without a missing
+parent, and every gradient step has to be linked to its samples.
 
 Needs rotel (PyPI: rotel), flopsmith with its harness, and nats-server."""
 
@@ -14,13 +14,13 @@ from collections import Counter
 
 from local_cluster import Cluster, Failed, Processes, free_port, program, run, say, until
 
-# From the task to the archive that notes the outcome. Equal programs are evaluated once: the others go from compile to archive.
+# From the task to the archive that receives the outcome. Equal programs are evaluated once: duplicates go from compile to archive.
 WHOLE = ["task", "generate", "compile", "verify", "time", "archive"]
 LIMIT = 30
 
 
 def agent():
-    """The program within the Python package."""
+    """The path of the program in the Python package."""
     found = importlib.util.find_spec("rotel")
     return str(pathlib.Path(found.origin).parent / "rotel-agent") if found else None
 
@@ -43,7 +43,7 @@ class Collector:
         until("rotel has begun", LIMIT, begun)
 
     def spans(self):
-        """Everything that it printed, by trace and span."""
+        """All printed spans, by trace and span."""
         found, resource, span = {}, {}, None
         for line in self.processes.log("rotel").splitlines():
             link = re.match(r"     -> (Trace ID|ID): ([0-9a-f]+)$", line)
@@ -69,12 +69,12 @@ class Collector:
 
 
 def lineage(spans, span):
-    """From the root of its trace down to itself."""
+    """The spans from the root of a span's trace down to the span."""
     path = [span]
     while path[0]["Parent ID"]:
         parent = spans.get((span["Trace ID"], path[0]["Parent ID"]))
         if parent is None:
-            raise Failed(f"the parent {path[0]['Parent ID']} of {path[0]['Name']} never came")
+            raise Failed(f"the parent {path[0]['Parent ID']} of {path[0]['Name']} is missing")
         path.insert(0, parent)
     return path
 
@@ -86,13 +86,13 @@ def check(spans, outcomes):
     say("by name: " + ", ".join(f"{name} {count}" for name, count in sorted(Counter(s["Name"] for s in spans.values()).items())))
     say("by process: " + ", ".join(f"{name} {count}" for name, count in sorted(Counter(s["process"] for s in spans.values()).items())))
     if {span["service"] for span in spans.values()} != {"flopsmith"}:
-        raise Failed("a span is of no service called flopsmith")
+        raise Failed("a span belongs to another service than flopsmith")
     noted = {span["attributes"].get("candidate"): span for span in spans.values() if span["Name"] == "archive"}
     whole = 0
     for outcome in outcomes:
         candidate = outcome["candidate"]["id"]
         if candidate not in noted:
-            raise Failed(f"no archive span for the outcome of {candidate}")
+            raise Failed(f"the outcome of {candidate} has no archive span")
         path = lineage(spans, noted[candidate])
         names = [span["Name"] for span in path]
         processes = {span["process"] for span in path}
@@ -102,20 +102,20 @@ def check(spans, outcomes):
             whole += 1
             example = " > ".join(f"{span['Name']} ({span['process']})" for span in path)
     if not whole:
-        raise Failed(f"no trace goes {' > '.join(WHOLE)}")
-    say(f"{len(outcomes)} outcomes, each at the end of a trace from its task over two processes; {whole} of them with all stages")
+        raise Failed(f"no trace has the stages {' > '.join(WHOLE)}")
+    say(f"{len(outcomes)} outcomes, each at the end of a trace from its task over at least two processes; {whole} of them with all stages")
     say(f"for example {example}")
 
 
 def check_gradient_steps(spans, steps):
-    """Each is linked to as many samples as it says it learned from, and their traces begin with a task."""
+    """Checks that each gradient step is linked to as many samples as it reports, and that their traces begin with a task."""
     learned = [span for span in spans.values() if span["Name"] == "train"]
     if len(learned) != steps:
-        raise Failed(f"{len(learned)} gradient steps left a span, and there were {steps}")
+        raise Failed(f"{len(learned)} of {steps} gradient steps have a span")
     for span in learned:
         missing = [link for link in span["links"] if link not in spans]
         if missing:
-            raise Failed(f"step {span['attributes'].get('step')} is linked to {len(missing)} spans that never came")
+            raise Failed(f"step {span['attributes'].get('step')} is linked to {len(missing)} missing spans")
         begun = {lineage(spans, spans[link])[0]["Name"] for link in span["links"]}
         samples = int(span["attributes"]["samples"])
         if len(set(span["links"])) < max(samples, 1) or begun != {"task"}:
@@ -126,12 +126,12 @@ def check_gradient_steps(spans, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flopsmith", help="the program; target/release/flopsmith, or the one on the path, when left out")
-    parser.add_argument("--nats-server", help="the broker; that of the set-up, or the one on the path, when left out")
-    parser.add_argument("--rotel", help="rotel's agent; that of the Python package when left out")
-    parser.add_argument("--evaluations", type=int, default=16, help="programs of the search")
-    parser.add_argument("--steps", type=int, default=2, help="gradient steps of the training")
-    parser.add_argument("--keep", action="store_true", help="leave the folder with logs and what rotel printed")
+    parser.add_argument("--flopsmith", help="the program (default: target/release/flopsmith, or the one on the PATH)")
+    parser.add_argument("--nats-server", help="the broker (default: the set-up's, or the one on the PATH)")
+    parser.add_argument("--rotel", help="rotel's agent (default: the Python package's)")
+    parser.add_argument("--evaluations", type=int, default=16, help="number of programs of the search")
+    parser.add_argument("--steps", type=int, default=2, help="number of gradient steps of the training")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with the logs and rotel's output")
     given = parser.parse_args()
     processes = Processes()
     code = 0
@@ -139,7 +139,7 @@ def main():
         binary = program(given.rotel or agent(), "rotel-agent")
         said = run([binary, "version"])
         if said.returncode != 0:
-            raise Failed(f"rotel does not run here: {said.stderr.strip()}")
+            raise Failed(f"rotel does not start on this machine: {said.stderr.strip()}")
         collector = Collector(processes, binary)
         cluster = Cluster(processes, given.flopsmith, given.nats_server, otlp=collector.endpoint)
         cluster.start()
@@ -147,17 +147,17 @@ def main():
         say(f"{summary['run']}: {summary['seconds']:.0f} s")
         trained = cluster.train(given.steps)
         say(f"{trained['run']}: {trained['seconds']:.0f} s")
-        # Nodes send what they still have before they end, and so does the collector.
+        # Nodes send their last spans before they end, and the collector prints its last ones.
         for name in [*cluster.nodes, "rotel"]:
             ended = processes.stop(name)
             if ended != 0:
                 raise Failed(f"{name} ended with {ended}:\n{processes.log(name)[-2000:]}")
-        # Second measurements of a program belong to no task of their own.
+        # Second measurements of a program have no task of their own.
         outcomes = [one for one in cluster.outcomes() if not re.search(r"-m\d+$", one["candidate"]["id"])]
         spans = collector.spans()
         check(spans, [one for one in outcomes if one["candidate"]["purpose"] != "certify"])
         check_gradient_steps(spans, given.steps)
-        print("PASS  traces from task to outcome and to the gradient, over processes, at a collector of somebody else's")
+        print("PASS  a third-party collector has traces from task to outcome and to the gradient, over processes")
     except Failed as why:
         print(f"FAIL  {why}")
         code = 1

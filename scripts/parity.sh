@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Holds models, sampling and learner against transformers, TRL and torch: their side is computed anew, from random weights and tensors, and
-# the tests that `make test` runs on what is committed run on that. Then transformers opens what this project writes.
-# PYTHON names an interpreter that has what tools/parity/requirements.txt asks for; a virtual environment is made otherwise.
+# Compares models, sampling and learner with transformers, TRL and torch. These compute new expected values from random weights and tensors, and
+# the tests that `make test` runs on committed values run on the new ones. Then transformers opens the folders that Flopsmith writes.
+# PYTHON names an interpreter with the packages of tools/parity/requirements.txt; without it the script makes a virtual environment.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=$PWD/target/parity
 python=${PYTHON:-$place/venv/bin/python}
 if [ -z "${PYTHON:-}" ]; then
     if ! "$python" -m pip --version >/dev/null 2>&1 && ! python3 -m venv --clear "$place/venv"; then
-        echo "no virtual environment can be made: install python3-venv, or name an interpreter in PYTHON" >&2
+        echo "python3 cannot make a virtual environment: install python3-venv, or name an interpreter in PYTHON" >&2
         exit 1
     fi
     "$python" -m pip install --quiet -r tools/parity/requirements.txt
@@ -24,4 +24,4 @@ FLOPSMITH_PARITY=$place/anew cargo test --release --locked -p flopsmith-policy -
     draw:: parity:: templates:: adapters:: preferences:: --skip decode --nocapture
 cargo run --release --locked -p flopsmith-policy --example parity_write -- "$place/saved"
 "$python" tools/parity/check_saved.py "$place/saved"
-echo "parity: all of it agrees"
+echo "parity: all values agree"

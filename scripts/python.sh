@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts packages from PyPI into target/python, and prints the interpreter that had them fetched: this system's, or one of target/venv where
-# this system's has no pip.   scripts/python.sh PACKAGE==VERSION...
+# Installs packages from PyPI into target/python, and prints the interpreter whose pip fetched them: the system's, or that of target/venv if
+# the system's has no pip.   scripts/python.sh PACKAGE==VERSION...
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

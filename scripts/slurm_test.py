@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the batch scripts in slurm/ as a site would, without Slurm: keys, the job with broker and archive, a job of a worker, and a search
-that follows from outside. Then the first job ends, another one has the broker elsewhere, and the worker has to follow it, however long it takes to
-leave. At last all are told to end, and have to do so in order.
+"""Runs the batch scripts in slurm/ without Slurm, as a site would: keys, the job with broker and archive, a worker's job, and a search from
+outside. Then the first job ends, and a second job starts a broker at another address. The worker has to leave the old broker, however long that
+takes, and join the new one. At the end the script stops all jobs, and they have to end in order.
 
 Needs openssl, flopsmith with its harness, and nats-server."""
 
@@ -35,7 +35,7 @@ class Site:
         self.fill_in(free_port())
 
     def fill_in(self, port):
-        """A copy of site.env with this site's places."""
+        """Writes a copy of site.env with this site's folders and port."""
         places = {"SHARED": self.shared, "BUILD": self.processes.folder / "build", "BROKER": self.processes.folder / "broker", "PORT": port, "DRAIN": 20}
         text = (SLURM / "site.env").read_text()
         for name, value in places.items():
@@ -45,7 +45,7 @@ class Site:
         self.env.write_text(text)
 
     def job(self, name, script, **more):
-        """What sbatch would start."""
+        """Starts a batch script as sbatch would."""
         return self.processes.start(name, ["bash", SLURM / script], FLOPSMITH_SITE=str(self.env), SLURMD_NODENAME=HOST, SLURM_JOB_ID=name, FLOPSMITH_ROLES="generator", **more)
 
     def address(self):
@@ -58,16 +58,16 @@ class Site:
                 "FLOPSMITH_STORE": str(self.shared / "store")}
 
     def moved(self, job, before):
-        """Waits until a job says where its broker is, which is not where it was before."""
+        """Waits until a job writes its broker's address, which differs from the one before."""
         def elsewhere():
             self.processes.alive(job)
             return self.address() if self.address() not in ("", before) else None
-        return until(f"the {job} job says where its broker is", LIMIT, elsewhere)
+        return until(f"the {job} job writes its broker's address", LIMIT, elsewhere)
 
     def search(self, name, *jobs):
-        """Leaves a search to these jobs and follows it to its end; how many outcomes it has."""
+        """Runs a search on these jobs, follows it to its end and returns its number of outcomes."""
         child = self.processes.start(
-            name, [self.flopsmith, "search", "--problem", "dgemm", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
+            name, [self.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", 16, "--budget", "10m", "--format", "json", "--cluster", "--set", "tasks=2", "--set", "group_size=4",
                    "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--runs", self.processes.folder / name], **self.client())
 
         def ended():
@@ -86,27 +86,27 @@ class Site:
         return len(outcomes)
 
     def is_told_once(self, job):
-        """Has the worker of a job that leaves its broker stand still for as long as the job looks twice whether it has left: told again it
-        would drop what it has in hand."""
+        """Suspends the worker of a job that leaves its broker until the job has checked twice whether the worker has ended. The job must not
+        signal it a second time: then the worker would drop its messages."""
         worker = until("the worker runs", LIMIT, lambda: children(self.processes.child(job).pid, "flopsmith"))[0]
         until("the worker leaves a broker that is gone", LIMIT, lambda: "stopping: finishing" in self.processes.log(job))
         try:
             os.kill(worker, signal.SIGSTOP)
         except ProcessLookupError:
-            say("the worker had left before it could be stopped, and may have been told twice")
+            say("the worker had ended before it could be suspended; this check proves nothing")
             return
         try:
             looks = set()
 
             def looked():
                 self.processes.alive(job)
-                # Between two looks it sleeps.
+                # The job sleeps between two checks.
                 looks.update(children(self.processes.child(job).pid, "sleep"))
                 return len(looks) > 2
 
-            until("the job looks twice whether its worker has left", LIMIT, looked)
+            until("the job checks twice whether its worker has ended", LIMIT, looked)
             if waits(worker, signal.SIGTERM):
-                raise Failed("a worker that takes its time to leave is told a second time")
+                raise Failed("the job signalled a slow worker a second time")
         finally:
             os.kill(worker, signal.SIGCONT)
 
@@ -117,11 +117,11 @@ class Site:
 
 
 def children(parent, program):
-    """The processes that `parent` has started and that run `program`."""
+    """The child processes of `parent` that run `program`."""
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
-            # A name may have anything in it, so it ends with the last bracket.
+            # A name may contain brackets, so it ends at the last one.
             name, rest = stat.read_text().split("(", 1)[1].rsplit(")", 1)
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -131,7 +131,7 @@ def children(parent, program):
 
 
 def waits(process, number):
-    """Was a signal sent to a process that has not taken it yet?"""
+    """True if a signal is pending for a process."""
     status = pathlib.Path(f"/proc/{process}/status").read_text()
     pending = [int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", status, flags=re.M)]
     return any(mask & 1 << number - 1 for mask in pending)
@@ -141,14 +141,14 @@ def course(site):
     made = run(["bash", SLURM / "keys.sh", site.env, HOST])
     if made.returncode != 0:
         raise Failed(f"keys.sh: {made.stderr}")
-    # As a job leaves it that was killed. Who comes then waits for the next one.
+    # A killed job leaves such an address. A worker that starts then waits for the next broker.
     nobody = f"tls://{HOST}:1"
     (site.shared / "address").write_text(nobody)
     site.job("worker", "workers.sbatch")
-    until("the worker finds nobody at an address", LIMIT, lambda: "error: " in site.processes.log("worker"))
+    until("the worker finds no broker at the address", LIMIT, lambda: "error: " in site.processes.log("worker"))
     site.job("first", "cluster.sbatch")
     address = site.moved("first", nobody)
-    # Queued without waiting for the first one's end, as a site may allow.
+    # A site may start a second job before the first one has ended.
     rival = site.job("rival", "cluster.sbatch")
     until("a second broker on the same messages is refused", LIMIT, lambda: rival.poll() is not None)
     said = site.processes.log("rival")
@@ -157,16 +157,16 @@ def course(site):
     say(f"{site.search('one', 'first', 'worker')} outcomes under the first job")
     site.ends("first")
     if site.address():
-        raise Failed("the broker's address stays where its job has ended")
+        raise Failed("the job has ended and left its broker's address")
     say("the first job has ended in order")
 
-    # On another node, which here is another port.
+    # Another port stands for another node.
     site.fill_in(free_port())
     site.job("second", "cluster.sbatch")
     site.moved("second", address)
     site.is_told_once("worker")
     say(f"{site.search('two', 'second', 'worker')} outcomes under the second job")
-    # A broker that dies takes its job with it: nobody is to wait for it.
+    # A job has to end with its broker, so that workers do not wait for it.
     pid = int((site.processes.folder / "broker" / "nats.pid").read_text())
     os.kill(pid, signal.SIGKILL)
     second = site.processes.child("second")
@@ -174,7 +174,7 @@ def course(site):
     say("the second job has ended with its broker")
     site.ends("worker")
     if site.address():
-        raise Failed("the broker's address stays where it is dead")
+        raise Failed("the broker is dead and the job left its address")
 
 
 def main():
@@ -183,7 +183,7 @@ def main():
     parser.add_argument("--nats-server", help="the broker")
     given = parser.parse_args()
     if not shutil.which("openssl"):
-        print("skipped: the batch scripts, as there is no openssl here", file=sys.stderr)
+        print("skipped: the batch scripts, since openssl was not found", file=sys.stderr)
         return 0
     processes = Processes()
     failed = False
@@ -191,13 +191,13 @@ def main():
         home = clean_environment().get("FLOPSMITH_HOME", ".flopsmith")
         course(Site(processes, program(given.flopsmith, "flopsmith", ["target/release/flopsmith"]), program(given.nats_server, "nats-server", [f"{home}/bin/nats-server"])))
     except Failed as why:
-        # Before they are ended, of which they say more. Where this runs by itself nobody can look into the folder afterwards.
+        # Prints the logs before the processes end, which would add lines; on a build server the folder is gone afterwards.
         print(f"{processes.tails()}\nFAIL  {why}", file=sys.stderr)
         failed = True
     finally:
         groups = [child.pid for _, child in processes.running]
         processes.end(keep=failed)
-        # What a batch script left behind, where it failed.
+        # A failed batch script may leave processes behind.
         for group in groups:
             try:
                 os.killpg(group, signal.SIGKILL)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of verify.py with parts of a second."""
+"""Tests of verify.py with parts that take less than a second."""
 import contextlib
 import io
 import json
@@ -20,7 +20,7 @@ test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out
 
 
 def verified(place, arguments, parts, commit="c", changed=False):
-    """Runs these parts; the exit code and what was written."""
+    """Runs these parts; returns the exit code and the written results."""
     verify.ROOT, verify.RESULT, verify.LOGS = place, place / "verify.json", place / "logs"
     verify.PARTS, verify.output_of, verify.changed = parts, lambda _: commit, lambda: changed
     sys.argv = ["verify.py", *arguments]
@@ -73,7 +73,7 @@ def what_passed_is_kept_for_the_same_commit(place):
 
 def parts_of_two_that_run_at_a_time_are_all_kept(place):
     result = place / "verify.json"
-    # The first one has begun, and ends after the second.
+    # The first part starts before the second one and ends after it.
     inner = f"import sys; sys.argv = ['x']; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_verify as t; t.verified(t.Path({str(place)!r}), ['--only', 'short'], t.two())"
     parts = two(f'{sys.executable} -c "{inner}"')
     code, written = verified(place, ["--only", "long"], parts)

@@ -1,8 +1,8 @@
-"""Takes the native parts out of wheels (which are zip archives); no Python code of theirs is kept or run.
+"""Extracts the native parts of wheels (which are zip archives); it neither keeps nor runs their Python code.
 
-    unpack_wheels.py cpu  DEST WHEEL...   the five libraries a machine without a GPU needs, and the headers
-    unpack_wheels.py cuda DEST WHEEL...   everything, in the layout in which the libraries find each other
-    unpack_wheels.py file DEST WHEEL      the one member that is named like DEST
+    unpack_wheels.py cpu  DEST WHEEL...   the five libraries that a machine without a GPU needs, and the headers
+    unpack_wheels.py cuda DEST WHEEL...   all libraries and headers, in the layout in which the libraries find each other
+    unpack_wheels.py file DEST WHEEL      the one member with the name of DEST
 
 DEST must not exist yet.
 """
@@ -23,7 +23,7 @@ CPU_LIBRARIES = {
 
 
 def target_cpu(member):
-    """Where a member goes below DEST in the small layout, or None if it is left out."""
+    """The path of a member below DEST in the small layout, or None if the layout leaves it out."""
     if member.startswith("torch/include/"):
         return member[len("torch/") :]
     name = member.rsplit("/", 1)[-1]
@@ -31,7 +31,7 @@ def target_cpu(member):
 
 
 def target_cuda(member):
-    """The same for the full layout: libtorch searches ../../nvidia beside its own folder."""
+    """The same for the full layout: libtorch looks for its libraries in ../../nvidia beside its own folder."""
     for kept in ("torch/include/", "torch/lib/", "nvidia/"):
         if member.startswith(kept) and not member.endswith(".py"):
             return member
@@ -39,7 +39,7 @@ def target_cuda(member):
 
 
 def unpack(wheels, dest, target):
-    """Copies the members of all wheels for which `target` names a place; returns those places."""
+    """Copies the members of all wheels for which `target` returns a path; returns these paths."""
     placed = set()
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks everything that can be checked on this machine, one part after the other, and writes docs/results/verify.json: commit, machine, and for
-each part whether it passed, failed or was skipped and why, of which commit, its seconds and its counts. A part that fails does not stop the others; the exit
-code is 1 if any failed. What each part says goes to target/verify/PART.log. Hours on two cores; `.ci/run` is the short form."""
+"""Runs every check that this machine can run, one part after the other, and writes docs/results/verify.json: commit, machine, and each part
+with its result (passed, failed or skipped, with the reason), its commit, its seconds and its counts. A failed part does not stop the others;
+the exit code is 1 if a part failed. target/verify/PART.log has the output of a part. All parts take hours on two cores; `.ci/run` is the short
+form."""
 
 import argparse
 import fcntl
@@ -24,7 +25,7 @@ CORPUS = "$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole -
 
 
 def have(*programs):
-    """Why not, if one of these programs is missing."""
+    """The reason to skip a part, if one of these programs is missing."""
     missing = [name for name in programs if shutil.which(name) is None]
     return f"{', '.join(missing)} not found" if missing else None
 
@@ -35,29 +36,29 @@ def succeeds(command):
 
 def no_helm():
     there = os.environ.get("HELM") or shutil.which("helm") or (ROOT / "../shared/tools/helm/helm").exists()
-    return None if there else "there is no helm here (HELM names one)"
+    return None if there else "helm not found (set HELM to its path)"
 
 
 def no_compose():
     if not succeeds("docker info"):
-        return "no Docker answers here"
+        return "Docker does not answer"
     if not succeeds("docker compose version || docker-compose version"):
-        return "there is no Compose here"
+        return "Compose not found"
     there = "docker image inspect flopsmith-worker flopsmith-trainer"
     if not succeeds(there) and (os.geteuid() != 0 or not shutil.which("debootstrap")):
-        return "the images are missing (docker compose build), and to make them offline takes root and debootstrap"
+        return "the images are missing (docker compose build); making them offline needs root and debootstrap"
     return None
 
 
 def no_rotel():
     there = succeeds("scripts/python.sh rotel==0.0.1a15 && target/python/rotel/rotel-agent version")
-    return None if there else "rotel, a collector from PyPI, cannot be installed or started here"
+    return None if there else "rotel, a collector from PyPI, could not be installed or started"
 
 
 def no_nightly():
     if not succeeds("cargo +nightly --version"):
-        return "a nightly compiler is needed (rustup toolchain install nightly)"
-    return None if succeeds("cargo +nightly fuzz --version") else "cargo-fuzz is needed (scripts/fuzz.sh says how to install it)"
+        return "nightly compiler not found (rustup toolchain install nightly)"
+    return None if succeeds("cargo +nightly fuzz --version") else "cargo-fuzz not found (scripts/fuzz.sh prints how to install it)"
 
 
 class Part:
@@ -76,15 +77,15 @@ PARTS = [
     Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all"),
     Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run", sample="all"),
     Part("nests", "every loop nest of the schedule space", "make nests", sample="all"),
-    Part("long", "ten kills of a training, each resumed, and what this machine tells apart", "make long"),
+    Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
     Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR),
     Part("faults-train", "faults on trainings", 'make faults ARGS="--train --faults 12"', limit=2 * HOUR),
     Part("chart", "the Helm chart", "scripts/chart.sh", no_helm),
     Part("compose", "a training on the compose cluster, with containers killed and cut off", "scripts/images.sh && make test-cluster", no_compose),
     Part("slurm", "the batch scripts", "make test-slurm"),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool")),
-    Part("traces", "traces at another's collector", "PYTHONPATH=target/python make test-traces", no_rotel),
-    Part("parity", "models, sampling and learner beside transformers, TRL and torch", "make parity"),
+    Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel),
+    Part("parity", "models, sampling and learner compared with transformers, TRL and torch", "make parity"),
     Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit"),
     Part("fuzz", "an hour of fuzzing", "make fuzz", no_nightly, limit=2 * HOUR),
 ]
@@ -94,17 +95,17 @@ def output_of(command):
     return subprocess.run(command, cwd=ROOT, text=True, capture_output=True).stdout.strip()
 
 
-# What was measured is no part of what is checked, and may be committed meanwhile.
+# Results are not checked, and a session may commit them while the checks run.
 CHECKED = [".", ":(exclude)docs/results"]
 
 
 def changed():
-    """Is anything that is checked not committed?"""
+    """True if a checked file has uncommitted changes."""
     return bool(output_of(["git", "status", "--porcelain", "--", *CHECKED]))
 
 
 def counts(text):
-    """What a part says of its tests: the runner's summary, or the sums of Rust's and of our own scripts' result lines."""
+    """Counts of a part's tests: the runner's summary, or the sums of the result lines of Rust's test programs and our scripts."""
     found = {}
 
     def add(kind, number):
@@ -157,8 +158,8 @@ def line(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="this part; may be given several times, and on a committed tree to several verify.py at a time: parts that measure need the machine for themselves")
-    parser.add_argument("--resume", action="store_true", help="keep what passed for the same commit, and run the rest")
+    parser.add_argument("--only", action="append", metavar="PART", choices=[part.name for part in PARTS], help="run only this part (repeatable; on a committed tree several verify.py may run different parts at once, but a part that measures needs the machine alone)")
+    parser.add_argument("--resume", action="store_true", help="keep the parts that passed for the same commit, and run the rest")
     parser.add_argument("--list", action="store_true", help="list the parts, and run none")
     given = parser.parse_args()
     if given.list:
@@ -169,7 +170,7 @@ def main():
     commit = output_of(["git", "log", "-1", "--format=%H", "--", *CHECKED])
     dirty = changed()
     if dirty:
-        print("warning: there are changes that are not committed; the result says so", file=sys.stderr)
+        print("warning: the tree has uncommitted changes; the result records that", file=sys.stderr)
 
     def earlier():
         """Results of committed trees by part, each with its commit."""
@@ -185,7 +186,7 @@ def main():
 
     kept = of_this_tree(earlier())
     if given.resume and not kept and RESULT.exists():
-        print("warning: the earlier results are of other commits or have changes; all parts are run", file=sys.stderr)
+        print("warning: the earlier results are of other commits or of uncommitted changes; all parts run", file=sys.stderr)
     results = {}
 
     def write():
@@ -197,7 +198,7 @@ def main():
     def save(all_results):
         parts = [all_results[part.name] for part in PARTS if part.name in all_results]
         machine = {"processors": os.cpu_count(), "system": platform.platform(), "machine": platform.machine()}
-        # Of one commit only where all parts are.
+        # The whole has a commit only if all parts have the same one.
         one = commit if all(part["commit"] == commit for part in parts) else None
         whole = {
             "commit": one, "uncommitted_changes": dirty, "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": machine,
@@ -223,7 +224,7 @@ def main():
         print(line(results[part.name]), flush=True)
         if results[part.name]["result"] == "failed":
             print(f"         see {LOGS.relative_to(ROOT) / part.name}.log", flush=True)
-    # With what another verify.py wrote meanwhile.
+    # Another verify.py may have written results meanwhile.
     known = kept | of_this_tree(earlier()) | results
     failed = [name for name, result in known.items() if result["result"] == "failed"]
     print(f"{sum(r['result'] == 'passed' for r in known.values())} parts passed, {len(failed)} failed, "

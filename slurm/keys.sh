@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what the jobs prove themselves with: an authority and the broker's certificate, and a key for each kind of job with what the broker
-# has to know of it. Once per site; nothing that is there is written over.
+# Makes the credentials of the jobs: an authority, the broker's certificate, and for each kind of job a key and the broker's entry for it. Run it
+# once for a site; it replaces no existing file.
 #
 #   slurm/keys.sh site.env HOST…        HOST: names or addresses of the nodes on which the broker may run
 set -euo pipefail

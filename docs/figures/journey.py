@@ -58,13 +58,13 @@ for (a, b), message in zip([("archive", "generator"), ("generator", "compiler"),
     arrow(f"M{x0 + 2} {middle} H{x1 - 8}", x1 - 2, middle, "right")
     text((x0 + x1) / 2 - (8 if b == "compiler" else 2), middle - 9, message, "msg")
 
-# Outcomes go back to whoever learns from them.
+# Outcomes go back to the archive and the learner.
 line = 334
 learner_y = 238
 cx = X["timer"] + BOX_W / 2
 arrow(f"M{cx} {ROW + BOX_H + 2} V{line} H{X['archive'] + BOX_W / 2} V{ROW + BOX_H + 12}", X["archive"] + BOX_W / 2, ROW + BOX_H + 2, "up")
 arrow(f"M{X['generator'] + BOX_W / 2} {line} V{learner_y + BOX_H + 12}", X["generator"] + BOX_W / 2, learner_y + BOX_H + 2, "up")
-text((X["generator"] + BOX_W + cx) / 2, line + 20, "outcome: measured speed with its interval, or whose fault it was that there is none", "msg")
+text((X["generator"] + BOX_W + cx) / 2, line + 20, "outcome: measured speed with its interval, or the party at fault", "msg")
 box(X["generator"], learner_y, "learner", ("rewards, advantages,", "gradient step"), "learn")
 arrow(f"M{X['generator'] + BOX_W / 2} {learner_y - 2} V{ROW + BOX_H + 12}", X["generator"] + BOX_W / 2, ROW + BOX_H + 2, "up")
 text(X["generator"] + BOX_W / 2 - 10, learner_y - 30, "policy version", "msg", "end")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Training tokens/s and peak memory of a large model beside transformers and PEFT, in turns, on equal shapes: all weights, or an adapter.
+"""Compares training tokens/s and peak memory of a large model with transformers and PEFT, in turns, on equal shapes: all weights, or an adapter.
 
     python3 scripts/bench/against_peft.py --python PYTHON [--batch 4] [--prompt 32] [--tokens 224] [--rounds 3] [--lora 16] [--dtype float32] [--output FILE.json]
 
-The shape is Qwen2.5-0.5B's with random weights, unless --config names another config.json. Both sides make GRPO-like updates by AdamW of the same rows, with
-weights in --dtype (adapters, and masters here, are in single precision either way): log-probabilities of the sampled tokens, clipped ratios, gradients clipped to norm 1. --lora 0 trains all weights. PYTHON is
-one with torch, transformers and peft (tools/parity/requirements.txt). Tokens are all positions, prompts included.
+The shape is that of Qwen2.5-0.5B with random weights, unless --config names another config.json. Both sides make GRPO-like updates by AdamW on
+the same rows: log-probabilities of the sampled tokens, clipped ratios, gradients clipped to norm 1. Weights are in --dtype; adapters, and
+Flopsmith's masters, are always in single precision. --lora 0 trains all weights. PYTHON is an interpreter with torch, transformers and peft
+(tools/parity/requirements.txt). Token counts include all positions, also those of prompts.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_
 
 
 def peer(a):
-    """The other side, in a process of its own."""
+    """The other side, in its own process."""
     import torch
     import transformers
 
@@ -55,7 +56,7 @@ def peer(a):
         optimizer.zero_grad(set_to_none=True)
         for i in range(0, a.batch, micro):
             rows = slice(i, i + micro)
-            # Scores of the wanted positions only, as a careful script asks for them.
+            # Only the scores of the needed positions, as in a careful script.
             logits = model(ids[rows], logits_to_keep=a.tokens + 1, use_cache=False).logits[:, :-1]
             now = torch.log_softmax(logits.float(), -1).gather(2, ids[rows, a.prompt:, None])[..., 0]
             ratio = (now - old[rows]).exp()
@@ -108,7 +109,7 @@ def main():
         theirs = [a.python, Path(__file__).resolve(), "--peer", "--config", a.config, *shape, "--lora", a.lora, "--threads", a.threads, "--micro", a.micro,
                   *(["--recompute"] if a.recompute else [])]
         if not ours[0].is_file():
-            sys.exit(f"{ours[0]} is not there; cargo build --release --locked -p flopsmith-learner --examples")
+            sys.exit(f"{ours[0]} not found; build it: cargo build --release --locked -p flopsmith-learner --examples")
         rounds = []
         print(f"{'':<10}{'tokens/s here':>14}{'peer':>8}{'ratio':>8}{'MiB here':>12}{'peer':>8}{'ratio':>8}", flush=True)
         for number in range(a.rounds):

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
-"""Sampling and training speed against a program in plain PyTorch, in turns, on equal shapes.
+"""Compares sampling and training speed with a program in plain PyTorch, in turns, on equal shapes.
 
     python3 scripts/bench/against_torch.py --peer FILE.py [--rounds 5] [--output FILE.json] [-- --micro 8]
 
 In each round `sample_speed` and `train_speed` (examples of flopsmith-policy and flopsmith-learner) and the peer run one after the
-other on an otherwise quiet machine; who begins alternates, so that a slow drift of the machine meets both sides alike. A figure of a
-round is the best of --steps after a first one that does not count. Each round has its own ratio, ours to the peer's; what is
-reported of them is the median and the range. All programs are held to the same --threads cores, the first that this process may use.
+other; run nothing else on the machine. The first side alternates, so that a slow drift of the machine affects both sides alike. A
+round's figure is the best of --steps after a warm-up step. Each round has its own ratio, ours to the peer's; the script reports
+median and range of these ratios. All programs run on the same --threads cores, the first that this process may use.
 
-The peer is not part of this repository: whoever doubts a figure writes one. It is started as
+The peer is not part of this repository: write one to check a figure. The script starts it as
 
     PYTHON FILE.py CONFIG.json --batch N --prompt N --tokens N --steps N --threads N
 
-followed by what stands behind `--` here. CONFIG.json is a Qwen2 config.json; weights are random, single precision. It samples from
-`batch` different prompts of `prompt` tokens exactly `tokens` new ones each (temperature 1, the log-probability of each kept), then makes GRPO
-updates with AdamW on rows of that length. The last line of its stdout has to be a JSON object with
+followed by the arguments after `--`. CONFIG.json is a Qwen2 config.json; weights are random, in single precision. From each of
+`batch` different prompts of `prompt` tokens, the peer samples exactly `tokens` new tokens (temperature 1, and it keeps the
+log-probability of each). Then it makes GRPO updates with AdamW on rows of that length. The last line of its stdout has to be a JSON
+object with
 
-    batch, prompt, tokens    as it was told
+    batch, prompt, tokens    the given numbers
     parameters               of the model, tied weights counted once
     sample_tokens_per_s      new tokens a second
-    train_tokens_per_s       positions a second, those of prompts included
+    train_tokens_per_s       positions a second, including those of prompts
 
-and whatever else it wants to say, which goes into the output file as it is.
+Further fields go into the output file unchanged.
 """
 import argparse
 import json
@@ -34,26 +35,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "target/release/examples"
 SHAPE = ("batch", "prompt", "tokens")
-# What is compared, and the program that measures it here.
+# Compared activities, and the program that measures each for Flopsmith.
 KINDS = {"sample": "sample_speed", "train": "train_speed"}
 
 
 def figures(who, stdout, shape, wanted):
-    """What a program printed last, if it is of these shapes and has all figures that are wanted."""
+    """The last object that a program printed; an error if it has other shapes or lacks a wanted figure."""
     lines = stdout.strip().splitlines()
     try:
         said = json.loads(lines[-1]) if lines else None
     except json.JSONDecodeError:
         said = None
     if not isinstance(said, dict):
-        raise ValueError(f"{who}: the last line of its output is no JSON object: {lines[-1] if lines else '(nothing)'}")
+        raise ValueError(f"{who}: the last line of its output is not a JSON object: {lines[-1] if lines else '(nothing)'}")
     for key in SHAPE:
         if said.get(key) != shape[key]:
             raise ValueError(f"{who}: {key} is {said.get(key)}, not {shape[key]}: the shapes would not be equal")
     for key in wanted:
         number = said.get(key)
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < float("inf"):
-            raise ValueError(f"{who}: `{key}` is missing or no positive number")
+            raise ValueError(f"{who}: `{key}` is missing or not a positive number")
     return said
 
 
@@ -96,7 +97,7 @@ def run(command, cores):
 
 
 def find_python(asked):
-    """An interpreter with torch: the one that was asked for, or the set-up's own where it has torch, or this one."""
+    """An interpreter with torch: the given one, or the set-up's if it has torch, or this one."""
     own = ROOT / ".flopsmith/venv/bin/python"
     for python in [asked] if asked else [own, sys.executable]:
         try:
@@ -105,9 +106,9 @@ def find_python(asked):
             continue
         if ran.returncode == 0:
             return python, ran.stdout.strip()
-    # The set-up keeps libtorch's native libraries only, which Python cannot import.
-    sys.exit((f"{asked} has no torch" if asked else "no Python here has torch") + ": make one that has it with\n"
-             "  python3 -m venv FOLDER && FOLDER/bin/pip install torch==2.11.0\nand name it: --python FOLDER/bin/python")
+    # The set-up keeps only libtorch's native libraries, which Python cannot import.
+    sys.exit((f"{asked} has no torch" if asked else "no Python found with torch") + ": install it with\n"
+             "  python3 -m venv FOLDER && FOLDER/bin/pip install torch==2.11.0\nand name the interpreter: --python FOLDER/bin/python")
 
 
 def cpu_model():
@@ -121,24 +122,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", type=Path, required=True, metavar="FILE.py")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", help="interpreter for the peer, one with torch")
+    parser.add_argument("--python", help="interpreter with torch for the peer")
     parser.add_argument("--config", type=Path, default=ROOT / "models/starter/config.json")
     for name, default in {"batch": 64, "prompt": 32, "tokens": 256, "steps": 3, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--output", type=Path, help="JSON with everything, beside the table on stdout")
-    parser.add_argument("more", nargs="*", metavar="-- ARGUMENT", help="for the peer")
+    parser.add_argument("--output", type=Path, help="write all results as JSON to this file")
+    parser.add_argument("more", nargs="*", metavar="-- ARGUMENT", help="further arguments for the peer")
     a = parser.parse_args()
     shape = {key: getattr(a, key) for key in SHAPE}
     a.peer, a.config = a.peer.resolve(), a.config.resolve()
     for needed in (a.peer, a.config, *(EXAMPLES / name for name in KINDS.values())):
         if not needed.is_file():
-            sys.exit(f"{needed} is not there" + ("; cargo build --release --workspace --locked --examples" if needed.parent == EXAMPLES else ""))
+            sys.exit(f"{needed} not found" + ("; build it: cargo build --release --workspace --locked --examples" if needed.parent == EXAMPLES else ""))
     if a.rounds < 1:
         sys.exit("--rounds must be at least 1")
-    # Rows are told apart by their tokens, and equal rows would be computed once.
+    # Rows have to differ in their tokens, since Flopsmith computes equal rows once.
     vocabulary = json.loads(a.config.read_text())["vocab_size"]
     if a.batch > vocabulary:
-        sys.exit(f"--batch {a.batch}: at most {vocabulary} rows are different with this vocabulary")
+        sys.exit(f"--batch {a.batch}: this vocabulary permits at most {vocabulary} different rows")
     cores = sorted(os.sched_getaffinity(0))[:a.threads]
     if len(cores) < a.threads:
         sys.exit(f"--threads {a.threads}: this process may use {len(cores)} cores")
@@ -148,7 +149,7 @@ def main():
     threads = ["--threads", a.threads]
 
     def here():
-        # The learner takes all cores it may use; the sampler is told.
+        # The learner uses all permitted cores; the sampler needs the number of threads.
         more = {"sample": [*threads, "--prompts", a.batch], "train": []}
         said = {}
         for kind, program in KINDS.items():

@@ -30,9 +30,9 @@ def refused(words, call, *arguments):
 def the_last_line_counts(_):
     out = "loading…\n{not json}\n" + json.dumps(said(torch="2.11.0")) + "\n"
     assert figures("peer", out, SHAPE, ["sample_tokens_per_s"])["torch"] == "2.11.0"
-    refused("no JSON object: done", figures, "peer", json.dumps(said()) + "\ndone\n", SHAPE, [])
+    refused("not a JSON object: done", figures, "peer", json.dumps(said()) + "\ndone\n", SHAPE, [])
     refused("(nothing)", figures, "peer", "\n", SHAPE, [])
-    refused("no JSON object: 3", figures, "peer", "3", SHAPE, [])
+    refused("not a JSON object: 3", figures, "peer", "3", SHAPE, [])
 
 
 def other_shapes_and_missing_figures_are_refused(_):
@@ -56,7 +56,7 @@ def ratios_are_ours_to_the_peers_round_by_round(_):
 
 
 def both_sides_run_in_turns_with_equal_shapes(folder):
-    """The whole script, with programs that print what they were told."""
+    """Runs the whole script with programs that print their arguments."""
     program = ("#!/usr/bin/env python3\nimport json, os, sys\n"
                f"with open({str(folder / 'calls')!r}, 'a') as calls:\n    print(*sys.argv, len(os.sched_getaffinity(0)), file=calls)\n"
                "told = dict(zip(sys.argv[2::2], sys.argv[3::2]))\n"
@@ -68,7 +68,7 @@ def both_sides_run_in_turns_with_equal_shapes(folder):
     (folder / "torch.py").write_text("__version__ = '2.11.0'\n")
     (folder / "python").write_text(f"#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} \"$@\"\n")
     (folder / "python").chmod(0o755)
-    # The script as it is, but for where it looks for our programs.
+    # The unchanged script, except the folder of the programs.
     start = (f"import sys; sys.path.insert(0, {str(Path(against_torch.__file__).parent)!r}); import against_torch, pathlib;"
              f"against_torch.EXAMPLES = pathlib.Path({str(folder)!r}); against_torch.main()")
     command = [sys.executable, "-Bc", start, "--peer", folder / "peer.py", "--python", folder / "python", "--rounds", "2", "--threads", "1",

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Whole GRPO steps beside a script that uses TRL's trainer, in turns, on equal shapes: with rewards known, and with real programs.
+"""Compares whole GRPO steps with a script that uses TRL's trainer, in turns, on equal shapes: with known rewards, and with real programs.
 
     python3 scripts/bench/against_trl.py --peer FILE.py --python PYTHON [--rounds 3] [--output FILE.json]
 
-Rewards known: `grpo_step` (an example of flopsmith-learner) against `PYTHON FILE.py CONFIG.json --samples 64 --group 8 --tokens 256`.
+Known rewards: `grpo_step` (an example of flopsmith-learner) against `PYTHON FILE.py CONFIG.json --samples 64 --group 8 --tokens 256`.
 
-Real programs: one step of a search gives 64 programs, whose sources both sides get. What they cost here is the wall time from when they
-are written to the last outcome of `flopsmith search`, jails, verification, timing, messages and archive included, added to the time of a step
-with rewards known: the two do not overlap in this sum, though they may in a run. The peer is started once more with `--programs FOLDER` and
-does what a reward function in a script does.
+Real programs: one step of a search gives 64 programs, and both sides get their sources. Flopsmith's time is the sum of two parts: the wall time of
+`flopsmith search` from the moment at which the programs are written to the last outcome (with jails, verification, timing, messages and archive),
+and a step with known rewards. The two do not overlap in this sum, although a run may overlap them. The script starts the peer once more with
+`--programs FOLDER`; the peer then does the work of a reward function in a script.
 
 The peer is not part of this repository. The last line of its stdout has to be a JSON object with `parameters`, `samples`, `tokens` and
-`seconds_per_step`, the first step left out. Each round has its own ratio, the peer's seconds to ours; what counts is their median.
+`seconds_per_step`, without the first step. Each round has its own ratio, the peer's seconds to Flopsmith's; the result is the median of these.
 """
 import argparse
 import json
@@ -37,7 +37,7 @@ def last_json(command):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", type=Path, required=True, metavar="FILE.py")
-    parser.add_argument("--python", default=sys.executable, help="interpreter for the peer, one with torch and trl")
+    parser.add_argument("--python", default=sys.executable, help="interpreter with torch and trl for the peer")
     parser.add_argument("--config", type=Path, default=ROOT / "models/starter/config.json")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4)
@@ -47,7 +47,7 @@ def main():
     ours = [ROOT / "target/release/examples/grpo_step", a.config, *shape]
     theirs = [a.python, a.peer.resolve(), a.config, *shape]
     if not ours[0].is_file():
-        sys.exit(f"{ours[0]} is not there; cargo build --release --locked -p flopsmith-learner --examples")
+        sys.exit(f"{ours[0]} not found; build it: cargo build --release --locked -p flopsmith-learner --examples")
     rounds = []
     print(f"{'seconds a step':<16}{'known here':>12}{'peer':>8}{'ratio':>8}{'programs here':>16}{'peer':>8}{'ratio':>8}", flush=True)
     for number in range(a.rounds):
@@ -61,7 +61,7 @@ def main():
             for n, outcome in enumerate(own):
                 (programs / f"{n:03}.c").write_text(outcome["source"])
             sides = {"here": lambda: last_json(ours), "peer": lambda: last_json(theirs), "peer_programs": lambda: last_json([*theirs, "--programs", programs])}
-            # Who begins alternates: a slow drift of the machine then meets both sides alike.
+            # The first side alternates, so that a slow drift of the machine affects both sides alike.
             order = list(sides) if number % 2 == 0 else list(sides)[::-1]
             said = {name: sides[name]() for name in order}
         for name in ("peer", "peer_programs"):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Dispatch beside other systems: jobs a second through three stages that do nothing, in turns with commands that measure others, and
-how long hand-overs take at half of what was reached.
+"""Compares dispatch with other systems: jobs a second through three stages that do nothing, in turns with commands that measure the others.
+Then it measures the time of a hand-over at half the jobs a second that Flopsmith reached.
 
     cargo build --release --locked -p flopsmith-bus --example three_hops
     scripts/bench/dispatch.py [--pairs 5] [--workers 1] [--peer NAME=COMMAND]... [--json FILE]
 
-A peer is a command that ends with words of the form `13800 jobs/s` on standard output; it starts what it needs by itself or finds it
-running. Which of a round comes first changes from round to round, and only numbers of one round are compared: machines are
-faster at one time than at another."""
+A peer is a command whose standard output ends with words of the form `13800 jobs/s`; it starts its servers itself or finds them running.
+The order of the sides alternates from round to round, and the script compares only numbers of one round, since a machine is faster at
+one time than at another."""
 
 import argparse
 import json
@@ -40,7 +40,7 @@ def of_peer(name, command):
     text = said(command)
     rate = rate_in(text)
     if rate is None:
-        sys.exit(f"{name} said no `N jobs/s`:\n{text[-2000:]}")
+        sys.exit(f"{name} printed no `N jobs/s`:\n{text[-2000:]}")
     return rate
 
 
@@ -63,10 +63,10 @@ def main():
     parser.add_argument("--pairs", type=int, default=5, help="rounds")
     parser.add_argument("--jobs", type=int, default=20000)
     parser.add_argument("--workers", type=int, default=1, help="connections, each a worker of every stage")
-    parser.add_argument("--slots", type=int, help="jobs that a worker has in hand at each stage")
+    parser.add_argument("--slots", type=int, help="jobs that a worker holds at each stage")
     parser.add_argument("--peer", type=named, action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--three-hops", default=str(ROOT / "target/release/examples/three_hops"))
-    parser.add_argument("--json", help="write what was found here")
+    parser.add_argument("--json", help="write the results to this file")
     arguments = parser.parse_args()
     rounds = []
     for number in range(arguments.pairs):

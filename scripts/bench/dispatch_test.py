@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dispatch import named, rate_in  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
 
-# What takes the arguments of three_hops and has measured nothing: 3,000 jobs a second, and hand-overs of a millisecond.
+# A stub that takes the arguments of three_hops and measures nothing: 3,000 jobs a second, and hand-overs of a millisecond.
 MEASURES = """#!/bin/sh
 while [ $# -gt 0 ]; do
     case $1 in
@@ -55,7 +55,7 @@ def ratios_are_those_of_each_round(folder):
     assert found["times_as_many"] == {"slow": 2.0} and found["medians"] == {"flopsmith": 3000.0, "slow": 1500.0}, found
     assert found["hand_over_at_half"]["rate"] == 1500, found
     silent = subprocess.run([*command, "--peer", "silent=true"], capture_output=True, text=True)
-    assert silent.returncode == 1 and "silent said no" in silent.stderr, silent
+    assert silent.returncode == 1 and "silent printed no" in silent.stderr, silent
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What evaluating 64 fresh programs costs: the wall time of a search's step against the bare compiler on the same programs.
+"""Measures the cost of evaluating 64 fresh programs: the wall time of a search's step against the bare compiler on the same programs.
 
     python3 scripts/bench/evaluation.py [--steps 3]
 
-Runs `flopsmith search` for one step of 64 programs, as often as `--steps` says and with another seed each time, on an otherwise quiet
-machine. What counts is the time from when the programs are written to the last one's outcome: the messages, both jails, analysis,
-verification, timing, the archive. Programs that would be the best of their cell are measured a second time after that, and once more
-where nobody can be sure; `ratio_with_second_measurements` holds those as well (in a search's first step nearly each program opens a
-cell). Beside it stands what the same programs cost at the least: `gcc -O3 -march=native -shared`, two at a time, plus 30 ms for each
-correct one. Prints one JSON object.
+Runs `flopsmith search` for one step of 64 programs, `--steps` times, each time with another seed. Run nothing else on the machine. The
+time runs from the moment at which the programs are written to the last one's outcome: messages, both jails, analysis, verification,
+timing and archive. After that the search measures elite candidates a second time, and once more if the result is unsure;
+`ratio_with_second_measurements` includes these measurements (in a search's first step nearly each program opens a cell). The ratio compares
+this time with the least cost of the same programs: `gcc -O3 -march=native -shared`, two at a time, plus 30 ms for each correct one.
+Prints one JSON object.
 """
 import argparse
 import datetime
@@ -42,7 +42,7 @@ def bare(sources, folder):
 
 def step(place, seed):
     """The outcomes of one step of 64 programs, and when these were written, seconds."""
-    command = [ROOT / "target/release/flopsmith", "search", "--problem", "dgemm", "--budget", "20m", "--runs", place / "runs",
+    command = [ROOT / "target/release/flopsmith", "search", "--problem", "dgemm", "--workload", "n=256", "--budget", "20m", "--runs", place / "runs",
                "--seed", str(seed), "--set", "tasks=8", "--set", "group_size=8", "--set", "max_steps=1", "--set", "sqd.enabled=false", "--set", "evaluate.finalists=0",
                "--output", place / "best.c"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -53,21 +53,21 @@ def step(place, seed):
 
 
 def fresh(outcomes):
-    """Those of the step's own programs, without second measurements."""
+    """The outcomes of the step's own programs, without second measurements."""
     return [o for o in outcomes if o["candidate"]["purpose"] == "search"]
 
 
 def written(log):
-    """When the generator had written the programs of the first tasks it answered, seconds: they go to the compilers next. An outcome does not say when its
-    program was first in a queue, and the seconds of its stages leave out what it waited between them."""
+    """The time, in seconds, at which the generator had written the programs of its first answered tasks; the compilers get them next. An outcome
+    does not tell when its program entered the first queue, and the seconds of its stages leave out the waits between them."""
     for line in map(json.loads, log.splitlines()):
         if line["fields"].get("message") == "tasks are answered":
             return datetime.datetime.fromisoformat(line["timestamp"].replace("Z", "+00:00")).timestamp()
-    sys.exit("the log does not say when the programs were written")
+    sys.exit("the log has no line `tasks are answered`, so the time at which the programs were written is unknown")
 
 
 def ended(outcomes):
-    """When the last of these was decided, seconds."""
+    """The time of the last of these outcomes, in seconds."""
     return max(o["decided_unix_ms"] for o in outcomes) / 1000
 
 

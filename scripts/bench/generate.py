@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sampling speed of transformers' own `generate` on a config.json, with random weights.
+"""Measures the sampling speed of transformers' `generate` on a config.json, with random weights.
 
     python3 scripts/bench/generate.py CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--dtype float32] [--device cpu]
 
-The counterpart of the example `sample_speed` of flopsmith-policy: every row runs to its full length, temperature 1, nothing cut. Prints one JSON
-object with the same fields; figures are the best of --steps after one that does not count. Needs torch and transformers.
+The counterpart of the example `sample_speed` of flopsmith-policy: every row runs to its full length, at temperature 1, without top-k or top-p.
+Prints one JSON object with the same fields; figures are the best of --steps after a warm-up step. Needs torch and transformers.
 """
 import argparse
 import gc
@@ -36,7 +36,7 @@ def main():
     how = dict(do_sample=True, temperature=1.0, top_k=0, top_p=1.0, min_new_tokens=a.tokens, max_new_tokens=a.tokens, pad_token_id=0,
                attention_mask=torch.ones_like(ids))
     gc.collect()
-    # What the model took to build is not what sampling takes.
+    # The peak of sampling must not include the memory that building the model took.
     Path("/proc/self/clear_refs").write_text("5")
     walls, processors = [], []
     for step in range(a.steps + 1):

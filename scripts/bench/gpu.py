@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Sampling and adapter training of billions of weights on a GPU, beside transformers and PEFT on the same card, in turns.
+"""Compares sampling and adapter training of models with billions of weights on a GPU with transformers and PEFT on the same GPU, in turns.
 
     python3 scripts/bench/gpu.py [--python PYTHON] [--shapes 1.5b,14b] [--programs FOLDER] [--rounds 1] [--output FILE.json]
 
-Shapes are those of Qwen2.5, random weights are made on the spot, in bfloat16. For each: answers are sampled to their full length (1.5b: 64 of 512 tokens), and
-one update of GRPO is made on as many rows with an adapter of rank 16, blocks computed again on the way back. The other side is transformers' `generate`
-(generate.py) and a plain loop with PEFT (against_peft.py); a shape may leave it out. Memory is the most that the card holds beyond what it held before
-(nvidia-smi, looked at five times a second: what libraries keep for later is in it). PYTHON is one with torch, transformers and peft.
+The shapes are those of Qwen2.5, with random weights in bfloat16. For each shape a program samples answers to their full length (1.5b: 64 of 512 tokens), and
+another one makes an update of GRPO on as many rows with an adapter of rank 16 and activation checkpointing. The other side is transformers' `generate`
+(generate.py) and a plain loop with PEFT (against_peft.py); a shape may leave it out. Memory is the peak of the GPU's memory in use, less its value before
+the start. It comes from nvidia-smi, five times a second, and includes the caches of libraries. PYTHON is an interpreter with torch, transformers and peft.
 
-Where there is no CUDA, `flopsmith doctor` says why, and the script ends with 3. `--device cpu --shapes tiny` goes the same way without a GPU and says nothing
-of one: memory is then what the processes held.
+Without CUDA the script prints the reason of `flopsmith doctor` and ends with exit code 3. `--device cpu --shapes tiny` tests the script without a GPU;
+memory is then that of the processes.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ def qwen(hidden, intermediate, layers, heads, kv, vocabulary, tied):
                 max_position_embeddings=32768, hidden_act="silu", initializer_range=0.02)
 
 
-# The model, the answers that are sampled, the rows that are trained on and how many of them at once, and whether the other side runs.
+# The model, the sampled answers (rows, prompt, tokens), the rows of training and the number of them at once, and whether the other side runs.
 SHAPES = {
     "tiny": dict(config=qwen(64, 128, 2, 4, 2, 512, True), sample=(8, 8, 16), train=(8, 8, 16), micro=4, peer=True),
     "1.5b": dict(config=qwen(1536, 8960, 28, 12, 2, 151936, True), sample=(64, 32, 512), train=(64, 32, 512), micro=16, peer=True),
@@ -40,7 +40,7 @@ SHAPES = {
 
 
 class Card:
-    """The most memory of the first GPU that is in use at one time, MiB."""
+    """Watches the peak of the memory in use on the first GPU, in MiB."""
 
     def __init__(self):
         self.before, self.most, self.done = self.used(), 0, threading.Event()
@@ -63,16 +63,16 @@ class Card:
 
 
 def last_object(stdout):
-    """The JSON object that a program printed last."""
+    """The last JSON object that a program printed."""
     lines = stdout.strip().splitlines()
     said = json.loads(lines[-1]) if lines else None
     if not isinstance(said, dict):
-        raise ValueError("the last line of its output is no JSON object")
+        raise ValueError("the last line of its output is not a JSON object")
     return said
 
 
 def measured(command, device):
-    """What a program says of itself; `memory_mib` is the card's, or the process's own where it runs on the processor."""
+    """Runs a program and returns its figures; `memory_mib` is that of the GPU, or of the process if it runs on the CPU."""
     card = Card() if device == "cuda" else None
     ran = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True)
     memory = card.close() if card else None
@@ -84,7 +84,7 @@ def measured(command, device):
 
 
 def commands(shape, config, a):
-    """The programs of one shape: (what, side) to command."""
+    """The programs of one shape: a map from (activity, side) to command."""
     def numbers(shape):
         return [x for key, value in zip(("--batch", "--prompt", "--tokens"), shape) for x in (key, value)]
 
@@ -103,7 +103,7 @@ def commands(shape, config, a):
 
 
 def row(name, what, rounds):
-    """One line of the table: medians of both sides over the rounds, and of the rounds' own ratios; None where a side does not run or failed."""
+    """One line of the table: medians of both sides over the rounds, and of the rounds' own ratios; None if a side does not run or failed."""
     rate = f"{what}_tokens_per_s"
 
     def of(side, key):
@@ -128,8 +128,8 @@ def line(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--shapes", default="1.5b,14b", help=f"of {', '.join(SHAPES)}")
-    parser.add_argument("--programs", type=Path, default=ROOT / "target/release/examples", help="where sample_speed and train_speed are")
+    parser.add_argument("--shapes", default="1.5b,14b", help=f"shapes, separated by commas: {', '.join(SHAPES)}")
+    parser.add_argument("--programs", type=Path, default=ROOT / "target/release/examples", help="folder of sample_speed and train_speed")
     parser.add_argument("--flopsmith", type=Path, default=ROOT / "target/release/flopsmith")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--rounds", type=int, default=1)
@@ -138,18 +138,18 @@ def main():
     names = a.shapes.split(",")
     for name in names:
         if name not in SHAPES:
-            parser.error(f"there is no shape {name}: {', '.join(SHAPES)}")
+            parser.error(f"unknown shape {name}; the shapes are {', '.join(SHAPES)}")
     for program in ("sample_speed", "train_speed"):
         if not (a.programs / program).is_file():
-            sys.exit(f"{a.programs / program} is not there; cargo build --release --locked -p flopsmith-policy -p flopsmith-learner --examples")
+            sys.exit(f"{a.programs / program} not found; build it: cargo build --release --locked -p flopsmith-policy -p flopsmith-learner --examples")
     if a.device == "cuda":
         doctor = subprocess.run([str(a.flopsmith), "doctor"], capture_output=True, text=True).stdout
-        said = next((text.strip() for text in doctor.splitlines() if "libtorch" in text), "flopsmith doctor says nothing of libtorch")
+        said = next((text.strip() for text in doctor.splitlines() if "libtorch" in text), "flopsmith doctor printed nothing about libtorch")
         print(said, flush=True)
         if "Cuda" not in said:
             sys.exit(3)
         if not shutil.which("nvidia-smi"):
-            sys.exit("nvidia-smi is not there: the card's memory cannot be told")
+            sys.exit("nvidia-smi not found: it measures the memory of the GPU")
     print(f"{'shape':<6}{'':<8}{'tokens/s here':>12}{'peer':>9}{'ratio':>8}{'MiB here':>12}{'peer':>10}", flush=True)
     everything = []
     failed = False

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What learning comes to: whole runs with several seeds, as a table.
+"""Measures learning: whole runs with several seeds, as a table.
 
     python3 scripts/bench/learning.py --seeds 1 2 3 [--budget 10m] [--name full] [--output docs/results/learning.json] [-- --set sqd.enabled=false]
     python3 scripts/bench/learning.py --search --seeds 1 --budget 10m --name search -- --set max_steps=100
 
-Runs one after the other on an otherwise quiet machine. What follows `--` is handed to `flopsmith train` (or `search`). Rows are
-added to the output file under the given name, and the best program of each run is kept beside it as best/NAME-SEED.c; the
-table of everything in the file goes to stdout.
+The script starts the runs one after the other; run nothing else on the machine. Arguments after `--` go to `flopsmith train` (or
+`search`). The script adds the rows to the output file under the given name, keeps the best program of each run beside this file as
+best/NAME-SEED.c, and prints a table of the whole file.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def one(arguments, seed, more, runs):
     command = [ROOT / "target/release/flopsmith"]
-    command += ["search", "--problem", "dgemm", "--output", runs / "best.c"] if arguments.search else ["train", "examples/dgemm.toml"]
+    command += ["search", "--problem", "dgemm", "--workload", "n=256", "--output", runs / "best.c"] if arguments.search else ["train", "examples/dgemm.toml"]
     command += ["--budget", arguments.budget, "--seed", str(seed), "--runs", runs, "--format", "json", *more]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if ran.returncode:
@@ -37,14 +37,14 @@ def one(arguments, seed, more, runs):
 
 
 def revision():
-    """The commit that was built, with a mark where the sources differ from it."""
+    """The commit of the build, with a `+` if the sources differ from it."""
     git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "Cargo.lock", "crates", "examples", "models", "problems")
     return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
 def keep_best(run, output, name):
-    """Moves the winner's source out of the run's row into best/NAME-SEED.c beside the output file; a number nobody can compile is worth little."""
+    """Moves the best program's source out of the run's row into best/NAME-SEED.c beside the output file, so that a reader can compile it."""
     source = (run.get("best") or {}).pop("source", None)
     if source is None:
         return
@@ -52,7 +52,7 @@ def keep_best(run, output, name):
     folder.mkdir(parents=True, exist_ok=True)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") + f'-{run["seed"]}'
     file, number = folder / f"{stem}.c", 1
-    # The rows of earlier runs stay, and so do their programs.
+    # The output file keeps the rows of earlier runs, so their programs stay too.
     while file.exists() and file.read_text() != source:
         number += 1
         file = folder / f"{stem}-{number}.c"
@@ -66,7 +66,7 @@ def table(results):
     for name, runs in results.items():
         for r in runs:
             s, e, b, i = r["start"], r["end"], r["best"], r["best"]["interval"]
-            # Null in a search, which has no policy; earlier summaries have zeros there.
+            # A search has no policy, so its summary has null here; older summaries have zeros.
             learned = bool(s and e and e["samples"])
             cells = [
                 name, r["seed"],

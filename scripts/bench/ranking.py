@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Is the order right in which `flopsmith bench --purpose rank` puts programs while another core is busy?
+"""Checks the order of programs by `flopsmith bench --purpose rank` while another core is busy.
 
     make build
     scripts/bench/ranking.py [--programs 64] [--truth certify] [--json FILE]
 
-Writes matrix multiplications in plain C (loop orders, tiles, register blocks), certifies them on the quiet machine, then ranks them beside a
-process that keeps one core busy, and counts the pairs of rows whose intervals are apart in both: how many stand in the certified order."""
+Writes matrix multiplications in plain C (loop orders, tiles, register blocks), certifies them on the quiet machine, then ranks them while a
+process keeps one core busy. Of the pairs of rows with separate intervals in both, it counts those in the certified order."""
 
 import argparse
 import itertools
@@ -37,7 +37,7 @@ def tiled(tile_k, tile_j):
 
 
 def blocked(rows, columns):
-    """A block of the result in registers, all of k through it; what is left at the edges by plain loops."""
+    """A block of the result in registers over all k; plain loops compute the edges."""
     return (f"{HEAD}"
             f"    int m = n - n % {rows}, w = n - n % {columns};\n"
             f"    for (int j = 0; j < w; j += {columns}) for (int i = 0; i < m; i += {rows}) {{\n"
@@ -55,7 +55,7 @@ def blocked(rows, columns):
 
 
 def programs(count, seed):
-    """Name and source of so many programs, of all kinds."""
+    """Names and sources of `count` programs of all kinds."""
     kinds = [
         [("order_" + "".join(o), ordered(o)) for o in itertools.permutations("ijk")],
         [(f"tiled_{k}_{j}", tiled(k, j)) for k in (8, 16, 32, 64, 128) for j in (16, 32, 64, 128, 256)],
@@ -64,12 +64,12 @@ def programs(count, seed):
     drawn = random.Random(seed)
     every = [program for kind in kinds for program in kind]
     if count > len(every):
-        raise SystemExit(f"there are {len(every)} programs at most")
+        raise SystemExit(f"--programs is {len(every)} at most")
     return sorted(drawn.sample(every, count))
 
 
 def bench(flopsmith, folder, purpose, more):
-    command = [flopsmith, "bench", folder, "--problem", "dgemm", "--purpose", purpose, "--format", "jsonl", *more]
+    command = [flopsmith, "bench", folder, "--problem", "dgemm", "--workload", "n=256", "--purpose", purpose, "--format", "jsonl", *more]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     if not lines or lines[-1].get("type") != "summary":
@@ -78,7 +78,7 @@ def bench(flopsmith, folder, purpose, more):
 
 
 def low_high(rank):
-    """Interval of ln(ratio) without what all programs share."""
+    """Interval of ln(ratio) without the error that all programs share."""
     middle, half = math.log(rank["ratio"]), 1.96 * rank["log_ratio_se"]
     return middle - half, middle + half
 
@@ -88,7 +88,7 @@ def apart(one, other):
 
 
 def judge(ranked, truth):
-    """What became of the ranking of some rows, held against certified ones by name."""
+    """Compares ranked rows with certified ones by name, and counts the pairs in the certified order."""
     of = {pathlib.Path(rank["file"]).name: rank for rank in truth if rank["ratio"] is not None}
     known = [(rank, of[pathlib.Path(rank["file"]).name]) for rank in ranked
              if rank["rank"] is not None and pathlib.Path(rank["file"]).name in of]
@@ -109,8 +109,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flopsmith", default=ROOT / "target/release/flopsmith")
     parser.add_argument("--programs", type=int, default=64)
-    parser.add_argument("--truth", choices=["certify", "rank"], default="certify", help="how the quiet machine measures them")
-    parser.add_argument("--resolve", default="60s", help="of the ranking beside the busy core")
+    parser.add_argument("--truth", choices=["certify", "rank"], default="certify", help="purpose of the measurement on the quiet machine")
+    parser.add_argument("--resolve", default="60s", help="--resolve of the ranking beside the busy core")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()

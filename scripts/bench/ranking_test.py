@@ -23,7 +23,7 @@ def pairs_that_are_apart_in_both_count(_folder):
     truth = [rank("a.c", 1, 40.0), rank("b.c", 2, 20.0), rank("c.c", 3, 19.99), rank("d.c", 4, 10.0)]
     ranked = [rank("b.c", 1, 41.0), rank("a.c", 2, 30.0), rank("c.c", 3, 20.0), rank("d.c", None, 90.0)]
     found = judge(ranked, truth)
-    # b before a is wrong, a before c is right; b and c are equal in truth, and d has no place.
+    # b before a is wrong, a before c is right; b and c are equal by the certification, and d has no rank.
     assert (found["pairs_right"], found["pairs_apart"]) == (1, 2), found
     assert found["ranked"] == 3 and found["unconverged"] == 1, found
     assert found["first"] == "b.c" and math.isclose(found["first_of_best"], 0.5), found

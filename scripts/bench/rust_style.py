@@ -1,4 +1,4 @@
-"""Runs tests and prints their results as Rust's test programs do, so that one sum covers all."""
+"""Runs tests and prints their results in the format of Rust's test programs, so that one sum covers all."""
 import tempfile
 import traceback
 from pathlib import Path

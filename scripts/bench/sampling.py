@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Sampling speed and memory in float32 and bfloat16 against transformers' `generate` and a program in plain PyTorch, in turns.
+"""Compares sampling speed and memory in float32 and bfloat16 with transformers' `generate` and a program in plain PyTorch, in turns.
 
     python3 scripts/bench/sampling.py [--shape qwen2.5-0.5b] [--peer FILE.py] [--tokens 64] [--rounds 3] [--output FILE.json]
 
-Without --shape the model is models/starter's. Weights are random; no shape needs files. Each round runs every side once and begins one side further than
-the one before, so that a slow drift of the machine meets all alike. A figure of a side is its median over the rounds; a ratio is the median of
-the rounds' own ratios, `here` in the same numbers to the side. `per cpu s` counts the processor's time of all threads, which other programs on the
-machine disturb less, where a side tells it.
+Without --shape the model is that of models/starter. Weights are random; no shape needs files. Each round runs every side once and starts one side later
+than the round before, so that a slow drift of the machine affects all sides alike. A side's figure is its median over the rounds. A ratio is the median of
+the rounds' own ratios of `here`, in the same number format, to the side. `per cpu s` counts the processor time of all threads, which other programs
+disturb less; a peer may leave it out.
 
-The peer (see against_torch.py) is started with `--dtype` besides, and may say `peak_memory_mib` and `tokens_per_cpu_s`; its training figure is not read.
+The peer (see against_torch.py) also gets `--dtype`, and may print `peak_memory_mib` and `tokens_per_cpu_s`; the script ignores its training figure.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ HERE = "here"
 
 
 def summary(rounds):
-    """For each side, the medians of what it said, and of its rounds' ratios: `here` of the same numbers, and `here` in bfloat16, to it."""
+    """For each side, the medians of its figures, and of its rounds' ratios: `here` in the same number format, and `here` in bfloat16, to the side."""
     found = {}
     for side in rounds[0]:
         def median(key, side=side):
@@ -58,7 +58,7 @@ def table(found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=SHAPES, help="instead of --config")
+    parser.add_argument("--shape", choices=SHAPES, help="a known shape, instead of --config")
     parser.add_argument("--config", type=Path, default=ROOT / "models/starter/config.json")
     parser.add_argument("--peer", type=Path, metavar="FILE.py")
     parser.add_argument("--python", help="interpreter with torch and transformers")
@@ -66,11 +66,11 @@ def main():
     for name, default in {"batch": 64, "prompt": 32, "tokens": 256, "steps": 1, "threads": 2}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
-    parser.add_argument("--output", type=Path, help="JSON with everything, beside the table on stdout")
+    parser.add_argument("--output", type=Path, help="write all results as JSON to this file")
     a = parser.parse_args()
     ours = EXAMPLES / "sample_speed"
     if not ours.is_file():
-        sys.exit(f"{ours} is not there; cargo build --release --locked -p flopsmith-policy --example sample_speed")
+        sys.exit(f"{ours} not found; build it: cargo build --release --locked -p flopsmith-policy --example sample_speed")
     cores = sorted(os.sched_getaffinity(0))[:a.threads]
     python, torch = find_python(a.python)
     shape = {key: getattr(a, key) for key in SHAPE}

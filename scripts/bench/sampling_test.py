@@ -20,7 +20,7 @@ ROUNDS = [one(20, 30, 10), one(90, 80, 20), one(30, 30, 10)]
 
 def ratios_are_those_of_rounds_and_of_the_same_numbers(_):
     of = summary(ROUNDS)[("transformers", "float32")]
-    # 2, 4.5 and 3 times; the medians of the rates would give 3, too, and those of bfloat16 3, 4 and 3.
+    # The ratios are 2, 4.5 and 3; the medians of the rates would give 3, too, and those of bfloat16 3, 4 and 3.
     assert (of["rate"], of["ratio"], of["half"]) == (10, 3, 3), of
     assert summary(ROUNDS[:2])[("transformers", "float32")]["ratio"] == 3.25
     assert summary(ROUNDS)[("here", "float32")]["memory"] == 10

@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""What a cluster of many nodes asks of its broker and its store, from what one job was measured to cost.
+"""Computes the load of a cluster of many nodes on its broker and its store from the measured costs of one job.
 
     scripts/bench/scale.py [--nodes 10 100 1000 10000] [--name VALUE ...] [--json]
 
-Each unit cost is an option; what it is by default, and how it was measured, stands in docs/explanation/scale.md. A resource that is asked for
-more than it has is marked: there a cluster breaks first.
+Each unit cost is an option; docs/explanation/scale.md has the defaults and their measurements. The table marks each resource whose load exceeds
+its capacity: it limits the cluster first.
 """
 import argparse
 import json
 
 COSTS = {
-    # name: (default, unit, what it is)
+    # name: (default, unit, meaning)
     "programs_per_node": (9.0, "1/s", "fresh programs a two-core node compiles, verifies and times"),
     "duplicates": (2.5, "1/program", "samples that equal an earlier program, for each fresh one"),
-    "broker_jobs": (12300.0, "1/s", "jobs a two-core machine with broker and no-op workers passes on, syncing every second"),
-    "broker_jobs_synced": (870.0, "1/s", "the same where the broker syncs every message before it confirms it"),
-    "store_requests": (2.0, "1/program", "an object is put once and got once"),
+    "broker_jobs": (12300.0, "1/s", "jobs that a two-core machine with broker and no-op workers passes on, syncing every second"),
+    "broker_jobs_synced": (870.0, "1/s", "the same if the broker syncs every message before it confirms it"),
+    "store_requests": (2.0, "1/program", "store requests of a program: one put and one get"),
     "object_bytes": (16500.0, "B", "a compiled program"),
-    "messages": (2.0, "1/program", "messages of a fresh program beside those that every sample has"),
+    "messages": (2.0, "1/program", "messages of a fresh program beyond those of every sample"),
     "sample_messages": (3.0, "1/sample", "messages of a sample: candidate, rollout, outcome"),
-    "remembered_bytes": (100.0, "B", "memory for the name of a message that must not be stored twice"),
-    "remembered_seconds": (7200.0, "s", "for so long (`cluster init --remember`)"),
-    "trainer_samples": (49.0, "1/s", "samples that one trainer writes and learns from"),
+    "remembered_bytes": (100.0, "B", "the broker's memory for the name of a message, by which it refuses a duplicate"),
+    "remembered_seconds": (7200.0, "s", "time for which it remembers a name (`cluster init --remember`)"),
+    "trainer_samples": (49.0, "1/s", "samples that one trainer writes and trains on"),
     "store_rate": (600.0, "1/s", "requests of 16 kB that one S3 server answers"),
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long a benchmark node takes from its start to its first program: a broker with work waiting in its queues, and workers started one
-after another, each until it has a program in hand.
+"""Measures the time of a benchmark node from its start to its first program: the script fills a broker's queues with work and starts workers
+one after another, each until it holds a program.
 
     make build
     scripts/bench/start.py [--times 10]
 
-Processes on this machine's loopback. The node looks at its jail, its tools, the store and the broker before it asks for work."""
+All processes run on this machine's loopback. A node checks its jail, its tools, the store and the broker before it asks for work."""
 
 import argparse
 import pathlib
@@ -38,7 +38,7 @@ def seconds(cluster, number):
         held = HELD.search(answers(f"{found['at']}/metrics") or "")
         return held and int(held[1]) > 0
 
-    until(f"{name} has a program in hand", 30, has_a_program)
+    until(f"{name} holds a program", 30, has_a_program)
     took = time.monotonic() - began
     cluster.processes.stop(name, 60)
     return took
@@ -46,16 +46,16 @@ def seconds(cluster, number):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=10, help="how many nodes are started (default: %(default)s)")
+    parser.add_argument("--times", type=int, default=10, help="number of nodes to start (default: %(default)s)")
     parser.add_argument("--flopsmith", help="the program under test (default: target/release/flopsmith)")
     given = parser.parse_args()
     processes = Processes()
     try:
         cluster = Cluster(processes, given.flopsmith)
         cluster.start()
-        # It has shown that all is there; the search's programs are to wait.
+        # The cluster's own worker has shown that everything works; it ends, so that the search's programs wait.
         processes.stop("bench", 60)
-        processes.start("search", [cluster.flopsmith, "search", "--problem", "dgemm", "--evaluations", 4096, "--budget", "30m", "--cluster", "--set", "tasks=64",
+        processes.start("search", [cluster.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", 4096, "--budget", "30m", "--cluster", "--set", "tasks=64",
                                    "--set", "evaluate.quarantine=false", "--nats", cluster.url, "--store", cluster.store, "--runs", cluster.runs])
 
         def waiting():

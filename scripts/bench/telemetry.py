@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""What traces cost: searches of the same programs, in turns with traces sent and without, and how many programs a second each decides.
+"""Measures the cost of traces: programs a second of searches of the same programs, in turns with and without sent traces.
 
     cargo build --release --locked -p flopsmith-telemetry --example span_cost
     scripts/bench/telemetry.py [--pairs 6] [--evaluations 128] [--json FILE]
 
-The collector is a server of this script that reads and forgets. Which of a pair comes first changes from pair to pair. Programs a
-second are those of the search's loop, from its first outcome to its last; processor time is that of the whole machine, compilers, programs
-and the collector included (/proc/stat), so nothing else should run. Timers take as long as noise asks them to: with a program that was built with the
-feature `flopsmith/steady` (see `make faults`), whose timer does not measure, what is left is what all the rest costs, and the difference
-shows in far fewer pairs.
+The collector is a server of this script that reads spans and drops them. The order alternates from pair to pair. Programs a second are
+those of the search's loop, from its first outcome to its last. Processor time is that of the whole machine (/proc/stat), with compilers,
+programs and the collector, so run nothing else. With a program that was built with the feature `flopsmith/steady` (see `make faults`), both
+searches of a pair try the same programs, so the difference shows in fewer pairs.
 
-Searches scatter by more than traces cost. So the cost of a span is measured by itself as well, made and sent as the roles do it (example
-`span_cost`), and multiplied by the spans of a program: that is the share of the machine's time that traces take."""
+The scatter of searches is larger than the cost of traces. So the script also measures the cost of a span, made and sent as by the roles
+(example `span_cost`), and multiplies it by the spans of a program: the result is the share of the machine's time that traces take."""
 
 import argparse
 import json
@@ -43,18 +42,18 @@ class Collector(BaseHTTPRequestHandler):
 
 
 def processor_seconds():
-    """Of all processes so far."""
+    """Processor time of all processes so far."""
     fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     user, nice, system, _idle, _waiting, interrupts, soft = fields[:7]
     return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
 
 
-# task and generate once for a group, then compile, verify, time and archive for each program: no program has more.
+# A group has the spans task and generate, and a program at most compile, verify, time and archive.
 SPANS_PER_PROGRAM = 6
 
 
 def span_cost(arguments, endpoint):
-    """Microseconds of processor time that a span takes, when it is sent and when not: medians of some turns."""
+    """Microseconds of processor time of a span, sent and not sent: medians of some turns."""
     costs = {True: [], False: []}
     for _ in range(5):
         for where in (endpoint, None):
@@ -63,7 +62,7 @@ def span_cost(arguments, endpoint):
             if done.returncode != 0 or "dropped" in done.stderr.lower():
                 sys.exit(f"{arguments.span_cost} ended with {done.returncode}:\n{done.stderr[-2000:]}")
             found = json.loads(done.stdout)
-            # A span is some hundred bytes; with fewer, they were not all sent.
+            # A span has some hundred bytes; fewer bytes mean that some were not sent.
             if where and Collector.received - before < 100 * found["spans"]:
                 sys.exit(f"of {found['spans']} spans only {Collector.received - before} bytes arrived")
             costs[found["sent"]].append(found["microseconds_per_span"])
@@ -77,7 +76,7 @@ def search(arguments, seed, endpoint):
     with tempfile.TemporaryDirectory() as folder:
         before = processor_seconds()
         child = subprocess.Popen(
-            [arguments.flopsmith, "search", "--problem", "dgemm", "--evaluations", str(arguments.evaluations), "--budget", "30m", "--seed", str(seed),
+            [arguments.flopsmith, "search", "--problem", "dgemm", "--workload", "n=256", "--evaluations", str(arguments.evaluations), "--budget", "30m", "--seed", str(seed),
              "--set", "evaluate.finalists=1", "--set", "evaluate.quarantine=false", "--format", "json", "--runs", folder],
             cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )
@@ -93,11 +92,11 @@ def search(arguments, seed, endpoint):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=6, help="of searches; none with 0")
+    parser.add_argument("--pairs", type=int, default=6, help="pairs of searches; 0 measures spans only")
     parser.add_argument("--evaluations", type=int, default=128)
     parser.add_argument("--flopsmith", default=str(ROOT / "target/release/flopsmith"))
     parser.add_argument("--span-cost", default=str(ROOT / "target/release/examples/span_cost"))
-    parser.add_argument("--json", help="write what was found here")
+    parser.add_argument("--json", help="write the results to this file")
     arguments = parser.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -127,7 +126,7 @@ def main():
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(result, indent=2) + "\n")
     if Collector.received == 0:
-        sys.exit("no trace arrived: nothing was compared")
+        sys.exit("no trace arrived, so the comparison is void")
 
 
 if __name__ == "__main__":

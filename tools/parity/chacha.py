@@ -1,4 +1,4 @@
-"""ChaCha with 8 rounds (Bernstein, 2008), keyed as Rust's `rand_core` does it from a number: what the sampler's draws are made of."""
+"""ChaCha with 8 rounds (Bernstein, 2008), keyed from a number like Rust's `rand_core`: the generator of the sampler's draws."""
 import struct
 
 MASK = 0xFFFFFFFF

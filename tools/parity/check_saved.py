@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Opens with transformers and PEFT what `cargo run --release -p flopsmith-policy --example parity_write FOLDER` wrote, and compares.
+"""Opens with transformers and PEFT the folders that `cargo run --release -p flopsmith-policy --example parity_write FOLDER` wrote, and compares.
 
     python3 tools/parity/check_saved.py FOLDER
 
-Checks log-probabilities, or the reward of a reward model (to 1e-4), token ids and texts. Exit code 1 when something differs. Needs torch, transformers 5 and peft.
+Checks log-probabilities, or the reward of a reward model (to 1e-4), token ids and texts. Exit code 1 means a difference. Needs torch, transformers 5 and peft.
 """
 import json
 import pathlib
@@ -16,7 +16,7 @@ import transformers
 
 
 def opened_by_peft(kind, folder):
-    """The adapter in `folder` on the model that it names; nothing of it may be left over or missing."""
+    """The adapter in `folder` on its base model; PEFT has to use each of its tensors and miss none."""
     name = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
     base = kind.from_pretrained(name, num_labels=1) if "SequenceClassification" in kind.__name__ else kind.from_pretrained(name)
     model = peft.PeftModel.from_pretrained(base, folder)
@@ -38,7 +38,7 @@ def main():
         else:
             model, info = kind.from_pretrained(folder, output_loading_info=True)
             if model.config.dtype == torch.bfloat16:
-                # The same numbers, computed with in single precision.
+                # The expected values come from these numbers in single-precision arithmetic.
                 model = kind.from_pretrained(folder, dtype=torch.float32)
             assert not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), info
         with torch.no_grad():

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes adapters with PEFT and reward models with transformers, and what they compute: numbers and gradients.
+"""Writes adapters with PEFT and reward models with transformers, and their outputs and gradients.
 
     python3 tools/parity/make_adapters.py [crates/policy/tests/adapters] [crates/policy/tests/rewards] [crates/policy/tests/fixtures]
 
-crates/policy/tests/it/adapters.rs holds the Rust model against them. Needs what requirements.txt names, and the models of make_fixtures.py.
+crates/policy/tests/it/adapters.rs compares the Rust model with them. Needs the packages of requirements.txt and the models of make_fixtures.py.
 """
 import json
 import pathlib
@@ -27,7 +27,7 @@ IDS, ROWS, LENGTH = 40, 2, 14
 
 
 def stir(model, names):
-    """Larger than at initialization: a mistake in any of them must show."""
+    """Draws larger weights than at initialization, so that a mistake in any of them shows."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if any(n in name for n in names):
@@ -50,7 +50,7 @@ def adapters(out, models):
         stir(model, ["lora_"])
         ids = torch.randint(0, IDS, (ROWS, LENGTH))
         token = torch.log_softmax(model(ids).logits[:, :-1], -1).gather(2, ids[:, 1:, None])[..., 0]
-        # A loss in which every token has another weight.
+        # The loss gives every token another weight.
         (token * sine(token.shape)).sum().backward()
         gradients = {n.removeprefix("base_model.model.").replace(".default", ""): numbers(p.grad) for n, p in model.named_parameters() if p.requires_grad}
         model.peft_config["default"].base_model_name_or_path = base
@@ -71,7 +71,7 @@ def rewards(out):
         with torch.no_grad():
             for key, p in model.named_parameters():
                 p.normal_(1.0 if "norm" in key else 0.0, 0.3)
-        # No token that stands for padding: the score is that of the last one.
+        # Without the padding token, the score is that of the last token.
         ids = torch.randint(1, IDS, (ROWS, LENGTH))
         scores = model(ids).logits[:, 0]
         (scores * sine(scores.shape)).sum().backward()

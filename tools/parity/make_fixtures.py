@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tiny Qwen2 and Llama folders with transformers, and what transformers computes from them.
+"""Writes tiny Qwen2 and Llama folders with transformers, and the values that transformers computes from them.
 
     python3 tools/parity/make_fixtures.py [crates/policy/tests/fixtures]
 
-crates/policy/tests/it/parity.rs holds the Rust model against them. Needs torch and transformers 5.
+crates/policy/tests/it/parity.rs compares the Rust model with them. Needs torch and transformers 5.
 """
 import copy
 import json
@@ -20,7 +20,7 @@ SHAPES = {
     "gqa_untied": dict(num_key_value_heads=1, tie_word_embeddings=False, rope_theta=1000000.0),
     "mha_tied": dict(num_key_value_heads=4, tie_word_embeddings=True, rope_theta=10000.0),
     "mha_untied_sharded": dict(num_key_value_heads=4, tie_word_embeddings=False, rope_theta=500.0),
-    # As Qwen2.5 is stretched to 128 Ki tokens.
+    # Stretched like Qwen2.5 for 128 Ki tokens.
     "yarn": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=1000000.0, max_position_embeddings=64,
                  rope=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
     "yarn_untruncated": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, hidden_size=64,
@@ -29,9 +29,9 @@ SHAPES = {
     "bfloat16": dict(num_key_value_heads=2, tie_word_embeddings=True, rope_theta=10000.0, dtype=torch.bfloat16),
     "float16": dict(num_key_value_heads=1, tie_word_embeddings=False, rope_theta=10000.0, dtype=torch.float16),
     "llama": dict(family="Llama", num_key_value_heads=4, tie_word_embeddings=False, rope_theta=10000.0),
-    # As DeepSeek-Coder.
+    # Like DeepSeek-Coder.
     "llama_linear": dict(family="Llama", num_key_value_heads=4, tie_word_embeddings=False, rope_theta=100000.0, rope=dict(rope_type="linear", factor=4.0)),
-    # As Llama 3.2.
+    # Like Llama 3.2.
     "llama_llama3": dict(family="Llama", num_key_value_heads=2, tie_word_embeddings=True, rope_theta=500000.0, hidden_size=64,
                          rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)),
     "llama_dynamic": dict(family="Llama", num_key_value_heads=1, tie_word_embeddings=True, rope_theta=10000.0, rope=dict(rope_type="dynamic", factor=2.0)),
@@ -54,21 +54,21 @@ def main():
         config = getattr(transformers, f"{family}Config")(**(usual | shape), rope_parameters=rope)
         model = getattr(transformers, f"{family}ForCausalLM")(config).float().eval()
         with torch.no_grad():
-            # Larger than at initialization, biases and norms included: a mistake in any of them must show.
+            # Larger weights than at initialization, also of biases and norms, so that a mistake in any of them shows.
             for key, p in model.named_parameters():
                 p.normal_(1.0 if "norm" in key else 0.0, 0.3)
-            # What the file holds is what is computed with.
+            # The model computes with the numbers of the file.
             stored = {name: weight.to(dtype) for name, weight in model.state_dict().items()}
             model.load_state_dict(stored)
             ids = torch.randint(0, 40, (3, 24))
             logprobs = torch.log_softmax(model(ids).logits.double(), -1)
-        # What `to` does to the rotary frequencies as well is not undone by `float`.
+        # `to` also rounds the rotary frequencies, and `float` cannot undo that; so this copy stays exact.
         exact = copy.deepcopy(model)
         folder = out / name
         model.to(dtype).save_pretrained(folder, max_shard_size="12KB" if "sharded" in name else "1GB")
         token = logprobs[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
         first = logprobs[0, ::5]
-        # In single precision, whatever the file holds.
+        # Greedy answers are always computed in single precision.
         greedy = model.float().generate(ids[:, :8], attention_mask=torch.ones(3, 8, dtype=torch.long), max_new_tokens=16, do_sample=False)
         expected = dict(
             transformers=transformers.__version__, ids=ids.tolist(),
@@ -84,9 +84,9 @@ def main():
 
 
 def in_bfloat16(model, ids):
-    """Log-probabilities of given tokens where weights and arithmetic are in bfloat16, as the library does it."""
+    """Log-probabilities of given tokens with the library's weights and arithmetic in bfloat16."""
     half = copy.deepcopy(model).to(torch.bfloat16)
-    # Frequencies stay in single precision where a folder is opened.
+    # The rotary frequencies of an opened folder stay in single precision.
     half.model.rotary_emb = copy.deepcopy(model.model.rotary_emb)
     with torch.no_grad():
         logits = half(ids).logits
@@ -94,8 +94,8 @@ def in_bfloat16(model, ids):
 
 
 def seeded(model, prompt, seed, temperature, top_k, top_p, min_p):
-    """An answer of 12 tokens that is drawn by numbers of ChaCha from what transformers leaves to be drawn from: the token at which the sum of the
-    probabilities, in the order of the ids, exceeds the number. A seed with a draw so near to a boundary that rounding decides is passed over."""
+    """An answer of 12 tokens, drawn by ChaCha's numbers from the distribution that transformers leaves after its cuts. Each draw takes the token at which
+    the sum of the probabilities, in the order of the ids, exceeds the number. Skips seeds with a draw so near to a boundary that rounding decides."""
     while True:
         tokens, logprobs, raw = [], [], []
         near = False
@@ -117,7 +117,7 @@ def seeded(model, prompt, seed, temperature, top_k, top_p, min_p):
 
 
 def cut(row):
-    """An answer with its end token and without what fills it up."""
+    """An answer with its end token and without the padding after it."""
     return row[:row.index(0) + 1] if 0 in row else row
 
 
@@ -130,7 +130,7 @@ def warpers(temperature, top_k, top_p, min_p):
 
 
 def cuts():
-    """What transformers draws from after temperature and cuts: probabilities, from random scores."""
+    """The probabilities that transformers draws from after temperature and cuts, for random scores."""
     torch.manual_seed(77)
     cases = []
     for temperature, top_k, top_p, min_p in SETTINGS:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what TRL and torch make of random tensors: every loss with its gradient, advantages, and twenty updates by AdamW.
+"""Writes the values that TRL and torch compute from random tensors: every loss with its gradient, advantages, and twenty updates by AdamW.
 
     python3 tools/parity/make_losses.py [crates/learner/tests/fixtures]
 
-crates/learner/tests/it/parity.rs holds the learner against them. The losses come out of TRL's own trainer, which is given log-probabilities in
-place of a model. Needs what requirements.txt names, and the models of make_fixtures.py.
+crates/learner/tests/it/parity.rs compares the learner with them. TRL's own trainer computes the losses from log-probabilities in place of a
+model. Needs the packages of requirements.txt and the models of make_fixtures.py.
 """
 import collections
 import json
@@ -17,7 +17,7 @@ import transformers
 import trl
 
 ROWS, LENGTH = 6, 9
-# Ours, TRL's, at which level its ratios are, and the distances of the clip bounds from 1 (of cispo the largest weight).
+# Flopsmith's name, TRL's name, the level of the ratios, and the distances of the clip bounds from 1 (for cispo the largest weight).
 LOSSES = [
     ("grpo", "grpo", "token", 0.2, 0.2),
     ("bnpo", "bnpo", "token", 0.2, 0.2),
@@ -30,14 +30,14 @@ LONGEST = 11
 STEP_TOKENS = 77
 
 
-# Further cases: ours, the limit of ratios, the correction and its cap.
+# Further cases: Flopsmith's name, the limit of ratios, and the correction, which CAP bounds.
 EXTRAS = [("grpo", 1.4, "none"), ("gspo", 1.1, "none"), ("dapo", 1.5, "token_truncate"), ("bnpo", None, "token_mask"), ("grpo", None, "sequence_truncate"),
           ("dr_grpo", None, "sequence_mask"), ("gspo", None, "token_truncate"), ("cispo", None, "token_truncate")]
 CAP = 1.3
 
 
 def importance(correction, old, drawn, mask):
-    """What TRL weighs tokens by; its own lines for it are in the middle of its generation."""
+    """TRL's weights of tokens, copied from its generation code, which has no function for them."""
     gap = (old - drawn) * mask
     ratio = torch.exp(gap.sum(-1, keepdim=True) if correction.startswith("sequence") else gap)
     return ratio.clamp(max=CAP) if correction.endswith("truncate") else ratio.masked_fill(ratio > CAP, 0.0)
@@ -73,7 +73,7 @@ def losses():
     for name, kind, level, low, high, beta, limit, correction in cases:
         lengths = torch.randint(1, LENGTH + 1, (ROWS,))
         now = -torch.rand(ROWS, LENGTH, dtype=torch.double) * 4
-        # What the learner keeps in single precision is that here, too.
+        # Like in the learner, these values are rounded to single precision.
         near = lambda by: (now + torch.randn(ROWS, LENGTH, dtype=torch.double) * by).float().double()
         drawn = dict(mask=(torch.arange(LENGTH) < lengths[:, None]).long(), advantages=torch.randn(ROWS, dtype=torch.double),
                      old=near(0.3), reference=near(0.5))
@@ -91,7 +91,7 @@ def losses():
 
 
 def advantages():
-    """As in TRL: rewards [groups, size] less their group's mean, over the group's, the batch's or nobody's standard deviation."""
+    """TRL's advantages: rewards [groups, size] less their group's mean, over the standard deviation of the group, of the batch, or over 1."""
     torch.manual_seed(6)
     rewards = torch.randn(4, 5, dtype=torch.double)
     centred = rewards - rewards.mean(1, keepdim=True)
@@ -102,7 +102,7 @@ def advantages():
 
 
 def updates(models):
-    """Twenty steps of AdamW on a model of make_fixtures.py, whose matrices alone are decayed."""
+    """Twenty steps of AdamW on a model of make_fixtures.py, with weight decay only on matrices."""
     folder = models / "gqa_untied"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     torch.manual_seed(8)

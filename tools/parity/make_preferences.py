@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what TRL and torch make of random pairs and answers: the losses of reward models, of direct performance alignment and of PPO.
+"""Writes the values that TRL and torch compute from random pairs and answers: the losses of reward models, of direct performance alignment and of PPO.
 
     python3 tools/parity/make_preferences.py [crates/learner/tests/fixtures]
 
-crates/learner/tests/it/preferences.rs holds the learner against them. The losses of pairs come out of TRL's own RewardTrainer and DPOTrainer,
-which are given scores in place of a model. TRL has no PPO any more: that is torch's automatic derivative of the formulas as they stand in
-the papers. Needs what requirements.txt names.
+crates/learner/tests/it/preferences.rs compares the learner with them. TRL's own RewardTrainer and DPOTrainer compute the losses of pairs from
+scores in place of a model. TRL no longer has PPO: torch differentiates the formulas of the papers instead. Needs the packages of
+requirements.txt.
 """
 import collections
 import json
@@ -25,7 +25,7 @@ def metrics():
 
 
 def margins(case):
-    """λ = 3 and ratios on both sides of it, or the 0 of pairs that nobody ran."""
+    """Ratios on both sides of λ = 3, or margins of 0 for pairs without measurements."""
     ratios = 1 + 4 * torch.rand(PAIRS, dtype=torch.double)
     return ratios, torch.clamp(ratios, max=3.0) if case else torch.zeros(PAIRS, dtype=torch.double)
 
@@ -35,7 +35,7 @@ def reward_model(case):
     ratios, margin = margins(case)
     trainer = types.SimpleNamespace(model=types.SimpleNamespace(training=True), args=types.SimpleNamespace(center_rewards_coefficient=None),
                                     accelerator=ALONE, _metrics=metrics(), _total_train_tokens=0, _tp_size=1)
-    # The model is called with all inputs; a margin would reach a real one as well, which ignores it.
+    # TRL calls the model with all inputs, also the margin, which a real model ignores.
     model = lambda **_: types.SimpleNamespace(logits=rewards[:, None])
     inputs = dict(margin=margin, attention_mask=torch.ones(2 * PAIRS, 1))
     loss = trl.RewardTrainer.compute_loss(trainer, model, inputs)
@@ -65,11 +65,11 @@ def alignment(case):
     lengths = torch.randint(1, LENGTH + 1, (2 * PAIRS,))
     mask = (torch.arange(LENGTH) < lengths[:, None]).long()
     logprobs = -torch.rand(2 * PAIRS, LENGTH, dtype=torch.double) * 2
-    # What the learner keeps of a reference is in single precision.
+    # The learner keeps the reference in single precision.
     reference = ((logprobs + torch.randn_like(logprobs) * 0.5).float().double() * mask)
     ratios, margin = margins(case)
     logprobs.requires_grad_()
-    # TRL has no margin: β·(x − μ/β) is β·x − μ, so it is taken off with the reference of the fast answers.
+    # TRL's DPO has no margin: β·(x − μ/β) is β·x − μ, so the reference of the fast answers includes it.
     shifted = reference.sum(1) + torch.cat([margin / beta, torch.zeros_like(margin)])
     loss, _ = dpo(logprobs, shifted, mask, beta)
     loss.backward()
@@ -80,7 +80,7 @@ def alignment(case):
 
 
 def ppo():
-    """From samples to gradients: rewards of tokens, advantages, whitening, both clipped losses."""
+    """PPO from samples to gradients: rewards of tokens, advantages, whitening, both clipped losses."""
     discount, lam, weight, clip, value_clip, value_weight = 0.98, 0.9, 0.1, 0.2, 0.3, 0.4
     lengths = torch.randint(1, LENGTH + 1, (ANSWERS,)).tolist()
     token = lambda by, n: (torch.randn(n, dtype=torch.double) * by).float().double()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes chat templates, and what transformers makes of a conversation by them.
+"""Writes chat templates, and the texts that transformers renders of a conversation by them.
 
     python3 tools/parity/make_templates.py [crates/policy/tests/fixtures/templates.json]
 
-crates/policy/tests/it/templates.rs holds the Rust renderer against them. Needs transformers 5 and jinja2, and no torch.
+crates/policy/tests/it/templates.rs compares the Rust renderer with them. Needs transformers 5 and jinja2, and no torch.
 """
 import json
 import pathlib
@@ -23,7 +23,7 @@ SAID = [
 
 TOKENS = {"eos_token": "<|end|>"}
 
-# What each template says, with the settings of the tokenizer where they matter.
+# The templates, with the tokenizer's settings where they matter.
 CASES = {
     # Special tokens.
     "bos that is not there": dict(template="[{{ bos_token }}]{{ eos_token }}"),
@@ -49,7 +49,7 @@ CASES = {
     "the older file does not count": dict(template="{{ bos_token }}|{{ eos_token }}", settings={"added_tokens_decoder": {}},
                                           older={"bos_token": "<|task|>"}),
     "the token that is padded with": dict(template="[{{ pad_token }}]", padding="<|task|>"),
-    # What is always given.
+    # Variables that are always defined.
     "tools": dict(template="{{ tools is defined }}{{ tools is none }}{% if tools is not none %}tools{% endif %}{{ documents is none }}"),
     "no other variables": dict(template="[{{ date_string }}]{{ date_string is defined }}{{ enable_thinking is defined and not enable_thinking }}"),
     "the prompt for an answer": dict(template="{{ add_generation_prompt }}{% if add_generation_prompt %}>{% endif %}"),
@@ -87,9 +87,9 @@ CASES = {
     "JSON of numbers": dict(template="{{ [1, 1.0, 0.1, 1e16, 1.5e300, 1e-5, 0.0001, -2.5, true, false, none, 123456789012345678901234567890] | tojson }}"),
     "JSON of nothing": dict(template="{{ nothing | tojson }}", fails=True),
     "JSON with a wrong name": dict(template="{{ 1 | tojson(indents=2) }}", fails=True),
-    # The clock, of which nothing is shown that changes.
+    # The clock; the template prints nothing that changes.
     "the date": dict(template="{{ strftime_now('%Y-%m-%d') | length }}{{ strftime_now('%%') }}{{ strftime_now is defined }}"),
-    # What is printed of values that are no texts.
+    # Printing of values that are not texts.
     "constants": dict(template="{{ true }} {{ false }} {{ none }} {{ True }} {{ False }} {{ None }}"),
     "numbers": dict(template="{{ 1 }} {{ 1.0 }} {{ 0.5 }} {{ 7 // 2 }} {{ 7 / 2 }} {{ 8 / 2 }} {{ 2 ** 3 }} {{ -7 % 3 }} {{ -7 // 2 }} {{ '3' | int + 1 }} {{ 2.6 | round }}"),
     "lists and maps": dict(template="{{ [1, 'a', none, true, 1.0] }} {{ {'a': 'b', 'c': [1], 2: {}} }} {{ ['it\\'s', '\"', '\"\\'', '\\\\\\n\\t', 'ü\u2028\x07'] }} {{ [] }} {{ {} }}"),
@@ -119,7 +119,7 @@ CASES = {
     "a range": dict(template="{% for i in range(3) %}{{ i }}{% endfor %}{{ range(1, 6, 2) | list }}"),
     "a dict": dict(template="{{ dict(a=1, b='x') | tojson }}"),
     "sets in loops": dict(template="{% set x = 0 %}{% for m in messages %}{% set x = x + 1 %}{% endfor %}{{ x }}{% if true %}{% set x = 5 %}{% endif %}{{ x }}"),
-    # Templates that are at fault.
+    # Faulty templates.
     "refused": dict(template="{{ raise_exception('the roles must alternate') }}", fails=True),
     "an open block": dict(template="{% if true %}", fails=True),
     "an open expression": dict(template="{{ messages[0] ", fails=True),
@@ -142,7 +142,7 @@ def tokenizer(folder, case):
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     if case.get("older"):
         (folder / "special_tokens_map.json").write_text(json.dumps(case["older"]))
-    # Not through a file, which Python would read with its own line ends.
+    # Set directly: Python would change the line ends of a file.
     made = transformers.PreTrainedTokenizerFast.from_pretrained(str(folder))
     made.chat_template = case["template"]
     return made

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Course {
     job: Job,
-    /// The current step and what it is for; none before the first and after the last.
+    /// The current step and its purpose; none before the first and after the last.
     current: Option<(u64, Purpose)>,
     next_step: u64,
     trained: u64,
@@ -63,7 +63,7 @@ impl Course {
     }
 
     /// Notes how many programs of the current step were judged, and how many of these were correct. Called once, before
-    /// the course goes on.
+    /// the course continues.
     pub fn judged(&mut self, judged: u64, correct: u64) {
         let counts = matches!(self.current, Some((_, Purpose::Train | Purpose::Search)));
         if counts && judged > 0 {
@@ -227,7 +227,7 @@ mod tests {
         // A correct program begins the count anew; a step without judged programs does not count.
         let some = [(8, 0), (8, 1), (8, 0), (0, 0), (8, 0), (8, 0)];
         assert_eq!(judged(Job::Search, 2, &some).len(), 5);
-        // Without a limit it goes on: ten are begun, and nine are judged.
+        // Without a limit it continues: ten are begun, and nine are judged.
         assert_eq!(judged(Job::Search, 0, &nothing).len(), 10);
     }
 

@@ -53,11 +53,11 @@ pub enum Error {
     #[error("the run's settings cannot be used: {0}")]
     Settings(String),
     /// A run has only one holder of this role, and another process has taken over.
-    #[error("somebody else has taken over, or may have")]
+    #[error("another process has taken over this role, or may have")]
     Replaced,
     /// A run has only one holder of this role, and the bus no longer stores this process's signs of life.
     #[error(
-        "the bus stores nothing of this process any more, so that another one may take over: {0}"
+        "the bus no longer stores this process's signs of life, so another process may take over: {0}"
     )]
     Unheard(String),
     /// Another writer has replaced the saved checkpoint.
@@ -69,7 +69,7 @@ pub enum Error {
         place: String,
     },
     /// The bus did not answer.
-    #[error("nothing was answered about {0}")]
+    #[error("the bus did not answer about {0}")]
     Silent(&'static str),
     /// State that was saved cannot be read.
     #[error(
@@ -85,7 +85,7 @@ pub enum Error {
     #[error("a worker thread of the {0} died")]
     Thread(&'static str),
     /// A role failed too often.
-    #[error("the {role} failed {times} times and was not started again; the last time: {last}")]
+    #[error("the {role} failed {times} times and was not restarted; the last failure: {last}")]
     TooOften {
         /// The role.
         role: &'static str,

@@ -27,7 +27,7 @@ use flopsmith_config::Settings;
 /// included.
 const HOLD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Shares of a GPU: sampling and training may go on side by side.
+/// Shares of a GPU, so that sampling and training may use it at the same time.
 const GPU_SHARES: u32 = 2;
 
 /// The leases of a role that samples or trains; dropping the value gives them back.
@@ -155,7 +155,7 @@ impl Host {
         Arc::new(move || !bus.is_connected())
     }
 
-    /// A pull worker with at most `slots` messages in hand. The queue's consumer has the subject's name, because two
+    /// A pull worker that holds at most `slots` messages. The queue's consumer has the subject's name, because two
     /// machine classes with one consumer would take each other's work.
     pub async fn worker<M: Message + Send + Sync + 'static>(
         &self,
@@ -262,7 +262,7 @@ impl Host {
             tracing::warn!(
                 stage,
                 seconds,
-                "program after program fails here through no fault of its own: this node takes none for a while"
+                "this node fails at program after program, through no fault of theirs; it takes no programs for a while"
             );
             worker.rest(rest);
         }

@@ -50,7 +50,7 @@ impl<T: for<'a> Deserialize<'a>> Lines<T> {
                 Ok(item) => lines.items.push(item),
                 Err(error) => {
                     lines.unreadable += 1;
-                    tracing::warn!(file = %path.display(), %error, "a line cannot be read and is passed over");
+                    tracing::warn!(file = %path.display(), %error, "a line cannot be read; skipping it");
                 }
             }
         }

@@ -97,11 +97,11 @@ struct Queues {
 
 impl Queues {
     fn register(&self, registry: &mut Registry) {
-        let waiting = "Work that nobody has in hand, by stage and machine class (or policy)";
+        let waiting = "Messages that no worker holds, by stage and machine class (or policy)";
         registry.register("queue_waiting", waiting, self.waiting.clone());
-        let in_hand = "Work in somebody's hands, by stage and machine class (or policy)";
+        let in_hand = "Messages that a worker holds, by stage and machine class (or policy)";
         registry.register("queue_in_hand", in_hand, self.in_hand.clone());
-        let age = "Age of the oldest work that is not done, by stage and machine class (or policy)";
+        let age = "Age of the oldest unfinished message, by stage and machine class (or policy)";
         registry.register_with_unit("queue_age", age, Unit::Seconds, self.age.clone());
         let dead = "Messages that no role could process";
         registry.register("dead_letters", dead, self.dead.clone());
@@ -119,8 +119,8 @@ struct Run {
 
 impl Run {
     fn register(&self, registry: &mut Registry) {
-        registry.register("run_step", "Steps that are done", self.step.clone());
-        let correct = "Share of the last step's programs that were right";
+        registry.register("run_step", "Finished steps", self.step.clone());
+        let correct = "Share of correct programs in the last step";
         registry.register("run_correct_share", correct, self.correct_share.clone());
         let best = "Speed of the fastest elite, 10^9 operations a second";
         registry.register("run_best_gflops", best, self.best_gflops.clone());
@@ -144,13 +144,13 @@ struct Policy {
 impl Policy {
     fn register(&self, registry: &mut Registry) {
         registry.register("policy_version", "Newest policy", self.version.clone());
-        let staleness = "Versions between the policy that wrote what was learned from last and the newest one then";
+        let staleness = "Versions between the oldest policy of the last gradient step's samples and the newest policy at that time";
         registry.register(
             "policy_staleness_versions",
             staleness,
             self.staleness.clone(),
         );
-        let reward = "Mean reward of the samples that were learned from last";
+        let reward = "Mean reward of the samples of the last gradient step";
         registry.register("run_reward_mean", reward, self.reward.clone());
         registry.register(
             "gradient_steps",
@@ -166,25 +166,25 @@ impl Default for Metrics {
         let outcomes = Family::default();
         registry.register(
             "outcomes",
-            "Programs decided by this node, by what became of them",
+            "Programs decided by this node, by verdict and cause",
             outcomes.clone(),
         );
         let retries = Family::default();
         registry.register(
             "retries",
-            "Work that failed for no fault of the program and was given back",
+            "Work that failed through no fault of its program and was handed back",
             retries.clone(),
         );
         let resting = Family::default();
         registry.register(
             "quarantined",
-            "1 where a stage failed again and again, rests now and then, and has not yet shown that it can work, else 0",
+            "1 if a stage failed repeatedly and has not succeeded since, else 0",
             resting.clone(),
         );
         let stages = Family::default();
         registry.register_with_unit(
             "stage",
-            "Time that stages took for the programs decided here",
+            "Time that the stages took for the programs that this node decided",
             Unit::Seconds,
             stages.clone(),
         );
@@ -196,11 +196,15 @@ impl Default for Metrics {
             cores.clone(),
         );
         let held = Gauge::default();
-        registry.register("held", "Messages in hand", held.clone());
+        registry.register("held", "Messages held", held.clone());
         let connected = Gauge::default();
-        registry.register("connected", "Is the bus there?", connected.clone());
+        registry.register(
+            "connected",
+            "1 if this node reaches the bus, else 0",
+            connected.clone(),
+        );
         let process_cpu = Family::default();
-        let cpu = "Time that this process took of processors";
+        let cpu = "Processor time of this process";
         registry.register_with_unit("process_cpu", cpu, Unit::Seconds, process_cpu.clone());
         let process_memory = Family::default();
         let memory = "Memory of this process";

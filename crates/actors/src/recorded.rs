@@ -89,7 +89,7 @@ impl Recorded {
         let metrics = self.versions.get(&version).and_then(|p| p.metrics.as_ref());
         metrics.and_then(|m| m.progress).ok_or_else(|| {
             Error::Diverged(format!(
-                "{} says of no policy version {} how much of the budget was spent when it was trained",
+                "{} has no policy version {} with the share of the budget that was spent at its training",
                 self.folder.display(),
                 version.0
             ))
@@ -104,13 +104,13 @@ impl Recorded {
         let why = match self.versions.get(&version) {
             Some(recorded) if recorded.weights.digest == *weights => return Ok(()),
             Some(recorded) => format!(
-                "policy version {} has the weights {weights} and had {}",
+                "policy version {} has the weights {weights}; in the recorded run it had {}",
                 version.0, recorded.weights.digest
             ),
-            None => format!("there was no policy version {}", version.0),
+            None => format!("the recorded run has no policy version {}", version.0),
         };
         let hint = match version.0 {
-            0 => " (it began with another model)",
+            0 => " (it started from another model)",
             _ => "",
         };
         Err(Error::Diverged(format!(
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(found.expect("it is known"), &known);
         recorded
             .outcome(&asked(&lost, "int x;"))
-            .expect("it was lost, whatever it was");
+            .expect("a lost candidate has an outcome for any program");
         let other = recorded.outcome(&asked(&first, "int other;"));
         let said = other.expect_err("another program").to_string();
         assert!(

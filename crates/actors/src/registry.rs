@@ -78,7 +78,7 @@ impl RunRegistry {
         match self.runs.create(&key(&spec.run), bytes).await {
             Ok(_) => Ok(()),
             Err(BusError::Conflict { .. }) => Err(Error::Settings(format!(
-                "another run on this bus is called {}: start it again, and it gets another name",
+                "another run on this bus has the name {}: start this run again, and it gets another name",
                 spec.run
             ))),
             Err(error) => Err(error.into()),
@@ -152,7 +152,7 @@ impl RunRegistry {
 /// A change of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunChange {
-    /// The run goes on; this is its specification.
+    /// The run continues; this is its specification.
     Told(Box<RunSpec>),
     /// The run of this key is over. Keys are names without dots.
     Over(String),
@@ -174,7 +174,7 @@ impl RunWatch {
                 Change::Put(key, entry) => match decode(&entry.value) {
                     Ok(spec) => return Ok(RunChange::Told(Box::new(spec))),
                     Err(error) => {
-                        tracing::warn!(key, %error, "what was told of a run cannot be read");
+                        tracing::warn!(key, %error, "an entry of the run registry cannot be read");
                     }
                 },
             }

@@ -33,7 +33,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
-/// The state to go on from.
+/// The state to continue from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The checkpoint's name among those of the role.
@@ -120,7 +120,7 @@ impl RoleLease {
             tracing::error!(
                 checkpoint = state.checkpoint,
                 error = crate::supervisor::words(&error),
-                "this state is not used; an older one is"
+                "this state is unusable; using an older one"
             );
             wrong.get_or_insert(error);
         }
@@ -160,7 +160,7 @@ impl RoleLease {
                         tracing::warn!(
                             role,
                             before = holder_before,
-                            "nothing was heard of the one before: taking over"
+                            "the previous holder gave no sign of life; taking over"
                         );
                     }
                     return Ok(Some(Self::held(
@@ -177,7 +177,7 @@ impl RoleLease {
                 tracing::info!(
                     role,
                     holder = holder_before,
-                    "somebody else does this; waiting in case it is needed"
+                    "another process holds this lease; waiting as a standby"
                 );
             }
             tokio::select! {
@@ -373,7 +373,7 @@ async fn renew(shared: Arc<Shared>, terms: Terms, private: bool, lost: Cancellat
         match sign {
             Ok(Ok(())) => confirmed = began.elapsed(),
             Ok(Err(Error::Replaced)) => {
-                tracing::warn!(lease = shared.key, "somebody else has taken over");
+                tracing::warn!(lease = shared.key, "another process has taken over");
                 lost.cancel();
                 return;
             }

@@ -188,7 +188,7 @@ mod tests {
             2,
             [infrastructure(InfrastructureCause::Jail), wrong()],
         ));
-        // An answer without a program has nothing that could be told of.
+        // An answer without a program has no result to report.
         outcomes[3].source.clear();
         let second = Asked {
             tasks: 4,

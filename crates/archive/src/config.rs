@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// The step limits of a stage contradict each other.
     #[error(
-        "`advance.min_steps` is {min} and `advance.max_steps` is {max}: the least must not be above the most"
+        "`advance.min_steps` is {min} and `advance.max_steps` is {max}: the minimum must not be above the maximum"
     )]
     StepLimits {
         /// Least steps.
@@ -81,7 +81,7 @@ pub enum Error {
     },
     /// The success rate that demotes is not below the rate that advances.
     #[error(
-        "`demote.below` is {below} and `advance.threshold` is {threshold}: a stage is taken back at a lower success rate than it is left at"
+        "`demote.below` is {below} and `advance.threshold` is {threshold}: `demote.below` must be lower than `advance.threshold`"
     )]
     DemoteAboveAdvance {
         /// The rate that demotes.

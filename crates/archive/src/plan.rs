@@ -17,9 +17,9 @@ pub struct Plan {
     pub permitted: TechniqueSet,
     /// A program of a smaller set of techniques to build on.
     pub elite: Option<EliteHint>,
-    /// Does it come from an earlier stage than the current one?
+    /// True if it comes from an earlier stage than the current one.
     pub replay: bool,
-    /// Was it aimed at a thin cell?
+    /// True if it was aimed at a thin cell.
     pub guided: bool,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Progress {
     pub(crate) stage: u32,
     /// Steps that ended in this stage.
     steps: u64,
-    /// Was each of the latest candidates of this stage correct? Oldest first.
+    /// For each of the latest candidates of this stage, oldest first: true if it was correct.
     latest: VecDeque<bool>,
     /// Best ratio of this stage.
     best: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     mark: f64,
     since_mark: u64,
     demotions: u32,
-    /// Was a program correct since this stage was entered, replays of earlier stages among them?
+    /// True if a program was correct since this stage was entered, including replays of earlier stages.
     correct: bool,
     /// Share of the run's budget that is spent.
     spent: f64,

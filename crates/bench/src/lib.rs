@@ -1,27 +1,40 @@
 //! Compares the programs of several files: takes an order, and prints ranked rows.
 //!
 //! `flopsmith bench` calls this library once its arguments are read. The library finds programs, evaluates them with
-//! one verifier and one timer for each number of threads, ranks them and prints the results.
+//! one verifier and one timer for each number of threads and each size, ranks them and prints the results. It also keeps
+//! results for later comparisons, and writes a report.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
 //! - Results go to standard output and nothing else does; progress, warnings and notes go to standard error.
 //! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
+mod against;
+pub mod compare;
+mod crossover;
+mod facts;
 pub mod inputs;
 pub mod keep;
 mod legend;
 mod lines;
+mod markdown;
 mod one;
+mod outputs;
+mod page;
 mod pattern;
+mod rate;
 mod resolve;
 mod rows;
+pub mod saved;
 mod several;
+pub mod sizes;
 mod stages;
 mod stream;
+mod sweep;
 mod table;
 pub mod threads;
 mod watch;
+mod workloads;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +45,7 @@ use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_run::output::Output;
 
+use compare::Compare;
 use inputs::Program;
 use keep::Keep;
 
@@ -47,6 +61,8 @@ pub enum Format {
     Jsonl,
     /// A header, then a row for each program.
     Csv,
+    /// A table to paste into an issue or a pull request, with machine, compiler and flags.
+    Markdown,
 }
 
 /// The request of a user. Everything that can be read before a measurement is read already.
@@ -55,6 +71,9 @@ pub struct Order<'a> {
     pub problem_name: &'a str,
     /// The problem.
     pub problem: Arc<Problem>,
+    /// The problem at each of several sizes, the smallest first; empty if programs are timed at the size of `problem`
+    /// only.
+    pub sizes: Vec<Arc<Problem>>,
     /// The compiler, by name or path.
     pub compiler: &'a str,
     /// True if programs run even where the jail gives less than its full protection.
@@ -79,6 +98,14 @@ pub struct Order<'a> {
     pub keep: Option<Keep>,
     /// Where the raw samples go.
     pub raw: Option<Output>,
+    /// Where the report goes.
+    pub report: Option<Output>,
+    /// Where the result is saved.
+    pub save: Option<saved::Slot>,
+    /// The saved result that programs are compared with.
+    pub compare: Option<Compare>,
+    /// The command line, as a shell reads it.
+    pub command: String,
     /// True if files are measured again whenever they are saved.
     pub watch: bool,
     /// True if the user named one file by its name, to be timed with one number of threads.
@@ -103,7 +130,9 @@ impl Order<'_> {
 /// Wrong usage, and failures that keep this machine from evaluating programs.
 pub fn run(order: Order<'_>) -> Result<u8> {
     let alone = order.alone && order.against.is_none() && !order.watch;
-    if alone {
+    if !order.sizes.is_empty() {
+        sweep::run(order)
+    } else if alone {
         one::run(order)
     } else {
         several::run(order)

@@ -1,16 +1,25 @@
 //! Results for other programs: JSON objects and CSV rows.
 
+use flopsmith_protocol::Measurement;
 use serde_json::{Value, json};
 
 use crate::rows::Row;
+use crate::workloads;
 
 /// A program as one object, without the attestation of its machine.
 pub fn object(problem: &str, row: &Row) -> Value {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
-    json!({
+    // Several workloads have their parameters each.
+    let params = match row.sizes.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    };
+    let mut object = json!({
         "file": row.file,
         "problem": problem,
+        "size": row.size_words(),
+        "params": params,
         "outcome": outcome,
         "reason": reason,
         "techniques": row.done.techniques,
@@ -18,6 +27,7 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "gflops": measurement.map(|m| m.gflops),
         "gb_per_second": row.gb_per_second(),
         "seconds_per_call": measurement.map(|m| m.seconds_per_call),
+        "minimum_seconds": measurement.and_then(|m| m.minimum_seconds),
         "median_seconds": measurement.and_then(|m| m.median_seconds),
         "hand_shake_seconds": row.resolution.hand_shake_seconds,
         "hidden_by_clock": row.is_hidden(),
@@ -42,7 +52,20 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "diagnostics": row.detail_for_people(),
         "attestation_digest": row.machine.digest,
         "attestation": null,
-    })
+    });
+    add_rate(&mut object, row);
+    object["roof"] = json!(row.roof());
+    object["workloads"] = json!(workloads::objects(row));
+    let worst = measurement.and_then(Measurement::worst);
+    object["worst_workload"] = json!(worst.map(|workload| &workload.name));
+    object
+}
+
+/// Adds the speed in the unit of what binds, and its share of the roof.
+pub fn add_rate(object: &mut Value, row: &Row) {
+    object["rate"] = json!(row.rate());
+    object["rate_unit"] = json!(row.rate().map(|_| row.unit().to_string()));
+    object["share_of_roof"] = json!(row.share_of_roof());
 }
 
 /// Like [`object`], with the fields that only a comparison of several programs has. `against` says whether there is a
@@ -60,8 +83,16 @@ pub fn object_of_several(problem: &str, row: &Row, against: bool) -> Value {
     object
 }
 
+/// Adds the fields that only a comparison with a saved result has.
+pub fn add_saved(object: &mut Value, row: &Row) {
+    let to_saved = row.to_saved.as_ref();
+    object["ratio_to_saved"] = json!(to_saved.map(|s| s.compared.ratio));
+    object["interval_to_saved"] = json!(to_saved.map(|s| s.compared.interval));
+    object["change_since_saved"] = json!(to_saved.map(|s| s.change.name()));
+}
+
 /// The columns of a row. A column without a value stays empty.
-const COLUMNS: [&str; 43] = [
+const COLUMNS: [&str; 54] = [
     "file",
     "problem",
     "threads",
@@ -105,6 +136,17 @@ const COLUMNS: [&str; 43] = [
     "median_seconds",
     "hand_shake_seconds",
     "hidden_by_clock",
+    "worst_workload",
+    "worst_ratio",
+    "size",
+    "minimum_seconds",
+    "rate",
+    "rate_unit",
+    "roof",
+    "ratio_to_saved",
+    "ratio_to_saved_low",
+    "ratio_to_saved_high",
+    "change_since_saved",
 ];
 
 /// The names of the columns.
@@ -117,9 +159,11 @@ pub fn csv(problem: &str, row: &Row) -> String {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
     let to_against = row.to_against;
+    let to_saved = row.to_saved.as_ref();
     let place = row.place.as_ref();
     let certificate = measurement.and_then(|m| m.certificate.as_ref());
     let cold = certificate.and_then(|c| c.cold_interval);
+    let worst = measurement.and_then(Measurement::worst);
     let cells: [Option<String>; COLUMNS.len()] = [
         Some(row.file.clone()),
         Some(problem.to_owned()),
@@ -170,6 +214,19 @@ pub fn csv(problem: &str, row: &Row) -> String {
             .map(|s| s.to_string()),
         measurement.map(|_| row.resolution.hand_shake_seconds.to_string()),
         row.is_hidden().then(|| "true".to_owned()),
+        worst.map(|w| w.name.clone()),
+        worst.map(|w| w.ratio.to_string()),
+        Some(row.size_words()),
+        measurement
+            .and_then(|m| m.minimum_seconds)
+            .map(|s| s.to_string()),
+        row.rate().map(|rate| rate.to_string()),
+        row.rate().map(|_| row.unit().to_string()),
+        row.roof().map(|roof| roof.to_string()),
+        to_saved.map(|s| s.compared.ratio.to_string()),
+        to_saved.map(|s| s.compared.interval.low.to_string()),
+        to_saved.map(|s| s.compared.interval.high.to_string()),
+        to_saved.map(|s| s.change.name().to_owned()),
     ];
     line(cells.map(Option::unwrap_or_default))
 }
@@ -192,8 +249,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::compare::tests::slower;
     use crate::rows::tests::{by_memory, certify, fast, row, unsure};
     use crate::stream::tests::all_lines;
+    use crate::workloads::tests::over_two;
 
     /// The cells of a row.
     fn cells(line: &str) -> Vec<String> {
@@ -236,6 +295,15 @@ mod tests {
         assert_eq!(cell(&line, "share_of_roof"), "0.5");
         assert_eq!(cell(&line, "bound"), "memory");
         assert_eq!(cell(&line, "against"), "true");
+        assert_eq!(cell(&line, "size"), "n = 8");
+        assert_eq!(cell(&line, "rate"), "5.0625");
+        assert_eq!(cell(&line, "rate_unit"), "GB/s");
+        assert_eq!(cell(&line, "roof"), "0.3125");
+        assert_eq!(cell(&line, "change_since_saved"), "");
+        measured.to_saved = Some(slower());
+        let line = csv("dgemm", &measured);
+        assert_eq!(cell(&line, "ratio_to_saved"), "0.5");
+        assert_eq!(cell(&line, "change_since_saved"), "slower");
         for (column, expected) in [
             ("outcome", "measured"),
             ("rounds", "12"),
@@ -259,6 +327,14 @@ mod tests {
         );
         assert_eq!(cell(&line, "machine_busy"), "");
         assert_eq!(object("dgemm", &cold)["machine_busy"], Value::Null);
+        assert_eq!(cell(&line, "worst_workload"), "");
+        let several = over_two("c.c");
+        let line = csv("dgemm", &several);
+        assert_eq!(cell(&line, "worst_workload"), "n=8");
+        assert_eq!(cell(&line, "worst_ratio"), "20");
+        let told = object("dgemm", &several);
+        assert_eq!(told["worst_workload"], "n=8");
+        assert_eq!(told["workloads"][1]["name"], "n=16");
         cold.done.busy = Some("core 1 is used 40 % by others".into());
         let line = csv("dgemm", &cold);
         assert_eq!(cell(&line, "machine_busy"), "core 1 is used 40 % by others");
@@ -293,6 +369,13 @@ mod tests {
             assert_eq!(&several[key.as_str()], value);
         }
         assert_eq!(several["group"], "a");
+        assert_eq!(one["size"], "n = 8");
+        assert_eq!(one["params"], json!({ "n": 8 }));
+        assert_eq!(
+            json!([one["rate"], one["rate_unit"]]),
+            json!([40.0, "GFLOPS"])
+        );
+        assert!(one["minimum_seconds"].as_f64() < one["median_seconds"].as_f64());
         assert_eq!(one["rounds"], 12);
         assert_eq!(one["outlying"], 0);
         assert_eq!(one["mdape"], 0.01);
@@ -303,6 +386,9 @@ mod tests {
         assert_eq!(placed["roofline"]["intensity"], 0.125);
         assert_eq!(placed["roofline"]["bound"], "memory");
         assert_eq!(placed["roofline"]["cached_in"], "L3");
+        assert_eq!(placed["rate_unit"], "GB/s");
+        let numbers = ["rate", "roof", "share_of_roof"].map(|key| placed[key].as_f64());
+        assert_eq!(numbers, [Some(5.0), Some(0.3125), Some(0.5)]);
         assert_eq!(several.get("ratio_to_against"), None);
         let twice = LogRatio {
             value: 0.0,
@@ -322,9 +408,14 @@ mod tests {
         certify(&mut row, Some(12.5));
         row.place = Some(by_memory());
         row.to_against = row.own.map(|own| own.over(own));
-        let object = object_of_several("dgemm", &row, true);
+        row.to_saved = Some(slower());
+        let mut object = object_of_several("dgemm", &row, true);
+        add_saved(&mut object, &row);
+        assert_eq!(object["change_since_saved"], "slower");
         let inner = ["certificate", "roofline", "sizes"].map(|name| object[name].clone());
         let keys = std::iter::once(&object).chain(&inner);
+        let several = super::object("dgemm", &over_two("a.c"));
+        let keys = keys.chain(several["workloads"].as_array().unwrap());
         let keys = keys.flat_map(|o| o.as_object().unwrap().keys().cloned());
         let watched = ["change", "interval_of_change"].map(str::to_owned);
         let streamed = all_lines();
@@ -334,7 +425,8 @@ mod tests {
         let streamed = streamed.iter().flat_map(|line| {
             let machine = fields(line.pointer("/machines/0").unwrap_or(line));
             let rank = fields(line.pointer("/ranks/0").unwrap_or(line));
-            [fields(line), machine, rank].concat()
+            let lead = fields(line.pointer("/leads/0").unwrap_or(line));
+            [fields(line), machine, rank, lead].concat()
         });
         let columns = COLUMNS.map(str::to_owned).into_iter().chain(watched);
         let columns = columns.chain(streamed);

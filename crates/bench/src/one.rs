@@ -1,6 +1,7 @@
 //! Output for one program: a few lines of text, one object, or one row.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flopsmith_measure::Purpose;
@@ -13,20 +14,22 @@ use flopsmith_run::exit;
 use flopsmith_run::output::Output;
 use flopsmith_run::{interrupt, record, roofline};
 
+use crate::outputs::{self, AtSize};
+use crate::rate::Unit;
 use crate::rows::{self, Row};
-use crate::stages::Stages;
+use crate::stages::{Measured, Stages};
 use crate::stream::{End, Stream};
-use crate::{Format, Order, lines};
+use crate::{Format, Order, lines, markdown, workloads};
 
 /// Evaluates the program and prints its outcome.
-pub fn run(order: Order) -> Result<u8> {
+pub fn run(mut order: Order) -> Result<u8> {
     if std::io::stderr().is_terminal() {
         say("measuring this machine…");
     }
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
     let interrupted = Ok(exit::INTERRUPTED);
-    let mut stages = match Stages::new(&order, stopped.clone()) {
+    let mut stages = match Stages::new(&order, &order.problem, stopped.clone()) {
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         Err(_) if stopped.is_cancelled() => return interrupted,
         stages => stages?.aloud(),
@@ -40,18 +43,22 @@ pub fn run(order: Order) -> Result<u8> {
     if stopped.is_cancelled() {
         return interrupted;
     }
-    let mut measured = measured.context("stopped")?;
-    rows::arrange(&mut measured.rows, 1);
-    let row = measured.rows.first().context("nothing was timed")?;
-    let mut code = row.said().2;
-    if let (Some(keep), Some(object)) = (&order.keep, &measured.object)
+    let Measured { mut rows, object } = measured.context("stopped")?;
+    rows::arrange(&mut rows, 1);
+    if let Some(compare) = &order.compare {
+        compare.judge(&mut rows);
+    }
+    let mut code = rows::code(&rows);
+    let result = AtSize::new(Arc::clone(&order.problem), rows);
+    let row = result.rows.first().context("nothing was timed")?;
+    if let (Some(keep), Some(object)) = (&order.keep, &object)
         && let Err(error) = keep.save(&program.stem, object, stages.sandbox())
     {
         say(&format!("error: {error:#}"));
         code = exit::INFRASTRUCTURE;
     }
-    let stream = Stream::new(&order);
-    if let Some(raw) = order.raw {
+    let stream = Stream::new(&order, &order.problem);
+    if let Some(raw) = order.raw.take() {
         // The result exists in any case, and is printed.
         if let Err(error) = write_raw(raw, &program.source, row) {
             say(&format!("error: {error:#}"));
@@ -68,7 +75,7 @@ pub fn run(order: Order) -> Result<u8> {
             };
             data(&stream.begin(&stages.reference_speeds()).to_string());
             data(&stream.row(row, false).to_string());
-            data(&stream.end(&measured.rows, &end).to_string());
+            data(&stream.end(&result.rows, &end).to_string());
         }
         Format::Csv => {
             data(&lines::csv_header());
@@ -83,8 +90,13 @@ pub fn run(order: Order) -> Result<u8> {
                 say(&detail);
             }
         }
+        Format::Markdown => {
+            for line in markdown::of_one_size(&result, &order) {
+                data(&line);
+            }
+        }
     }
-    Ok(code)
+    Ok(outputs::write(order, &[result], code))
 }
 
 fn write_raw(raw: Output, source: &str, row: &Row) -> Result<()> {
@@ -108,13 +120,30 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     let mut lines = Vec::new();
     match row.done.verdict.measurement() {
         Some(m) => {
-            lines.push(format!("{}: {} GFLOPS at {size}", row.file, four(m.gflops)));
+            let unit = row.unit();
+            let told = |gflops: f64| {
+                let rate = row.told_in(unit, gflops).unwrap_or(f64::NAN);
+                format!("{} {unit}", four(rate))
+            };
+            let several = !m.workloads.is_empty();
+            let mean = if several { " in the mean" } else { "" };
+            lines.push(match several {
+                true => format!(
+                    "{}: {}, the geometric mean over {}: {size}",
+                    row.file,
+                    told(m.gflops),
+                    counted(m.workloads.len() as u64, "workload")
+                ),
+                false => format!("{}: {} at {size}", row.file, told(m.gflops)),
+            });
+            lines.extend(workloads::lines(row));
             lines.push(format!(
-                "  {}× the plain reference ({} GFLOPS), 95 % interval {}",
+                "  {}× the plain reference ({}), 95 % interval {}",
                 four(m.ratio),
-                four(row.reference_gflops),
+                told(row.reference_gflops),
                 between(&m.interval)
             ));
+            lines.extend(row.to_saved.as_ref().map(|s| format!("  {}", s.words())));
             if let Some(openblas) = row.openblas_gflops {
                 lines.push(format!(
                     "  about {}× OpenBLAS ({} GFLOPS, timed by itself)",
@@ -122,15 +151,27 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                     four(openblas)
                 ));
             }
-            let moved = row.gb_per_second();
-            let moved = moved.map_or_else(String::new, |gb| format!("; {} GB/s", four(gb)));
+            let other = match unit {
+                Unit::Gflops => Unit::GbPerSecond,
+                Unit::GbPerSecond => Unit::Gflops,
+            };
+            let other = row
+                .rate_in(other)
+                .map_or_else(String::new, |rate| format!("; {} {other}", four(rate)));
             lines.push(format!(
-                "  an undisturbed call takes {}{moved}",
+                "  an undisturbed call takes {}{mean}{other}",
                 span(m.seconds_per_call)
             ));
+            if let (Some(least), Some(median)) = (m.minimum_seconds, m.median_seconds) {
+                lines.push(format!(
+                    "  of the timed calls the fastest took {}, the median {}{mean}",
+                    span(least),
+                    span(median)
+                ));
+            }
             if row.is_hidden() {
                 lines.push(format!(
-                    "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml",
+                    "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml, or pass a larger --size",
                     span(row.resolution.hand_shake_seconds)
                 ));
             }
@@ -144,17 +185,15 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
             if let Some(why) = &row.done.busy {
                 lines.push(format!("  the machine was busy: {why}"));
             }
-            lines.push(format!(
-                "  {} of {} measured peak ({} GFLOPS)",
-                share(m.share_of_peak),
-                roofline::whose(Some(row.threads)),
-                four(row.peak_gflops)
-            ));
-            lines.extend(
-                row.place
-                    .as_ref()
-                    .map(|p| format!("  {}", roofline::words(p))),
-            );
+            lines.push(match &row.place {
+                Some(place) => format!("  {}", roofline::words(place)),
+                None => format!(
+                    "  {} of {} measured peak ({} GFLOPS)",
+                    share(m.share_of_peak),
+                    roofline::whose(Some(row.threads)),
+                    four(row.peak_gflops)
+                ),
+            });
             lines.extend(m.sizes.map(|sizes| format!("  right at {sizes}")));
             if let Some(certificate) = &m.certificate {
                 let unsure = if certificate.cold_converged() {
@@ -247,7 +286,9 @@ mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
     use super::*;
+    use crate::compare::tests::slower;
     use crate::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
+    use crate::workloads::tests::over_two;
 
     #[test]
     fn a_measurement_is_shown_with_few_digits_and_why_it_ended() {
@@ -259,42 +300,56 @@ mod tests {
             "{lines:?}"
         );
         assert_eq!(lines[2], "  an undisturbed call takes 284.5 µs; 14.75 GB/s");
+        assert_eq!(
+            lines[3],
+            "  of the timed calls the fastest took 281.6 µs, the median 287.3 µs"
+        );
         assert!(
-            lines[3].ends_with("stopped when it was precise enough, at ±0.39 %"),
+            lines[4].ends_with("stopped when it was precise enough, at ±0.39 %"),
             "{lines:?}"
         );
         assert_eq!(
-            lines[4],
+            lines[5],
             "  0 of 12 rounds had no weight; spread of the calls 1.00 %"
         );
         assert_eq!(
-            lines[5],
+            lines[6],
             "  235.9 % of this core's measured peak (50.00 GFLOPS)"
         );
         assert_eq!(
-            text(&fast("a.c", 2, 117.961), "n = 8", Purpose::Rank)[5],
+            text(&fast("a.c", 2, 117.961), "n = 8", Purpose::Rank)[6],
             "  235.9 % of these 2 cores' measured peak (50.00 GFLOPS)"
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Budget;
         }
         assert!(
-            text(&measured, "n = 8", Purpose::Rank)[3]
+            text(&measured, "n = 8", Purpose::Rank)[4]
                 .ends_with("stopped after 0.6 s, its time limit, at ±0.39 %")
         );
         if let Verdict::Measured { measurement } = &mut measured.done.verdict {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
-            text(&measured, "n = 8", Purpose::Rank)[3]
+            text(&measured, "n = 8", Purpose::Rank)[4]
                 .ends_with("did not converge: still ±0.39 % after 0.6 s, its time limit")
         );
         assert!(
-            text(&measured, "n = 8", Purpose::Certify)[3]
+            text(&measured, "n = 8", Purpose::Certify)[4]
                 .ends_with("after its time limit for each layout"),
             "{:?}",
             text(&measured, "n = 8", Purpose::Certify)
         );
+    }
+
+    #[test]
+    fn each_of_several_workloads_has_a_line() {
+        let lines = text(&over_two("a.c"), "n = 8; n = 16", Purpose::Rank);
+        let first = "a.c: 40.00 GFLOPS, the geometric mean over 2 workloads: n = 8; n = 16";
+        assert_eq!(lines[0], first);
+        assert!(lines[1].starts_with("  n=8: 20.00 GFLOPS"), "{lines:?}");
+        assert!(lines[2].starts_with("  n=16: 80.00 GFLOPS"), "{lines:?}");
+        assert!(lines[4].contains(" in the mean"), "{lines:?}");
     }
 
     #[test]
@@ -343,7 +398,7 @@ mod tests {
     #[test]
     fn calls_that_the_clock_hides_are_said_to_be_so() {
         let lines = text(&hidden("t.c", 1.1), "m = 1", Purpose::Rank);
-        let note = "  most of a call is the hand-shake with its process (400.0 ns): enlarge [timed] in problem.toml";
+        let note = "  most of a call is the hand-shake with its process (400.0 ns): enlarge [timed] in problem.toml, or pass a larger --size";
         assert!(lines.iter().any(|l| l == note), "{lines:?}");
     }
 
@@ -358,13 +413,33 @@ mod tests {
     }
 
     #[test]
-    fn a_place_under_the_roofline_has_a_line() {
+    fn what_binds_decides_the_unit_and_whose_share_is_shown() {
         let mut measured = fast("a.c", 1, 1.25);
         let without = text(&measured, "n = 8", Purpose::Rank).len();
         measured.place = Some(by_memory());
         let lines = text(&measured, "n = 8", Purpose::Rank);
-        assert_eq!(lines.len(), without + 1);
+        assert_eq!(lines.len(), without);
+        assert!(lines[0].starts_with("a.c: 0.156"), "{lines:?}");
+        assert!(lines[0].ends_with(" GB/s at n = 8"), "{lines:?}");
+        assert!(
+            lines[1].contains("plain reference (0.1250 GB/s)"),
+            "{lines:?}"
+        );
+        assert!(lines[2].ends_with("; 1.250 GFLOPS"), "{lines:?}");
         assert!(lines[6].contains("memory binds"), "{lines:?}");
+        assert!(!lines.iter().any(|l| l.contains("peak")), "{lines:?}");
+    }
+
+    #[test]
+    fn a_saved_result_has_a_line() {
+        let mut measured = fast("a.c", 1, 40.0);
+        measured.to_saved = Some(slower());
+        let lines = text(&measured, "n = 8", Purpose::Rank);
+        assert!(
+            lines[2].starts_with("  0.5000 times as fast as in `main`"),
+            "{lines:?}"
+        );
+        assert!(lines[2].ends_with(": slower"), "{lines:?}");
     }
 
     #[test]

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use flopsmith_measure::ranking::{LogRatio, letters};
 use flopsmith_measure::stats::SYSTEMATIC_LOG_SE;
-use flopsmith_measure::{Chain, Limits, Purpose};
+use flopsmith_measure::{Chains, Limits, Purpose};
 use flopsmith_protocol::{Interval, Measurement, StopReason, Verdict};
 use flopsmith_run::console::say;
 use tokio_util::sync::CancellationToken;
 
 use crate::rows::Row;
 use crate::several::Several;
+use crate::workloads;
 
 /// Greatest number of measurements of one program, and of evaluations of the ranking.
 pub const MOST: usize = 8;
@@ -68,7 +69,7 @@ impl Ranking for Several<'_> {
 
     fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
         let limits = Purpose::Rank.limits();
-        self.replace(&at.0, at.1, busy, |chain| mean(all, chain, &limits));
+        self.replace(&at.0, at.1, busy, |chains| mean(all, chains, &limits));
     }
 
     fn dismiss(&mut self, at: &Key, refused: Verdict) {
@@ -173,8 +174,9 @@ fn disturbed(busy: &[Option<String>]) -> Option<String> {
 
 /// Combines several measurements of one program by one timer into one. Only the assignment of samples to single
 /// measurements is lost. `limits` give the precision that is required.
-pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measurement> {
-    let ratios: Vec<LogRatio> = all.iter().map(|m| LogRatio::of(m, chain)).collect();
+pub fn mean(all: &[Measurement], chains: &Chains, limits: &Limits) -> Option<Measurement> {
+    let chain = chains.whole();
+    let ratios: Vec<LogRatio> = all.iter().map(|m| LogRatio::of(m, &chain)).collect();
     let own = LogRatio::mean(&ratios)?;
     let first = all.first()?;
     let n = all.len() as f64;
@@ -185,6 +187,10 @@ pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measu
     Some(Measurement {
         gflops: geometric(|m| m.gflops),
         seconds_per_call: geometric(|m| m.seconds_per_call),
+        minimum_seconds: all
+            .iter()
+            .map(|m| m.minimum_seconds)
+            .try_fold(f64::INFINITY, |least, seconds| Some(least.min(seconds?))),
         median_seconds: all
             .iter()
             .try_fold(0.0, |sum, m| Some(sum + m.median_seconds?.ln()))
@@ -203,11 +209,13 @@ pub fn mean(all: &[Measurement], chain: &Chain, limits: &Limits) -> Option<Measu
         outlying: all.iter().map(|m| m.outlying).sum(),
         mdape: all.iter().map(|m| m.mdape).fold(0.0, f64::max),
         stop: stop(limits, own.se),
+        workloads: workloads::means(all, chains, limits)?,
         ..first.clone()
     })
 }
 
-fn stop(limits: &Limits, log_se: f64) -> StopReason {
+/// The stop reason of several measurements together.
+pub fn stop(limits: &Limits, log_se: f64) -> StopReason {
     if log_se <= limits.target_log_se {
         StopReason::Precise
     } else {
@@ -220,6 +228,7 @@ fn stop(limits: &Limits, log_se: f64) -> StopReason {
 mod tests {
     use std::collections::VecDeque;
 
+    use flopsmith_measure::Chain;
     use flopsmith_test_support::{Measured, wrong};
 
     use super::*;
@@ -357,7 +366,7 @@ mod tests {
         }
 
         fn put(&mut self, at: &Key, all: &[Measurement], busy: Option<String>) {
-            let measurement = mean(all, &NO_WAY, &Purpose::Rank.limits()).unwrap();
+            let measurement = mean(all, &NO_WAY.into(), &Purpose::Rank.limits()).unwrap();
             let row = self.rows.iter_mut().find(|row| key(row) == *at).unwrap();
             row.own = Some(LogRatio::of(&measurement, &NO_WAY));
             row.done.verdict = Verdict::Measured { measurement };
@@ -466,7 +475,7 @@ mod tests {
         let limits = Purpose::Rank.limits();
         let one = Measured::at(40.0).se(0.004).measurement();
         let all = vec![one.clone(); 4];
-        let found = mean(&all, &chain, &limits).unwrap();
+        let found = mean(&all, &chain.into(), &limits).unwrap();
         assert!((found.ratio / one.ratio - 1.0).abs() < 1e-12);
         assert!((found.gflops / one.gflops - 1.0).abs() < 1e-12);
         assert!((found.log_ratio_se - 0.002).abs() < 1e-12);
@@ -477,8 +486,8 @@ mod tests {
         assert!((half - 1.96 * 0.002f64.hypot(0.03)).abs() < 1e-9);
         // They differ by more than their standard errors explain.
         let other = Measured::at(50.0).se(0.004).measurement();
-        let apart = mean(&[one, other], &chain, &limits).unwrap();
+        let apart = mean(&[one, other], &chain.into(), &limits).unwrap();
         assert_eq!(apart.stop, StopReason::Unconverged);
-        assert_eq!(mean(&[], &chain, &limits), None);
+        assert_eq!(mean(&[], &chain.into(), &limits), None);
     }
 }

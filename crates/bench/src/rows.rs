@@ -7,9 +7,12 @@ use flopsmith_evaluate::Evaluated;
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Resolution;
 use flopsmith_measure::ranking::{self, Compared, Entry, LogRatio};
-use flopsmith_problem::Language;
+use flopsmith_problem::{Language, Params};
 use flopsmith_protocol::{Digest, Measurement, Verdict};
 use flopsmith_run::exit;
+
+use crate::compare::{Change, ToSaved};
+use crate::workloads;
 
 /// A program at one number of threads.
 pub struct Row {
@@ -19,12 +22,16 @@ pub struct Row {
     pub against: bool,
     /// The number of threads it was timed with.
     pub threads: u32,
+    /// The size it was timed at; of several workloads the size of each.
+    pub sizes: Vec<Params>,
     /// Its evaluation.
     pub done: Evaluated,
     /// Its speed relative to the baseline, if it was measured.
     pub own: Option<LogRatio>,
     /// Its speed relative to the program of `--against`.
     pub to_against: Option<Compared>,
+    /// Its speed relative to a saved result of it, if there is one.
+    pub to_saved: Option<ToSaved>,
     /// Its rank among the programs of its number of threads; `None` if it was not measured or did not converge.
     pub rank: Option<u32>,
     /// The letters that it shares with the programs it cannot be told apart from, if it has a rank.
@@ -34,6 +41,8 @@ pub struct Row {
     /// The plain reference at the timed size and this number of threads, 10⁹ operations a second. The ratio refers to
     /// it; GFLOPS are the ratio times this speed.
     pub reference_gflops: f64,
+    /// The same at each of several workloads, in their order; empty where there is one.
+    pub reference_of_workloads: Vec<f64>,
     /// Bytes that a call must move at least for each operation, if the problem defines them.
     pub bytes_per_operation: Option<f64>,
     /// The part of a call that the clock and the hand-shake hide.
@@ -44,6 +53,8 @@ pub struct Row {
     pub openblas_gflops: Option<f64>,
     /// Its place under the roofline, if it was measured.
     pub place: Option<Place>,
+    /// Its place at each of several workloads, in their order; empty where there is one.
+    pub places: Vec<Option<Place>>,
     /// The machine that timed it.
     pub machine: Arc<Machine>,
 }
@@ -86,6 +97,11 @@ impl Row {
         }
     }
 
+    /// The size it was timed at, for people: `n = 256`, or of several workloads `n = 256; n = 512`.
+    pub fn size_words(&self) -> String {
+        size_words(&self.sizes)
+    }
+
     /// Further text about the result: diagnostics of a failure, or the compiler's warnings.
     pub fn detail(&self) -> &str {
         match &self.done.verdict {
@@ -112,15 +128,21 @@ impl Row {
         Some(gflops * self.bytes_per_operation?)
     }
 
-    /// True if a call consists mostly of the hand-shake. Its number then says next to nothing about the program.
+    /// True if a call consists mostly of the hand-shake, at any workload. Its number then says next to nothing about the
+    /// program.
     pub fn is_hidden(&self) -> bool {
-        let measurement = self.done.verdict.measurement();
         // Disturbances lengthen the median of the calls but hide nothing, so the shorter time counts.
-        let call = measurement.map(|m| {
-            let median = m.median_seconds.unwrap_or(f64::INFINITY);
-            median.min(m.seconds_per_call)
-        });
-        call.is_some_and(|seconds| self.resolution.hides(seconds))
+        let hides = |median: Option<f64>, seconds: f64| {
+            let median = median.unwrap_or(f64::INFINITY);
+            self.resolution.hides(median.min(seconds))
+        };
+        let measurement = self.done.verdict.measurement();
+        measurement.is_some_and(|m| match &m.workloads[..] {
+            [] => hides(m.median_seconds, m.seconds_per_call),
+            several => several
+                .iter()
+                .any(|w| hides(w.median_seconds, w.seconds_per_call)),
+        })
     }
 
     /// Restates the speed in other measurements of reference and peak, 10⁹ operations a second. The ratio stays, and
@@ -131,6 +153,7 @@ impl Row {
         if let Verdict::Measured { measurement } = &mut self.done.verdict {
             tell_in(measurement, reference_gflops);
             measurement.share_of_peak = measurement.gflops / peak_gflops;
+            workloads::tell_in(measurement, &self.reference_of_workloads, peak_gflops);
         }
     }
 
@@ -144,6 +167,15 @@ impl Row {
         };
         Some(format!("{whose}: {}", reason.unwrap_or(outcome)))
     }
+}
+
+/// Sizes for people.
+pub fn size_words(sizes: &[Params]) -> String {
+    let one = |params: &Params| {
+        let params = params.iter().map(|(name, size)| format!("{name} = {size}"));
+        params.collect::<Vec<_>>().join(", ")
+    };
+    sizes.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn tell_in(measurement: &mut Measurement, reference_gflops: f64) {
@@ -208,10 +240,31 @@ pub fn take(rows: &mut Vec<Row>, new: Vec<Row>) {
     rows.extend(new);
 }
 
-/// The exit code of several programs: a failure of this machine outranks a fault of a program.
+/// The exit code of several programs: a failure of this machine outranks a fault of a program, and that outranks a
+/// program that is slower than its saved result.
 pub fn code(rows: &[Row]) -> u8 {
-    let codes = rows.iter().map(|row| row.said().2);
-    codes.max().unwrap_or(exit::OK)
+    let of = |row: &Row| match &row.to_saved {
+        Some(to_saved) if to_saved.change == Change::Slower => exit::SLOWER,
+        _ => exit::OK,
+    };
+    let codes = rows.iter().map(|row| worse(row.said().2, of(row)));
+    codes.fold(exit::OK, worse)
+}
+
+/// The exit code that outranks the other one.
+pub fn worse(one: u8, other: u8) -> u8 {
+    let weight = |code: u8| match code {
+        exit::OK => 0,
+        exit::SLOWER => 1,
+        exit::CANDIDATE => 2,
+        exit::USAGE => 3,
+        _ => 4,
+    };
+    if weight(one) < weight(other) {
+        other
+    } else {
+        one
+    }
 }
 
 #[cfg(test)]
@@ -247,11 +300,14 @@ pub(super) mod tests {
                 busy: None,
             },
             own,
+            sizes: vec![[("n".to_owned(), 8)].into()],
             to_against: None,
+            to_saved: None,
             rank: None,
             group: None,
             peak_gflops: 50.0,
             reference_gflops: 1.0,
+            reference_of_workloads: Vec::new(),
             bytes_per_operation: Some(0.125),
             resolution: Resolution {
                 hand_shake_seconds: 4e-7,
@@ -261,6 +317,7 @@ pub(super) mod tests {
             hidden_log_se: 0.0,
             openblas_gflops: None,
             place: None,
+            places: Vec::new(),
             machine: Arc::new(
                 Machine::new("{\"cpu_model\":\"m\"}".into()).expect("an attestation"),
             ),
@@ -275,6 +332,17 @@ pub(super) mod tests {
             share: 0.5,
             bound: Bound::Memory,
             cached_in: Some("L3".into()),
+        }
+    }
+
+    /// A place at four fifths of the peak.
+    pub fn by_compute() -> Place {
+        Place {
+            intensity: Some(8.0),
+            roof_gflops: 50.0,
+            share: 0.8,
+            bound: Bound::Compute,
+            cached_in: Some("L2".into()),
         }
     }
 
@@ -322,6 +390,7 @@ pub(super) mod tests {
         let mut hidden = row(file, 1, Measured::at(ratio).se(0.2).unconverged().verdict());
         if let Verdict::Measured { measurement } = &mut hidden.done.verdict {
             measurement.seconds_per_call = 4.3e-7;
+            measurement.minimum_seconds = Some(4.2e-7);
             measurement.median_seconds = Some(4.3e-7);
         }
         hidden.hidden_log_se = 0.14;
@@ -444,6 +513,9 @@ pub(super) mod tests {
         assert_eq!(code(&[good(), bad()]), 1);
         assert_eq!(code(&[broken(), bad(), good()]), 3);
         assert_eq!(code(&[good(), row("d.c", 1, unknown())]), 3);
+        assert_eq!(worse(exit::INFRASTRUCTURE, exit::SLOWER), 3);
+        assert_eq!(worse(exit::SLOWER, exit::CANDIDATE), 1);
+        assert_eq!(worse(exit::OK, exit::SLOWER), 4);
         assert_eq!(good().refusal(), None);
         let unsure = unsure("u.c", 40.0);
         assert_eq!(unsure.said(), ("unconverged", None, exit::OK));

@@ -1,69 +1,51 @@
 //! Output for several programs, or for one with several results: a table, objects, or rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use flopsmith_evaluate::Evaluated;
-use flopsmith_measure::ranking::LogRatio;
-use flopsmith_measure::{Chain, Purpose};
+use flopsmith_measure::{Chain, Chains, Purpose};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{Measurement, Verdict};
-use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::console::{data, say};
 use flopsmith_run::exit;
 use flopsmith_run::interrupt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::against::Against;
 use crate::inputs::Program;
+use crate::outputs::{self, AtSize};
 use crate::rows::{self, Row};
 use crate::stages::Stages;
 use crate::stream::{End, Stream};
-use crate::{Format, Order, lines, resolve, table, watch};
+use crate::{Format, Order, lines, markdown, resolve, table, watch};
 
 /// Evaluates all programs, prints the results, and goes on watching the files with `--watch`.
 pub fn run(order: Order) -> Result<u8> {
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
-    let mut several = match Several::new(&order, stopped) {
+    let mut several = match Several::new(&order, &order.problem, stopped) {
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         Err(_) if stopped.is_cancelled() => return Ok(exit::INTERRUPTED),
         several => several?,
     };
     several.begin();
-    let total = order.programs.len();
-    for (n, program) in order.programs.iter().enumerate() {
-        if stopped.is_cancelled() {
-            break;
-        }
-        say(&format!("[{}/{total}] {} ...", n + 1, program.name));
-        let Some(rows) = several.measure(program) else {
-            break;
-        };
-        // An interrupted measurement is no result.
-        if stopped.is_cancelled() {
-            break;
-        }
-        say_why(&rows);
-        several.take(rows);
-        if order.watch {
-            several.settle(&program.name, stopped);
-        }
-        several.finished(&program.name);
-    }
-    several.arrange();
-    if order.purpose == Purpose::Rank {
-        resolve::run(&mut several, order.resolve, stopped);
-        several.arrange();
-    }
+    several.measure_all(stopped);
     // An interrupted comparison prints its results as well: they may have taken an hour.
     several.print(stopped.is_cancelled());
-    if stopped.is_cancelled() {
-        return Ok(exit::INTERRUPTED);
-    }
-    if order.watch {
+    if order.watch && !stopped.is_cancelled() {
         return Ok(watch::run(several, &order.programs, stopped));
     }
-    Ok(several.code())
+    let code = if stopped.is_cancelled() {
+        exit::INTERRUPTED
+    } else {
+        several.code()
+    };
+    let result = several.into_result();
+    Ok(outputs::write(order, &[result], code))
 }
 
 /// Number of further measurements of a watched program that did not converge.
@@ -75,15 +57,20 @@ pub struct Several<'a> {
     stages: Stages,
     against: Option<Against>,
     /// The results so far.
-    rows: Vec<Row>,
+    result: AtSize,
     /// True if an object could not be kept.
     trouble: bool,
     stream: Stream,
 }
 
 impl<'a> Several<'a> {
-    fn new(order: &'a Order<'a>, stopped: &CancellationToken) -> Result<Self> {
-        let mut stages = Stages::new(order, stopped.clone())?;
+    /// Prepares the measurements at the timed size of `problem`.
+    pub fn new(
+        order: &'a Order<'a>,
+        problem: &Arc<Problem>,
+        stopped: &CancellationToken,
+    ) -> Result<Self> {
+        let mut stages = Stages::new(order, problem, stopped.clone())?;
         let (against, rows) = match &order.against {
             Some(program) => {
                 say(&format!(
@@ -99,10 +86,50 @@ impl<'a> Several<'a> {
             order,
             stages,
             against,
-            rows,
+            result: AtSize::new(Arc::clone(problem), rows),
             trouble: false,
-            stream: Stream::new(order),
+            stream: Stream::new(order, problem),
         })
+    }
+
+    /// Measures all programs, and measures again those that a ranking cannot tell apart.
+    pub fn measure_all(&mut self, stopped: &CancellationToken) {
+        let order = self.order;
+        let total = order.programs.len();
+        for (n, program) in order.programs.iter().enumerate() {
+            if stopped.is_cancelled() {
+                break;
+            }
+            say(&format!("[{}/{total}] {} ...", n + 1, program.name));
+            let Some(rows) = self.measure(program) else {
+                break;
+            };
+            // An interrupted measurement is no result.
+            if stopped.is_cancelled() {
+                break;
+            }
+            say_why(&rows);
+            self.take(rows);
+            if order.watch {
+                self.settle(&program.name, stopped);
+            }
+            self.finished(&program.name);
+        }
+        self.arrange();
+        if order.purpose == Purpose::Rank {
+            resolve::run(self, order.resolve, stopped);
+            self.arrange();
+        }
+    }
+
+    /// The results.
+    pub fn result(&self) -> &AtSize {
+        &self.result
+    }
+
+    /// The results, once nothing more is measured.
+    pub fn into_result(self) -> AtSize {
+        self.result
     }
 
     /// Measures a program, and keeps its object if the user wants it. `None` if a stop was requested before the
@@ -135,30 +162,30 @@ impl<'a> Several<'a> {
 
     /// The results so far.
     pub fn rows(&self) -> &[Row] {
-        &self.rows
+        &self.result.rows
     }
 
-    /// Replaces the measurement of a program by one that `measured` makes from the chain to the plain reference; `busy`
+    /// Replaces the measurement of a program by one that `measured` makes from the chains to the plain reference; `busy`
     /// is its disturbance.
     pub fn replace(
         &mut self,
         file: &str,
         threads: u32,
         busy: Option<String>,
-        measured: impl FnOnce(&Chain) -> Option<Measurement>,
+        measured: impl FnOnce(&Chains) -> Option<Measurement>,
     ) {
-        let Some(chain) = self.stages.chain(threads) else {
+        let Some(chains) = self.stages.chains(threads) else {
             return;
         };
-        let Some(mut measurement) = measured(&chain) else {
+        let Some(mut measurement) = measured(&chains) else {
             return;
         };
         // The part of the error that `resolution` causes is common to all measurements, so their mean does not reduce
         // it.
         let hidden = self.stages.hidden_log_se(threads, &measurement);
-        at_least(&mut measurement, hidden, &chain);
+        at_least(&mut measurement, hidden, &chains.whole());
         let (stages, against) = (&self.stages, self.against.as_ref());
-        if let Some(row) = find(&mut self.rows, file, threads) {
+        if let Some(row) = find(&mut self.result.rows, file, threads) {
             stages.renew(row, Some(measurement));
             row.done.busy = busy;
             if let Some(against) = against {
@@ -195,8 +222,8 @@ impl<'a> Several<'a> {
                 match done.verdict {
                     Verdict::Measured { measurement } => {
                         all.push(measurement);
-                        self.replace(file, threads, done.busy, |chain| {
-                            resolve::mean(&all, chain, &limits)
+                        self.replace(file, threads, done.busy, |chains| {
+                            resolve::mean(&all, chains, &limits)
                         });
                     }
                     refused @ Verdict::Rejected { .. } => {
@@ -211,11 +238,12 @@ impl<'a> Several<'a> {
 
     /// Marks a program as refused that passed before.
     pub fn refuse(&mut self, file: &str, threads: u32, refused: Verdict) {
-        if let Some(row) = find(&mut self.rows, file, threads) {
+        if let Some(row) = find(&mut self.result.rows, file, threads) {
             row.done.verdict = refused;
             row.own = None;
             row.place = None;
-            row.to_against = None;
+            row.places = Vec::new();
+            (row.to_against, row.to_saved) = (None, None);
             (row.rank, row.group) = (None, None);
             say_why(std::slice::from_ref(row));
         }
@@ -223,23 +251,26 @@ impl<'a> Several<'a> {
 
     /// Replaces the rows of a program by new ones.
     pub fn take(&mut self, rows: Vec<Row>) {
-        rows::take(&mut self.rows, rows);
+        rows::take(&mut self.result.rows, rows);
     }
 
     /// Sorts all rows, and computes anew which programs can be told apart. All speeds refer to one measurement of the
     /// reference.
     pub fn arrange(&mut self) {
-        for row in &mut self.rows {
+        let rows = &mut self.result.rows;
+        for row in &mut *rows {
             self.stages.renew(row, None);
         }
-        rows::arrange(&mut self.rows, self.order.looks());
+        rows::arrange(rows, self.order.looks());
+        if let Some(compare) = &self.order.compare {
+            compare.judge(rows);
+        }
     }
 
     /// The rows of a program, one for each number of threads.
     pub fn of<'b>(&'b self, file: &'b str) -> impl Iterator<Item = &'b Row> {
-        self.rows
-            .iter()
-            .filter(move |row| row.file == file && !row.against)
+        let rows = self.result.rows.iter();
+        rows.filter(move |row| row.file == file && !row.against)
     }
 
     /// The output format.
@@ -262,7 +293,7 @@ impl<'a> Several<'a> {
     }
 
     /// Prints the lines that precede the first program.
-    fn begin(&self) {
+    pub fn begin(&self) {
         if self.order.format == Format::Jsonl {
             data(
                 &self
@@ -270,7 +301,7 @@ impl<'a> Several<'a> {
                     .begin(&self.stages.reference_speeds())
                     .to_string(),
             );
-            for row in self.rows.iter().filter(|row| row.against) {
+            for row in self.result.rows.iter().filter(|row| row.against) {
                 data(&self.object(row).to_string());
             }
         }
@@ -286,23 +317,36 @@ impl<'a> Several<'a> {
     }
 
     fn print(&self, interrupted: bool) {
+        let rows = &self.result.rows;
         match self.order.format {
             Format::Text => {
-                let against = self.against.as_ref().map(|a| a.name.as_str());
-                let size = self.order.problem.timed_size();
-                for line in table::lines(&self.rows, &size, against) {
-                    data(&line);
-                }
-                // If stdout and stderr share a terminal, the reasons are above already, next to their programs.
-                let one_screen = io::stdout().is_terminal() && io::stderr().is_terminal();
-                let refusals = table::refusals(&self.rows);
-                if !refusals.is_empty() && !one_screen {
-                    data("");
-                    refusals.iter().for_each(|line| data(line));
+                let size = self.result.problem.timed_size();
+                table::lines(rows, &size, self.against_name())
+                    .iter()
+                    .for_each(|line| data(line));
+                self.print_refusals();
+                if let Some(compare) = self.order.compare.as_ref().filter(|_| !rows.is_empty()) {
+                    let rows: Vec<&Row> = rows.iter().collect();
+                    compare.lines(&rows).iter().for_each(|line| data(line));
                 }
             }
+            Format::Markdown => {
+                let lines = markdown::of_one_size(&self.result, self.order);
+                lines.iter().for_each(|line| data(line));
+            }
+            Format::Csv => {
+                data(&lines::csv_header());
+                self.print_rows(interrupted);
+            }
+            Format::Json | Format::Jsonl => self.print_rows(interrupted),
+        }
+    }
+
+    /// Prints the rows for other programs; with JSON lines the summary, since the rows are printed already.
+    pub fn print_rows(&self, interrupted: bool) {
+        match self.order.format {
             Format::Json => {
-                for row in &self.rows {
+                for row in &self.result.rows {
                     data(&self.object(row).to_string());
                 }
             }
@@ -312,24 +356,41 @@ impl<'a> Several<'a> {
                     interrupted,
                     code: self.code(),
                 };
-                data(&self.stream.end(&self.rows, &end).to_string());
+                data(&self.stream.end(&self.result.rows, &end).to_string());
             }
             Format::Csv => {
-                data(&lines::csv_header());
-                for row in &self.rows {
+                for row in &self.result.rows {
                     data(&self.csv(row));
                 }
             }
+            Format::Text | Format::Markdown => {}
         }
     }
 
-    fn code(&self) -> u8 {
+    /// Prints why programs were refused below a table.
+    pub fn print_refusals(&self) {
+        // If stdout and stderr share a terminal, the reasons are above already, next to their programs.
+        let one_screen = io::stdout().is_terminal() && io::stderr().is_terminal();
+        let refusals = table::refusals(&self.result.rows);
+        if !refusals.is_empty() && !one_screen {
+            data("");
+            refusals.iter().for_each(|line| data(line));
+        }
+    }
+
+    /// The program that all are compared with, if there is one.
+    pub fn against_name(&self) -> Option<&str> {
+        self.against.as_ref().map(|against| &*against.name)
+    }
+
+    /// The exit code of the results so far.
+    pub fn code(&self) -> u8 {
         let trouble = if self.trouble {
             exit::INFRASTRUCTURE
         } else {
             exit::OK
         };
-        rows::code(&self.rows).max(trouble)
+        rows::worse(rows::code(&self.result.rows), trouble)
     }
 }
 
@@ -362,7 +423,8 @@ pub fn say_why(rows: &[Row]) {
     }
 }
 
-fn why(refusal: &str, detail: &str) -> String {
+/// A refusal, and the lines of its details beneath.
+pub fn why(refusal: &str, detail: &str) -> String {
     let mut words = format!("  {refusal}");
     for line in detail.trim().lines() {
         words.push_str("\n    ");
@@ -371,76 +433,12 @@ fn why(refusal: &str, detail: &str) -> String {
     words
 }
 
-/// The program that all others are compared with.
-struct Against {
-    name: String,
-    /// Its speed relative to the baseline, by the number of threads.
-    own: BTreeMap<u32, LogRatio>,
-}
-
-impl Against {
-    /// Measures the program, and returns its rows as well.
-    fn measure(program: &Program, stages: &mut Stages) -> Result<(Self, Vec<Row>)> {
-        let measured = stages.measure(program).context("stopped")?;
-        let mut rows = measured.rows;
-        for row in &rows {
-            let Some(refusal) = row.refusal() else {
-                continue;
-            };
-            let words = format!(
-                "--against {}: {}",
-                program.name,
-                why(&refusal, &row.detail_for_people()).trim_start()
-            );
-            return Err(match row.said().2 {
-                exit::CANDIDATE => usage(words),
-                _ => anyhow::anyhow!(words),
-            });
-        }
-        for row in &mut rows {
-            row.against = true;
-        }
-        Ok((Self::of(&program.name, &rows), rows))
-    }
-
-    fn of(name: &str, rows: &[Row]) -> Self {
-        Self {
-            name: name.to_owned(),
-            own: rows
-                .iter()
-                .filter_map(|r| Some((r.threads, r.own?)))
-                .collect(),
-        }
-    }
-
-    fn compare(&self, rows: &mut [Row]) {
-        for row in rows {
-            let same_timer = self.own.get(&row.threads);
-            row.to_against = same_timer.and_then(|other| Some(row.own?.over(*other)));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use flopsmith_test_support::{Measured, wrong};
+    use flopsmith_test_support::Measured;
 
     use super::*;
-    use crate::rows::tests::{fast, row};
-
-    #[test]
-    fn ratios_are_to_the_other_program_at_the_same_number_of_threads() {
-        let best = [fast("best.c", 1, 40.0), fast("best.c", 2, 80.0)];
-        let against = Against::of("best.c", &best);
-        let mut rows = [
-            fast("a.c", 1, 60.0),
-            fast("a.c", 2, 60.0),
-            row("b.c", 1, wrong()),
-        ];
-        against.compare(&mut rows);
-        let ratios = rows.map(|r| r.to_against.map(|c| (c.ratio * 1000.0).round()));
-        assert_eq!(ratios, [Some(1500.0), Some(750.0), None]);
-    }
+    use crate::rows::tests::fast;
 
     #[test]
     fn no_number_of_measurements_is_surer_than_the_clock() {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_measure::{Chain, Purpose, Timer, Verifier};
+use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
+use flopsmith_problem::{Params, Problem};
 use flopsmith_protocol::{Measurement, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
@@ -25,6 +26,8 @@ pub struct Stages {
     verifier: Verifier,
     clocks: Vec<Clock>,
     purpose: Purpose,
+    /// The timed size, or that of each workload.
+    sizes: Vec<Params>,
     /// Compiled and verified programs that may be timed again.
     ready: BTreeMap<String, Prepared>,
     /// True if programs may be timed again, as in a ranking and while files are watched.
@@ -68,14 +71,11 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with. Cancelling
-    /// `stopped` ends the wait for a quiet machine.
-    pub fn new(order: &Order, stopped: CancellationToken) -> Result<Self> {
-        let evaluator = evaluator::open(
-            Arc::clone(&order.problem),
-            order.compiler,
-            order.allow_weaker_jail,
-        )?;
+    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with, at the timed
+    /// size of `problem`. Cancelling `stopped` ends the wait for a quiet machine.
+    pub fn new(order: &Order, problem: &Arc<Problem>, stopped: CancellationToken) -> Result<Self> {
+        let evaluator =
+            evaluator::open(Arc::clone(problem), order.compiler, order.allow_weaker_jail)?;
         let most = order.threads.iter().copied().max().unwrap_or(1);
         let evaluator = if order.sanitize {
             evaluator.with_sanitizers(most)
@@ -111,6 +111,11 @@ impl Stages {
                 Ok(clock)
             })
             .collect::<Result<Vec<Clock>>>()?;
+        if let Some(compare) = &order.compare {
+            for clock in &clocks {
+                compare.check(problem, clock.threads, &clock.machine)?;
+            }
+        }
         for line in advice(
             clocks
                 .iter()
@@ -123,6 +128,7 @@ impl Stages {
             verifier,
             clocks,
             purpose: order.purpose,
+            sizes: problem.params_of_each(),
             ready: BTreeMap::new(),
             again: order.purpose == Purpose::Rank || order.watch,
             patience,
@@ -173,7 +179,7 @@ impl Stages {
         }
         for clock in &mut self.clocks {
             let done = clock.time(&prepared, self.purpose, busy.clone());
-            rows.push(clock.row(&program.name, done));
+            rows.push(clock.row(&program.name, &self.sizes, done));
         }
         let object = prepared.object().map(<[u8]>::to_vec);
         if self.again {
@@ -195,9 +201,9 @@ impl Stages {
         self.patience.renew();
     }
 
-    /// The chain from the baseline to the plain reference at this number of threads.
-    pub fn chain(&self, threads: u32) -> Option<Chain> {
-        self.clock(threads).map(|clock| clock.timer.chain())
+    /// The chains from the baseline to the plain reference at this number of threads.
+    pub fn chains(&self, threads: u32) -> Option<Chains> {
+        self.clock(threads).map(|clock| clock.timer.chains())
     }
 
     /// Replaces a row's measurement, or restates the row's own one with the present measurement of the reference.
@@ -211,7 +217,7 @@ impl Stages {
     /// [`Row::hidden_log_se`].
     pub fn hidden_log_se(&self, threads: u32, measurement: &Measurement) -> f64 {
         let clock = self.clock(threads);
-        clock.map_or(0.0, |clock| clock.hidden_log_se(measurement))
+        clock.map_or(0.0, |clock| clock.timer.hidden_log_se(measurement))
     }
 
     /// Machines and reference speeds, by the number of threads.
@@ -284,23 +290,27 @@ impl Clock {
         done
     }
 
-    fn row(&self, file: &str, done: Evaluated) -> Row {
+    fn row(&self, file: &str, sizes: &[Params], done: Evaluated) -> Row {
         let bytes = self.timer.bytes_per_operation();
         let mut row = Row {
             file: file.to_owned(),
             against: false,
             threads: self.threads,
+            sizes: sizes.to_vec(),
             own: None,
             to_against: None,
+            to_saved: None,
             rank: None,
             group: None,
             peak_gflops: self.timer.peak_gflops(),
             reference_gflops: self.timer.reference_gflops(),
+            reference_of_workloads: Vec::new(),
             bytes_per_operation: Some(bytes).filter(|b| b.is_finite() && *b > 0.0),
             resolution: self.timer.resolution(),
             hidden_log_se: 0.0,
             openblas_gflops: self.openblas_gflops,
             place: None,
+            places: Vec::new(),
             machine: Arc::clone(&self.machine),
             done,
         };
@@ -312,18 +322,16 @@ impl Clock {
         if let Some(measurement) = measurement {
             row.done.verdict = Verdict::Measured { measurement };
         }
+        row.reference_of_workloads = self.timer.reference_gflops_of_each();
         row.tell_in(self.timer.reference_gflops(), self.timer.peak_gflops());
         let chain = self.timer.chain();
         let measurement = row.done.verdict.measurement();
         row.own = measurement.map(|m| LogRatio::of(m, &chain));
-        row.place = measurement.and_then(|m| self.timer.place(m.gflops));
-        row.hidden_log_se = measurement.map_or(0.0, |m| self.hidden_log_se(m));
-    }
-
-    fn hidden_log_se(&self, measurement: &Measurement) -> f64 {
-        let call = measurement.seconds_per_call;
-        let baseline = self.timer.chain().baseline_seconds;
-        self.timer.resolution().log_se(call, baseline)
+        row.place = measurement.and_then(|m| self.timer.place(m));
+        row.places = measurement
+            .map(|m| self.timer.places(m))
+            .unwrap_or_default();
+        row.hidden_log_se = measurement.map_or(0.0, |m| self.timer.hidden_log_se(m));
     }
 
     fn reference_speeds(&self) -> ReferenceSpeeds {

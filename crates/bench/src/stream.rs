@@ -7,9 +7,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use flopsmith_measure::{METHOD, Purpose};
+use flopsmith_problem::Problem;
 use flopsmith_run::exit;
 use serde_json::{Value, json};
 
+use crate::crossover::Lead;
 use crate::rows::Row;
 use crate::stages::ReferenceSpeeds;
 use crate::{Order, lines};
@@ -21,7 +23,11 @@ const VERSION: u32 = 1;
 pub struct Stream {
     problem: String,
     size: String,
+    /// Names of the workloads.
+    workloads: Vec<String>,
     purpose: Purpose,
+    /// True if results are compared with a saved one.
+    saved: bool,
     /// Digests of the attestations that were printed.
     told: RefCell<BTreeSet<String>>,
 }
@@ -38,11 +44,17 @@ pub struct End {
 
 impl Stream {
     /// A stream of which nothing is printed yet.
-    pub fn new(order: &Order) -> Self {
+    pub fn new(order: &Order, problem: &Problem) -> Self {
         Self {
             problem: order.problem_name.to_owned(),
-            size: order.problem.timed_size(),
+            size: problem.timed_size(),
+            workloads: problem
+                .workloads
+                .iter()
+                .map(|workload| workload.name.clone())
+                .collect(),
             purpose: order.purpose,
+            saved: order.compare.is_some(),
             told: RefCell::default(),
         }
     }
@@ -54,6 +66,9 @@ impl Stream {
             Some(against) => lines::object_of_several(&self.problem, row, against),
             None => lines::object(&self.problem, row),
         };
+        if self.saved {
+            lines::add_saved(&mut object, row);
+        }
         let digest = row.machine.digest.to_string();
         if self.told.borrow_mut().insert(digest) {
             object["attestation"] = row.machine.attestation.clone();
@@ -84,12 +99,14 @@ impl Stream {
             "method": METHOD,
             "problem": self.problem,
             "size": self.size,
+            "workloads": self.workloads,
             "purpose": self.purpose,
             "machines": machines,
         })
     }
 
-    /// The line of a program that is done. It has no rank, which is known only at the end.
+    /// The line of a program that is done. It has neither rank nor comparison with a saved result, which are known only
+    /// when all programs are done.
     pub fn row(&self, row: &Row, against: bool) -> Value {
         let mut line = lines::object_of_several(&self.problem, row, against);
         if let Some(fields) = line.as_object_mut() {
@@ -107,7 +124,7 @@ impl Stream {
             .iter()
             .map(|row| {
                 let measurement = row.done.verdict.measurement();
-                json!({
+                let mut rank = json!({
                     "file": row.file,
                     "threads": row.threads,
                     "against": row.against,
@@ -115,12 +132,21 @@ impl Stream {
                     "rank": row.rank,
                     "group": row.group,
                     "gflops": measurement.map(|m| m.gflops),
+                    "seconds_per_call": measurement.map(|m| m.seconds_per_call),
+                    "minimum_seconds": measurement.and_then(|m| m.minimum_seconds),
+                    "median_seconds": measurement.and_then(|m| m.median_seconds),
+                    "mdape": measurement.map(|m| m.mdape),
                     "ratio": measurement.map(|m| m.ratio),
                     "interval": measurement.map(|m| m.interval),
                     "log_ratio_se": measurement.map(|m| m.log_ratio_se),
                     "reference_gflops": row.reference_gflops,
                     "hidden_by_clock": row.is_hidden(),
-                })
+                });
+                lines::add_rate(&mut rank, row);
+                if self.saved {
+                    lines::add_saved(&mut rank, row);
+                }
+                rank
             })
             .collect();
         let counted = |outcomes: &[&str]| {
@@ -134,6 +160,7 @@ impl Stream {
         };
         json!({
             "type": "summary",
+            "size": self.size,
             "programs": end.programs,
             "measured": counted(&["measured"]),
             "unconverged": counted(&["unconverged"]),
@@ -144,6 +171,24 @@ impl Stream {
             "ranks": ranks,
         })
     }
+}
+
+/// The line after the summaries of all sizes: the fastest programs by size.
+pub fn crossover(leads: &[Lead]) -> Value {
+    let leads: Vec<Value> = leads
+        .iter()
+        .map(|lead| {
+            json!({
+                "threads": lead.threads,
+                "from": lead.from,
+                "to": lead.to,
+                "fastest": lead.fastest,
+                "ahead_low": lead.ahead.map(|ahead| ahead.0),
+                "ahead_high": lead.ahead.map(|ahead| ahead.1),
+            })
+        })
+        .collect();
+    json!({ "type": "crossover", "leads": leads })
 }
 
 #[cfg(test)]
@@ -159,13 +204,15 @@ pub(super) mod tests {
         Stream {
             problem: "dgemm".into(),
             size: "n = 8".into(),
+            workloads: vec!["n=8".into()],
             purpose: Purpose::Rank,
+            saved: false,
             told: RefCell::default(),
         }
     }
 
     /// A line of each kind.
-    pub fn all_lines() -> [Value; 3] {
+    pub fn all_lines() -> [Value; 4] {
         let row = fast("a.c", 1, 40.0);
         let speeds = ReferenceSpeeds {
             threads: 1,
@@ -185,6 +232,13 @@ pub(super) mod tests {
             stream.begin(&[speeds]),
             stream.row(&row, false),
             stream.end(&[row], &end),
+            crossover(&[Lead {
+                threads: 1,
+                from: "n = 8".into(),
+                to: "n = 64".into(),
+                fastest: vec!["a.c".into()],
+                ahead: Some((1.1, 1.2)),
+            }]),
         ]
     }
 
@@ -199,7 +253,7 @@ pub(super) mod tests {
         let digest = rows[0].machine.digest.to_string();
         assert_eq!(first["attestation_digest"], digest);
 
-        let [run, row, _] = all_lines();
+        let [run, row, ..] = all_lines();
         assert_eq!(run["type"], "run");
         assert_eq!(run["machines"][0]["attestation"]["cpu_model"], "m");
         let digest = &run["machines"][0]["attestation_digest"];

@@ -5,41 +5,93 @@ use std::collections::BTreeSet;
 use flopsmith_measure::ranking::Compared;
 use flopsmith_protocol::{Certificate, Interval, Measurement};
 use flopsmith_run::console::{Column, table};
-use flopsmith_run::digits::{between, four, share, time};
+use flopsmith_run::digits::{between, four, percent, share, time};
 use flopsmith_run::roofline;
 
 use crate::legend::legend;
+use crate::rate::{Unit, common_unit};
 use crate::rows::Row;
+use crate::workloads;
 
-/// A table of sorted rows. `against` is the program that all are compared with, if there is one.
+/// Columns, and the cells of each row.
+pub struct Grid {
+    /// Headings, and whether the column holds numbers.
+    pub columns: Vec<Column<'static>>,
+    /// The cells, row by row.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// The lines of a text; none without rows.
+    pub fn lines(self) -> Vec<String> {
+        // A comparison that is stopped before the first program is done prints nothing.
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        table(&self.columns, self.rows)
+    }
+}
+
+/// A table of sorted rows with its legend. `against` is the program that all are compared with, if there is one.
 pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
-    // A comparison that is stopped before the first program is done prints nothing.
-    if rows.is_empty() {
+    let mut lines = grid(rows, against).lines();
+    lines.extend(below(rows, size, against));
+    lines
+}
+
+/// The lines below a table of these rows.
+fn below(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
+    // The legend explains numbers, so it needs at least one.
+    let any = rows
+        .iter()
+        .any(|row| row.done.verdict.measurement().is_some());
+    if !any {
         return Vec::new();
     }
+    let mut lines = vec![String::new(), format!("timed at {size}")];
+    lines.extend(legend(rows, against));
+    lines
+}
+
+/// The cells of sorted rows.
+pub fn grid(rows: &[Row], against: Option<&str>) -> Grid {
+    let unit = common_unit(rows.iter());
     let shown = Shown {
         threads: rows.iter().any(|r| r.threads != 1),
-        bytes: rows.iter().any(|r| r.gb_per_second().is_some()),
+        gflops: unit != Some(Unit::GbPerSecond),
+        bytes: unit != Some(Unit::Gflops) && rows.iter().any(|r| r.gb_per_second().is_some()),
+        peak: unit.is_none(),
         roofs: rows.iter().any(|r| r.place.is_some()),
         cold: rows.iter().any(|r| cold(r).is_some()),
+        worst: rows.iter().any(|r| workloads::worst(r).is_some()),
         against: against.is_some(),
     };
-    let mut columns: Vec<Column<'_>> = vec![("rank", true), ("file", false)];
+    let mut columns: Vec<Column<'static>> = vec![("rank", true), ("file", false)];
     if shown.threads {
         columns.push(("threads", true));
     }
-    columns.push(("GFLOPS", true));
+    if shown.gflops {
+        columns.push(("GFLOPS", true));
+    }
     if shown.bytes {
         columns.push(("GB/s", true));
     }
     columns.extend([
         ("call", true),
+        ("min", true),
+        ("median", true),
+        ("spread", true),
         ("ratio", true),
         ("95 % interval", false),
-        ("peak", true),
     ]);
+    if shown.peak {
+        columns.push(("peak", true));
+    }
     if shown.roofs {
         columns.push(("roof", false));
+    }
+    if shown.worst {
+        columns.push(("worst", false));
     }
     if shown.cold {
         columns.extend([("cold", true), ("95 % interval", false)]);
@@ -48,26 +100,24 @@ pub fn lines(rows: &[Row], size: &str, against: Option<&str>) -> Vec<String> {
         columns.extend([("vs", true), ("95 % interval", false)]);
     }
     columns.extend([("group", false), ("techniques", false)]);
-    let cells = rows.iter().map(|row| cells_of(row, shown));
-    let mut lines = table(&columns, cells);
-    // The legend explains numbers, so it needs at least one.
-    if rows
-        .iter()
-        .any(|row| row.done.verdict.measurement().is_some())
-    {
-        lines.push(String::new());
-        lines.push(format!("timed at {size}"));
-        lines.extend(legend(rows, against));
+    Grid {
+        columns,
+        rows: rows.iter().map(|row| cells_of(row, shown)).collect(),
     }
-    lines
 }
 
 /// The optional columns.
 #[derive(Clone, Copy)]
 struct Shown {
     threads: bool,
+    /// Unless memory binds all programs.
+    gflops: bool,
+    /// Unless compute binds all programs.
     bytes: bool,
+    /// Where the roof is not the same for all programs, or is unknown.
+    peak: bool,
     roofs: bool,
+    worst: bool,
     cold: bool,
     against: bool,
 }
@@ -90,22 +140,32 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
     if shown.threads {
         cells.push(row.threads.to_string());
     }
-    cells.push(measurement.map_or_else(String::new, |m| four(m.gflops)));
+    if shown.gflops {
+        cells.push(measurement.map_or_else(String::new, |m| four(m.gflops)));
+    }
     if shown.bytes {
         cells.push(row.gb_per_second().map_or_else(String::new, four));
     }
     match measurement {
         Some(m) => cells.extend([
             time(m.seconds_per_call),
-            format!("{}{}{}{}", busy(row), hidden(row), mark(m), four(m.ratio)),
+            m.minimum_seconds.map_or_else(String::new, time),
+            m.median_seconds.map_or_else(String::new, time),
+            percent(m.mdape),
+            marked_ratio(row, m),
             between(&m.interval),
-            share(m.share_of_peak),
         ]),
-        None => cells.extend(std::iter::repeat_n(String::new(), 4)),
+        None => cells.extend(std::iter::repeat_n(String::new(), 6)),
+    }
+    if shown.peak {
+        cells.push(measurement.map_or_else(String::new, |m| share(m.share_of_peak)));
     }
     if shown.roofs {
         let place = row.place.as_ref();
         cells.push(place.map_or_else(String::new, roofline::short));
+    }
+    if shown.worst {
+        cells.push(workloads::worst(row).unwrap_or_default());
     }
     if shown.cold {
         let sure = certificate(row).is_none_or(Certificate::cold_converged);
@@ -129,6 +189,12 @@ fn cells_of(row: &Row, shown: Shown) -> Vec<String> {
 
 /// Replaces the rank of a program that did not converge.
 const UNRANKED: &str = "~";
+
+/// The ratio with the marks of its measurement.
+pub(super) fn marked_ratio(row: &Row, measurement: &Measurement) -> String {
+    let marks = [busy(row), hidden(row), mark(measurement)];
+    format!("{}{}", marks.concat(), four(measurement.ratio))
+}
 
 /// The mark before a ratio of calls that consist mostly of the hand-shake.
 fn hidden(row: &Row) -> &'static str {
@@ -187,7 +253,8 @@ mod tests {
     use super::*;
     use crate::rows::arrange;
     use crate::rows::tests::hidden as hidden_row;
-    use crate::rows::tests::{by_memory, certify, fast, row, unsure, unsure_when_cold};
+    use crate::rows::tests::{by_compute, by_memory, certify, fast, row, unsure, unsure_when_cold};
+    use crate::workloads::tests::over_two;
 
     #[test]
     fn the_fastest_stands_first_and_what_is_refused_last() {
@@ -203,25 +270,26 @@ mod tests {
         arrange(&mut rows, 1);
         let lines = lines(&rows, "n = 8", None);
         let expected = "\
-rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  techniques
-   1  fast.c     40.00  5.000  838.9 µs  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
-   2  slow.c     8.000  1.000  4.194 ms  8.000  [7.969, 8.031]  16.0 %  b      none
-   -  broken.c                                                                 refused: wrong_result
+rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 % interval     peak  group  techniques
+   1  fast.c     40.00  5.000  838.9 µs  830.5 µs  847.2 µs  1.00 %  40.00  [39.84, 40.16]  80.0 %  a      unroll+simd
+   2  slow.c     8.000  1.000  4.194 ms  4.152 ms  4.236 ms  1.00 %  8.000  [7.969, 8.031]  16.0 %  b      none
+   -  broken.c                                                                                             refused: wrong_result
 ";
         assert_eq!(lines[..4].join("\n") + "\n", expected);
         assert_eq!(
-            lines[4..9],
+            lines[4..10],
             [
                 "",
                 "timed at n = 8",
                 "ratio: times as fast as the plain reference (1.000 GFLOPS); GFLOPS and GB/s are the ratio times those of the reference",
-                "call: the time of an undisturbed call, computed from GFLOPS",
+                "call: the time of an undisturbed call, computed from the ratio",
+                "min, median: of the timed calls by the clock; spread: their median deviation from the median",
                 "peak: share of the measured floating-point peak (50.00 GFLOPS)",
             ]
         );
-        assert_eq!(lines[9], "rank: by the lower end of the interval");
-        assert!(lines[10].starts_with("group:"));
-        assert_eq!(lines.len(), 11);
+        assert_eq!(lines[10], "rank: by the lower end of the interval");
+        assert!(lines[11].starts_with("group:"));
+        assert_eq!(lines.len(), 12);
         assert_eq!(
             refusals(&rows),
             ["broken.c: refused: wrong_result: n = 64: element 3 is 2 instead of 1"]
@@ -247,7 +315,11 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
         let mut rows = [hidden_row("t1.c", 1.02), hidden_row("t2.c", 0.98)];
         arrange(&mut rows, 1);
         let lines = lines(&rows, "m = 1, n = 1", None);
-        assert!(lines[1].contains("  430.0 ns   ?~1.020  ["), "{lines:?}");
+        assert!(
+            lines[1].contains("  430.0 ns  420.0 ns  430.0 ns  "),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("  1.00 %   ?~1.020  ["), "{lines:?}");
         let note = lines.iter().find(|l| l.starts_with("?: "));
         assert!(
             note.is_some_and(|l| l.contains("(400.0 ns)") && l.contains("enlarge [timed]")),
@@ -349,9 +421,9 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
         let lines = lines(&rows, "n = 8", Some("best.c"));
         let words = |n: usize| lines[n].split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(1)[..4], ["1", "best.c", "(against)", "40.00"]);
-        assert_eq!(words(1)[12..14], ["1", "a"]);
+        assert_eq!(words(1)[18..20], ["1", "a"]);
         assert_eq!(words(2)[..3], ["2", "a.c", "20.00"]);
-        assert_eq!(words(2)[11], "0.5000");
+        assert_eq!(words(2)[17], "0.5000");
     }
 
     #[test]
@@ -403,17 +475,58 @@ rank  file      GFLOPS   GB/s      call  ratio  95 % interval     peak  group  t
     }
 
     #[test]
-    fn places_under_the_roofline_have_a_column() {
+    fn the_worst_of_several_workloads_has_a_column() {
+        let mut rows = [over_two("a.c"), row("b.c", 1, wrong())];
+        arrange(&mut rows, 1);
+        let lines = lines(&rows, "n = 8; n = 16", None);
+        assert!(lines[0].contains("  peak  worst  "), "{}", lines[0]);
+        assert!(lines[1].contains("  n=8 20.00  a "), "{}", lines[1]);
+        let has = |part: &str| lines.iter().any(|line| line.starts_with(part));
+        assert!(has("timed at n = 8; n = 16"), "{lines:?}");
+        let worst = "worst: the workload with the lowest ratio, and that ratio; all other numbers are geometric means";
+        assert!(has(worst), "{lines:?}");
+        let one = [fast("a.c", 1, 40.0)];
+        assert!(!self::lines(&one, "n = 8", None)[0].contains("worst"));
+    }
+
+    #[test]
+    fn places_under_the_roofline_have_a_column_and_speeds_the_unit_of_what_binds() {
         let mut rows = [fast("a.c", 1, 1.25), row("b.c", 1, wrong())];
         rows[0].place = Some(by_memory());
         arrange(&mut rows, 1);
-        let lines = lines(&rows, "n = 8", None);
+        let by_bytes = lines(&rows, "n = 8", None);
         assert!(
-            lines[0].contains("  peak  roof           group"),
+            by_bytes[0].starts_with("rank  file    GB/s "),
             "{}",
-            lines[0]
+            by_bytes[0]
         );
-        assert!(lines[1].contains(" %  50.0 % memory  a "), "{}", lines[1]);
-        assert!(lines.iter().any(|l| l.starts_with("roof: ")), "{lines:?}");
+        assert!(by_bytes[0].contains("  95 % interval   roof           group"));
+        assert!(
+            by_bytes[1].contains("  50.0 % memory  a "),
+            "{}",
+            by_bytes[1]
+        );
+        let has = |all: &[String], part: &str| all.iter().any(|l| l.starts_with(part));
+        assert!(has(
+            &by_bytes,
+            "ratio: times as fast as the plain reference (0.1250 GB/s); GB/s are"
+        ));
+        assert!(
+            has(&by_bytes, "roof: share of the roof (0.3125 GB/s)"),
+            "{by_bytes:?}"
+        );
+        assert!(!has(&by_bytes, "peak: "), "{by_bytes:?}");
+        rows[0].place = Some(by_compute());
+        let by_operations = lines(&rows, "n = 8", None);
+        assert!(
+            by_operations[0].starts_with("rank  file  GFLOPS "),
+            "{}",
+            by_operations[0]
+        );
+        assert!(!by_operations[0].contains("GB/s"), "{}", by_operations[0]);
+        assert!(has(
+            &by_operations,
+            "roof: share of the roof (50.00 GFLOPS)"
+        ));
     }
 }

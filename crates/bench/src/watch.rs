@@ -62,6 +62,7 @@ pub fn run(mut several: Several, programs: &[Program], stopped: &CancellationTok
                         object.to_string()
                     }
                     Format::Csv => several.csv(row),
+                    Format::Markdown => format!("- {}", words(row, change)),
                 });
             }
         }
@@ -130,8 +131,9 @@ fn words(row: &Row, change: Option<Compared>) -> String {
         return format!("{words}: {}", row.refusal().unwrap_or_default());
     };
     words.push_str(&format!(
-        ": {} GFLOPS, {}× the plain reference {}",
-        four(m.gflops),
+        ": {} {}, {}× the plain reference {}",
+        four(row.rate().unwrap_or(m.gflops)),
+        row.unit(),
         four(m.ratio),
         between(&m.interval)
     ));
@@ -221,6 +223,7 @@ mod tests {
         let mut placed = fast("a.c", 1, 50.0);
         placed.place = Some(by_memory());
         let said = words(&placed, None);
+        assert!(said.starts_with("a.c: 6.250 GB/s, 50.00× "), "{said}");
         assert!(said.ends_with("], 50.0 % of the roof (memory)"), "{said}");
         let said = words(&unsure("a.c", 50.0), None);
         assert!(said.ends_with("], which did not converge"), "{said}");

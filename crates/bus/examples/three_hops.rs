@@ -1,11 +1,13 @@
-//! Measures dispatch: no-op jobs a second through compile → verify → time, each hop as the roles of a run do it: the message in its
-//! envelope, published under its id and confirmed, then acknowledged and that confirmed, too.
+//! Measures dispatch: no-op jobs a second through compile → verify → time, each hop like that of a run's roles: the
+//! message in its envelope, published under its id and confirmed, then acknowledged, with a confirmation of that too.
 //!
-//! `three_hops [--jobs 20000] [--outcomes] [--workers N] [--slots 512] [--rate JOBS_A_SECOND] [--sync SECONDS|always] [--json FILE]`
+//! `three_hops [--jobs 20000] [--outcomes] [--workers N] [--slots 512] [--rate JOBS_A_SECOND] [--sync SECONDS|always]
+//! [--json FILE]`
 //!
-//! The payloads are those of a run with a program of some 150 bytes: 600 bytes at the first hop. With `--outcomes` the last stage publishes an outcome as well, a
-//! fourth message; without it three are published and three acknowledged, which is what brokers are compared by. `--workers` has so
-//! many connections, each a worker of every stage. `--rate` sends at a rate and tells how long hand-overs take.
+//! The payloads are those of a run with a program of some 150 bytes: 600 bytes at the first hop. With `--outcomes` the
+//! last stage also publishes an outcome, a fourth message; without it three messages are published and acknowledged, as
+//! in common comparisons of brokers. `--workers` sets the number of connections, each a worker of every stage. `--rate`
+//! sends at a rate and reports the time of hand-overs.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;
@@ -27,11 +29,11 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + std::marker::Sync>;
 
-/// As in the product.
+/// The same as in the product.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Jobs that a lone worker has in hand at each stage.
+/// Jobs that a single worker holds at each stage.
 const SLOTS: usize = 512;
 
 struct Arguments {
@@ -82,7 +84,7 @@ fn arguments() -> Result<Arguments, Failure> {
     Ok(read)
 }
 
-/// Samples of a step: a job's number is made of both.
+/// Samples of a step: a job's number consists of both.
 const STEP: u64 = 1000;
 
 fn job(number: u64) -> Candidate {
@@ -131,7 +133,7 @@ fn decided(from: &Verified) -> Outcome {
     }
 }
 
-/// When each job was handed to the verifiers and when they had it, nanoseconds since the start.
+/// Times at which each job was sent to the verifiers and arrived there, nanoseconds since the start.
 struct Clock {
     start: Instant,
     sent: Vec<AtomicU64>,
@@ -155,7 +157,7 @@ impl Clock {
     }
 }
 
-/// Where a stage publishes, and what it makes of its message.
+/// The subject on which a stage publishes, and its next message.
 type Next<M, N> = (String, fn(&M) -> N);
 
 /// One no-op stage: its message becomes the next one's.
@@ -325,7 +327,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The last stage: with an outcome or without.
+/// The last stage, with or without an outcome.
 async fn last(
     bus: Bus,
     queue: Queue,

@@ -1,5 +1,5 @@
-//! Measures the bus: no-op jobs a second through one work queue, and how long a
-//! message takes from one stage to the next, idle and under load.
+//! Measures the bus: no-op jobs a second through one work queue, and the time of a message from one stage to the next,
+//! idle and under load.
 //!
 //! `cargo run --release -p flopsmith-bus --example throughput [-- JOBS] [always]`
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
@@ -20,7 +20,7 @@ const SECOND: &str = "fs.v1.work.verify.bench";
 
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct Job {
-    /// Ids are told apart by the stream, and all queues are one stream.
+    /// The stream tells ids apart, and all queues are one stream.
     stage: u32,
     number: u64,
     /// Nanoseconds since the start.
@@ -109,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Publishes and works off at once; counts until the last acknowledgement.
+/// Publishes and takes jobs at the same time; counts until the last acknowledgement.
 async fn throughput(bus: &Bus, jobs: u64) -> Result<f64, Box<dyn Error>> {
     let worker: Worker<Job> = bus.worker(WorkerOptions::new(FIRST, 512)).await?;
     let start = Instant::now();
@@ -128,9 +128,8 @@ async fn throughput(bus: &Bus, jobs: u64) -> Result<f64, Box<dyn Error>> {
     Ok(jobs as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Sends jobs through a stage to the next, one after the other or at a rate
-/// (jobs a second). Times, in milliseconds, from before the publish of the first
-/// stage's result until the second stage has it.
+/// Sends jobs through a stage to the next, one after the other or at a rate (jobs a second). Times, in milliseconds,
+/// from before the publish of the first stage's result until the second stage has it.
 async fn hand_over(
     bus: &Bus,
     start: Instant,

@@ -164,7 +164,7 @@ pub enum Error {
     },
     /// A dead letter has no message that could be given out again.
     #[error(
-        "dead letter {sequence} (`{subject}`) cannot be given out again: its message was too large to be kept, or the letter does not name the message's subject"
+        "dead letter {sequence} (`{subject}`) cannot be delivered again: its message was too large to keep, or the letter does not name the message's subject"
     )]
     NotCopied {
         /// The number of the letter.

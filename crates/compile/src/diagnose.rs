@@ -6,7 +6,7 @@ use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, harmless};
 use flopsmith_sandbox::{Exit, Finished};
 
-use super::folder::source_name;
+use super::folder::{PRELUDE, source_name};
 use super::{LARGEST_OBJECT, succeeded};
 
 /// Most bytes of diagnostics that are kept.
@@ -41,6 +41,7 @@ pub(super) fn judge(
         return Ok(cut(said.trim()));
     }
     limits(ended, &said, allowed)?;
+    definition(&said, problem)?;
     let entry = &problem.entry.name;
     let quoted = |before: &str, after: &str| {
         ["'", "‘", "`"].iter().any(|open| {
@@ -79,6 +80,28 @@ pub(super) fn judge(
         CandidateFault::CompileError,
         first(&said, file),
     ))
+}
+
+/// Returns an infrastructure failure if the compiler does not accept the problem's own prototype, which it reads before the
+/// program: for example because it has no `_Float16`. No macro of the program comes before the prototype.
+fn definition(said: &str, problem: &Problem) -> Result<(), Failure> {
+    let of_prelude = |line: &&str| {
+        let place = line.strip_prefix("./").unwrap_or(line);
+        place
+            .strip_prefix(PRELUDE)
+            .is_some_and(|rest| rest.starts_with(':') && rest.contains("error:"))
+    };
+    match said.lines().find(of_prelude) {
+        None => Ok(()),
+        Some(line) => Err(Failure::infrastructure(
+            InfrastructureCause::Compiler,
+            format!(
+                "this compiler does not accept the prototype `{}` of the problem, so no program can be built: {}; take another compiler, or another type",
+                problem.entry.prototype,
+                cut(line)
+            ),
+        )),
+    }
 }
 
 /// True if a C++ compiler reports in this line that the entry was declared with other types or another linkage.
@@ -418,6 +441,36 @@ mod tests {
             "kernel.cpp:1:17: error: 'dgemm' was not declared in this scope",
         ] {
             assert!(!redeclares(line, "dgemm"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_prototype_that_the_compiler_does_not_accept_is_not_the_programs_fault() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
+        let problem = Problem::load(folder.as_ref()).expect("it is shipped");
+        let of = |said: &str| definition(said, &problem);
+        for said in [
+            "In file included from <command-line>:\nentry.h:1:20: error: unknown type name '_Float16'\n",
+            "In file included from <built-in>:1:\n./entry.h:1:20: error: _Float16 is not supported on this target\n",
+        ] {
+            let failure = of(said).expect_err("no program can be built");
+            assert!(
+                matches!(
+                    &failure,
+                    Failure::Infrastructure {
+                        cause: InfrastructureCause::Compiler,
+                        detail
+                    } if detail.contains("_Float16") && detail.contains("void dgemm(")
+                ),
+                "{failure}"
+            );
+        }
+        for said in [
+            "kernel.c:1:6: error: conflicting types for 'dgemm'\nentry.h:1:6: note: previous declaration\n",
+            "kernel.c:1:2: error: #error entry.h:1:1: error: x\n",
+            "    1 | entry.h:1:1: error: x\n",
+        ] {
+            assert!(of(said).is_ok(), "{said}");
         }
     }
 

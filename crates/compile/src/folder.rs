@@ -96,21 +96,42 @@ impl Folder {
     }
 }
 
+/// The types of `stdint.h` that a prototype may name, with the names that compilers have for them.
+const TYPES: [(&str, &str); 8] = [
+    ("int8_t", "__INT8_TYPE__"),
+    ("int16_t", "__INT16_TYPE__"),
+    ("int32_t", "__INT32_TYPE__"),
+    ("int64_t", "__INT64_TYPE__"),
+    ("uint8_t", "__UINT8_TYPE__"),
+    ("uint16_t", "__UINT16_TYPE__"),
+    ("uint32_t", "__UINT32_TYPE__"),
+    ("uint64_t", "__UINT64_TYPE__"),
+];
+
 /// The entry's declaration, so that a program with a conflicting definition does not build. In C++ the declaration also
 /// gives the entry C linkage: a definition with the same parameters then needs no `extern "C"`.
+///
+/// No header is included: a program's own `#include` would then find it included already, and the check of headers
+/// would see another text. Both languages permit the same `typedef` twice.
 fn prelude(language: Language, problem: &Problem) -> String {
     let prototype = &problem.entry.prototype;
+    let words: Vec<&str> = tokens(prototype).into_iter().map(|t| t.text).collect();
+    let types: String = TYPES
+        .iter()
+        .filter(|(name, _)| words.contains(name))
+        .map(|(name, own)| format!("typedef {own} {name};\n"))
+        .collect();
     match language {
         Language::Cxx => {
             // A C prototype may contain the word `restrict`, which C++ does not have.
-            let words = tokens(prototype).into_iter().map(|token| match token.text {
+            let words = words.into_iter().map(|word| match word {
                 "restrict" => "__restrict__",
                 word => word,
             });
             let words: Vec<&str> = words.collect();
-            format!("extern \"C\" {{\n{}\n}}\n", words.join(" "))
+            format!("{types}extern \"C\" {{\n{}\n}}\n", words.join(" "))
         }
-        _ => format!("{prototype}\n"),
+        _ => format!("{types}{prototype}\n"),
     }
 }
 
@@ -119,4 +140,39 @@ fn resources(what: &str, error: &std::io::Error) -> Failure {
         InfrastructureCause::Resources,
         format!("could not {what}: {error}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn problem(prototype: &str) -> Problem {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut problem = Problem::load(&problems.join("dgemm")).expect("it is shipped");
+        problem.entry.prototype = prototype.to_owned();
+        problem
+    }
+
+    #[test]
+    fn a_prelude_names_the_types_of_its_prototype() {
+        let plain = problem("void f(int n, const double *restrict x);");
+        assert_eq!(
+            prelude(Language::C, &plain),
+            format!("{}\n", plain.entry.prototype)
+        );
+        let wide = problem("void f(int n, const int64_t *x, uint8_t *y);");
+        let types = "typedef __INT64_TYPE__ int64_t;\ntypedef __UINT8_TYPE__ uint8_t;\n";
+        assert_eq!(
+            prelude(Language::C, &wide),
+            format!("{types}{}\n", wide.entry.prototype)
+        );
+        let cxx = prelude(Language::Cxx, &wide);
+        assert!(
+            cxx.starts_with(&format!("{types}extern \"C\" {{\n")),
+            "{cxx}"
+        );
+        assert!(prelude(Language::Cxx, &plain).contains("__restrict__"));
+    }
 }

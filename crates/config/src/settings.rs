@@ -17,6 +17,10 @@ use crate::recipe::{Returns, usual_discount, usual_first};
 pub struct Settings {
     /// The problem, by name or by folder.
     pub problem: String,
+    /// Names of the workloads at which programs are timed; not set means all of the problem. The speed of a program is the
+    /// geometric mean over them, and speeds of different selections are not comparable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<String>,
     /// Seed of everything that is random in the run, except the verifier's secrets.
     pub seed: u64,
     /// Time for the search, or for training with its evaluations before and after, seconds. The run needs more time to
@@ -98,6 +102,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             problem: "dgemm".into(),
+            workloads: Vec::new(),
             seed: 1,
             budget_seconds: 600.0,
             max_steps: 0,

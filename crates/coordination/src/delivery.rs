@@ -125,8 +125,8 @@ pub fn give_back(
     }
 }
 
-/// True if a message that arrives is dead already: this process failed at it too often, or the message kills whoever
-/// holds it.
+/// True if a message that arrives is already dead: this process failed at it too often, or the message kills each
+/// process that holds it.
 pub fn is_dead(failures: u32, attempt: u32, max_deliver: u32) -> bool {
     failures >= max_deliver || attempt > MOST
 }

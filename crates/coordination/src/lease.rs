@@ -59,7 +59,7 @@ pub struct Record<H, S> {
     pub over: bool,
 }
 
-/// The record of a lease that nobody has held.
+/// The record of a lease that no process has held.
 impl<H: Default, S> Default for Record<H, S> {
     fn default() -> Self {
         Self {
@@ -289,7 +289,7 @@ mod tests {
             ..R::default()
         };
         assert_eq!((record, silent), (expected, true));
-        // On a bus of its own nobody else can hold it.
+        // On a private bus no other process can hold it.
         let claim = Waiting::default().read(&held, 11, &7, at(0), true, &Terms::DEFAULT);
         assert!(matches!(claim, Claim::Take { silent: false, .. }));
     }

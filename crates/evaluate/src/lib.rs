@@ -175,15 +175,22 @@ impl Evaluator {
         )
     }
 
-    /// Speed of OpenBLAS on the same cores and with as many threads as the programs. None if OpenBLAS does not solve
-    /// this problem or is not installed.
+    /// Speed of OpenBLAS on the same cores and with as many threads as the programs, at the same sizes: over several
+    /// workloads the geometric mean. None if OpenBLAS does not solve this problem or is not installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
-        comparable(&self.problem)
-            .then(|| {
-                let kernel = cores_for(threads).kernel;
-                openblas::measure(&self.toolchain.compiler, 256, threads, &kernel)
+        if !comparable(&self.problem) {
+            return None;
+        }
+        let kernel = cores_for(threads).kernel;
+        let compiler = &self.toolchain.compiler;
+        let sizes = self.problem.workloads.iter();
+        let measured: Option<Vec<openblas::Best>> = sizes
+            .map(|workload| {
+                let n = usize::try_from(*workload.params.get("n")?).ok()?;
+                openblas::measure(compiler, n, threads, &kernel)
             })
-            .flatten()
+            .collect();
+        openblas::Best::over(&measured?)
     }
 
     /// Evaluates one program. Unless `purpose` is a screening, the program is verified in full, and the sanitizers

@@ -19,6 +19,7 @@ mod parse;
 mod store;
 mod top;
 mod worker;
+mod workloads;
 
 pub use bench::{Bench, BenchPurpose};
 pub use cluster::Cluster;
@@ -30,6 +31,7 @@ pub use learn::{Learn, Sft};
 pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
+pub use workloads::Workloads;
 
 /// Train code models to write fast code, rewarded by its measured speed.
 ///
@@ -225,6 +227,9 @@ pub struct Train {
     /// Seed of the run; overrides the configuration. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
+    /// The workloads; they override `workloads` of the configuration. Not with --resume.
+    #[command(flatten)]
+    pub workloads: Workloads,
     /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -248,16 +253,23 @@ pub struct Search {
     /// The problem, by name or folder.
     #[arg(long)]
     pub problem: String,
+    /// The workloads. Not with --resume.
+    #[command(flatten)]
+    pub workloads: Workloads,
     /// Time for the search, e.g. 10m, 1h30m, 90s (a bare number is seconds); 5m when left out. With --resume it is the
     /// search's new budget. The search measures the machine before it begins and the fastest programs once more after
     /// it ends. These measurements take another minute or two, longer while they wait for a quiet machine (--wait); the
-    /// search prints their time first. Stages end by shares of the budget. Below 2m the steps are smaller, and two
-    /// programs are measured once more instead of four.
+    /// search prints their time first. Below 2m the steps are smaller, and two programs are measured once more instead of
+    /// four.
     #[arg(long, env = "FLOPSMITH_BUDGET", allow_negative_numbers = true)]
     pub budget: Option<String>,
     /// Stop after this many programs; 0 is no limit. Not with --resume.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
+    /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
+    /// end by shares of the budget. Not with --resume.
+    #[arg(long)]
+    pub staged: bool,
     /// Seed of the search; 1 when left out. Not with --resume.
     #[arg(long, env = "FLOPSMITH_SEED", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED))]
     pub seed: Option<u64>,
@@ -393,6 +405,9 @@ pub enum Problem {
     Check {
         /// The problem, by name or folder.
         problem: String,
+        /// The workloads that are checked.
+        #[command(flatten)]
+        workloads: Workloads,
         /// Compile with this C compiler: gcc, clang or a path.
         #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
         compiler: String,
@@ -420,6 +435,9 @@ pub enum Problem {
     Prompt {
         /// The problem, by name or folder.
         problem: String,
+        /// The workloads that the prompt names.
+        #[command(flatten)]
+        workloads: Workloads,
         /// Permit these techniques, e.g. simd+unroll; all techniques of the problem but openmp when left out.
         #[arg(long)]
         permit: Option<String>,

@@ -1,8 +1,8 @@
-//! Times programs of the schedule space with plain gcc on this machine, outside any jail: they are our own.
+//! Times programs of the schedule space with plain gcc on this machine, without a jail, since they are our own.
 //!
-//! `cargo run --release -p flopsmith-generator --example tune -- corpus 400` says how fast and how long the
-//! programs of the default corpus are; `-- search 300 unroll+packing 1` searches for that many seconds among
-//! the programs whose techniques are all named (`all`: every one but threads), from that seed.
+//! `cargo run --release -p flopsmith-generator --example tune -- corpus 400` prints speed and length of programs of the
+//! default corpus. `-- search 300 unroll+packing 1` searches for that many seconds, from that seed, among the programs
+//! that use only the named techniques (`all`: every technique except threads).
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::path::Path;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Failure> {
     done
 }
 
-/// GFLOPS at n = 256 on one thread; none where the result is wrong.
+/// GFLOPS at n = 256 on one thread; none if the result is wrong.
 fn gflops(dir: &Path, source: &str) -> Result<Option<f64>, Failure> {
     std::fs::write(dir.join("program.c"), source)?;
     let flags = [

@@ -59,7 +59,10 @@ pub enum Rank {
 pub struct Program {
     /// Problem that it solves, e.g. `dgemm`.
     pub problem: String,
-    /// Prompt that it answers. A program is compared with others of the same problem and prompt.
+    /// Names of the problem's workloads over which `runtime_s` is the geometric mean; empty for all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<String>,
+    /// Prompt that it answers. A program is compared with others of the same problem, workloads and prompt.
     pub prompt: String,
     /// The program.
     pub source: String,
@@ -102,10 +105,11 @@ impl Program {
     }
 }
 
-/// The programs of one problem and prompt, each source once.
+/// The programs of one problem, with the same workloads, and of one prompt, each source once.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Group<'a> {
     pub problem: &'a str,
+    pub workloads: &'a [String],
     pub prompt: &'a str,
     /// Correct and timed, fastest first.
     pub timed: Vec<Timed<'a>>,
@@ -149,13 +153,14 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Programs by problem and prompt, in the order of these texts. A source that was timed several times gets the median
+/// Programs by problem, workloads and prompt, in the order of these texts. A source that was timed several times gets the median
 /// of its times. A source that was wrong once counts as wrong.
 pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Group<'a>> {
-    let mut by_prompt: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&Program>>> = BTreeMap::new();
+    type Key<'k> = (&'k str, &'k [String], &'k str);
+    let mut by_prompt: BTreeMap<Key<'a>, BTreeMap<&str, Vec<&Program>>> = BTreeMap::new();
     for program in programs {
         by_prompt
-            .entry((&program.problem, &program.prompt))
+            .entry((&program.problem, &program.workloads, &program.prompt))
             .or_default()
             .entry(&program.source)
             .or_default()
@@ -163,9 +168,10 @@ pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec
     }
     by_prompt
         .into_iter()
-        .map(|((problem, prompt), sources)| {
+        .map(|((problem, workloads, prompt), sources)| {
             let mut group = Group {
                 problem,
+                workloads,
                 prompt,
                 timed: Vec::new(),
                 wrong: Vec::new(),
@@ -219,6 +225,7 @@ pub(crate) mod tests {
         (0..count)
             .map(|i| Program {
                 problem: problem.into(),
+                workloads: Vec::new(),
                 prompt: prompt.into(),
                 source: format!("{problem} {prompt} {i}"),
                 runtime_s: Some((i + 1) as f64 * 1e-3),
@@ -241,6 +248,7 @@ pub(crate) mod tests {
     pub(crate) fn written(problem: &str, rank: Rank) -> Program {
         Program {
             problem: problem.into(),
+            workloads: Vec::new(),
             prompt: format!("solve {problem}"),
             source: format!("{rank:?} {problem}"),
             runtime_s: None,

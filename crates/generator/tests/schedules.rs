@@ -1,4 +1,5 @@
-//! Every emitted program computes the product, touches nothing outside, and is held out where it should be.
+//! Every program of the space computes the product, accesses nothing outside, and is held out of the corpus as
+//! required.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -195,7 +196,7 @@ fn are_correct(nests: &[Schedule]) {
     }
 }
 
-/// Of all nests, which take minutes (`make nests`), one in so many is tried each time.
+/// All nests take minutes (`make nests`). Each commit tries one in this many, and other commits try others.
 const SAMPLED: usize = 40;
 
 #[test]
@@ -256,7 +257,7 @@ fn the_corpus_keeps_the_strongest_combinations_back_and_shows_each_technique() {
     );
 }
 
-/// The claim that composition rests on: vectors and tile sizes change lines above the function and nothing below.
+/// The property behind composition: vectors and tile sizes change lines above the function, and none below.
 #[test]
 fn vectors_and_tiles_change_only_the_lines_at_the_top() {
     let below = |s: Schedule| s.render().split_once("void dgemm").unwrap().1.to_owned();
@@ -372,7 +373,7 @@ fn a_search_that_was_told_the_same_goes_on_alike() {
         }
     }
     let mut second = Search::new(Space::dgemm(), 2);
-    // In another order, as a log may give them.
+    // In another order, like that of a log.
     for s in reports.iter().rev() {
         second.report(s, speed(s));
     }
@@ -383,7 +384,7 @@ fn a_search_that_was_told_the_same_goes_on_alike() {
     assert!(next.iter().all(|s| !reports.contains(s)));
 }
 
-/// On a smooth landscape the search must find the top with far fewer trials than there are points.
+/// On a smooth landscape the search must find the top with far fewer trials than points.
 #[test]
 fn the_search_climbs() {
     let space = Space::dgemm();
@@ -424,8 +425,9 @@ fn the_search_climbs() {
     assert!(best >= top, "{best} of {top}");
 }
 
-/// A landscape like a real one: a tile is fast where its sums fit the registers and hide the latency, and vectors that the machine lacks
-/// are done in halves. A search of half a minute tries some hundred programs, and has to come near the top with them.
+/// A landscape like a real one: a tile is fast if its sums fit the registers and hide the latency, and vectors that the
+/// machine lacks run as two halves. A search of half a minute tries some hundred programs, and has to come near the top
+/// with them.
 #[test]
 fn a_short_search_comes_near_the_top() {
     let permitted = TechniqueSet::all().without(Technique::Openmp);
@@ -440,7 +442,7 @@ fn a_short_search_comes_near_the_top() {
             else {
                 return 3.0;
             };
-            // Of the machine's own vectors.
+            // Of the widths that this machine has.
             let parts = s.vector.div_ceil(width).max(1);
             let lanes = f64::from(s.lanes().min(width / 8));
             let sums = rows * columns * parts;

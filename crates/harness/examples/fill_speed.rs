@@ -1,4 +1,4 @@
-//! Prints how long the inputs of a 256 x 256 matrix product take to fill.
+//! Measures the time of filling the inputs of a 256 x 256 matrix product.
 #![expect(clippy::print_stdout, reason = "an example that prints")]
 
 use flopsmith_harness::inputs::Stream;

@@ -1,13 +1,13 @@
-//! AES-128 in counter mode: by the processor's own instructions where it has them, which takes a small part of the time that
-//! writing the words takes, and by the `aes` crate elsewhere.
+//! AES-128 in counter mode. It uses the processor's AES instructions where they exist; these take a small part of the
+//! time of writing the words. Elsewhere it uses the `aes` crate.
 
 use aes::Aes128;
 use aes::cipher::{BlockEncrypt, KeyInit};
 
-/// Words of a batch: eight blocks, which is what a processor has in flight.
+/// Words of a batch: eight blocks, which a processor computes at the same time.
 pub const BATCH: usize = 16;
 
-/// A key that is ready for use.
+/// A key with its expanded rounds.
 #[derive(Clone)]
 pub struct Cipher(Way);
 
@@ -107,11 +107,11 @@ mod native {
 
     use super::BATCH;
 
-    /// The keys of all rounds. There are some only where the processor has the instructions.
+    /// The keys of all rounds. They exist only if the processor has the instructions.
     #[derive(Clone)]
     pub struct Keys {
         rounds: [__m128i; 11],
-        /// Does an instruction take two blocks?
+        /// True if one instruction takes two blocks.
         wide: bool,
     }
 

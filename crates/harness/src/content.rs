@@ -1,6 +1,6 @@
-//! The contents of inputs, as a supervisor tells them to a harness that fills inputs.
+//! The contents of inputs, encoded for a harness that fills inputs.
 
-/// Words that the parameters of a content take at most.
+/// Largest number of words of a content's parameters.
 pub(crate) const WORDS: usize = 4;
 
 /// The content of an input array.
@@ -26,15 +26,15 @@ pub enum Content {
         /// The last one.
         total: u64,
     },
-    /// Uniform in [-0.5, 0.5), each row times a power of two of its own. Methods that mix rows, as products with fewer
-    /// multiplications do, lose the digits of the small ones.
+    /// Uniform in [-0.5, 0.5), with a power of two for each row as its factor. Methods that mix rows, such as products
+    /// with fewer multiplications, lose the digits of the small rows.
     Graded {
         /// Length of a row.
         columns: usize,
         /// The smallest power is 2 to the minus this.
         binades: u32,
     },
-    /// Floats uniform in [low, high), and to all of a row a shift of its own is added, uniform in [-by, by).
+    /// Floats uniform in [low, high), plus a shift for each row, uniform in [-by, by).
     Shifted {
         /// Length of a row.
         columns: usize,
@@ -45,11 +45,12 @@ pub enum Content {
         /// Largest shift.
         by: f64,
     },
-    /// Of either sign; the logarithms of the sizes are uniform from that of `low` to that of `high`, powers of two.
+    /// Floats of either sign, with uniform logarithms of their sizes from that of `low` to that of `high`, powers of
+    /// two.
     Magnitudes {
         /// Least size.
         low: f64,
-        /// Greatest size; all stay below it.
+        /// Upper bound of the sizes, exclusive.
         high: f64,
     },
     /// Integers whose running sums are uniform in low..=high.
@@ -59,7 +60,7 @@ pub enum Content {
         /// Greatest running sum.
         high: f64,
     },
-    /// Integers in low..=high; one in four repeats one of the three before it.
+    /// Integers in low..=high; one in four repeats one of the previous three.
     Repeating {
         /// Least value.
         low: f64,
@@ -100,7 +101,7 @@ impl Content {
         }
     }
 
-    /// The content that gave these words.
+    /// The content that these words encode.
     pub(crate) fn of(kind: u64, [a, b, c, d]: [u64; WORDS]) -> Option<Content> {
         let (low, high) = (f64::from_bits(a), f64::from_bits(b));
         Some(match kind {

@@ -1,17 +1,15 @@
-//! The control block: one small shared page set per harness process.
+//! The control block: a few shared pages for each harness process.
 //!
-//! Orders and answers stand on cache lines of their own, two lines apart,
-//! because processors fetch lines in pairs.
+//! Orders and answers have their own cache lines, two lines apart, because processors fetch lines in pairs.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::content;
 pub use crate::content::Content;
+pub use crate::plan::{Argument, Element, MAX_ARGUMENTS, MAX_SCALARS, Plan, Scalars};
 
 /// Bytes of the mapping that holds a [`Control`].
 pub const CONTROL_BYTES: usize = 8192;
-/// Arguments an entry function may have.
-pub const MAX_ARGUMENTS: usize = 12;
 /// Ranges of the buffers the harness makes inaccessible.
 pub const MAX_FORBIDDEN: usize = 32;
 const WORDS_PER_ARGUMENT: usize = 4 + content::WORDS;
@@ -27,11 +25,11 @@ pub enum Order {
     Prepare = 2,
     /// Call the entry function once.
     Call = 3,
-    /// Sleep until the next order: it is another process's turn on this core.
+    /// Sleep until the next order: another process uses this core meanwhile.
     Park = 4,
     /// End the process.
     Exit = 5,
-    /// Take all arrays out of all caches.
+    /// Evict all arrays from all caches.
     Chill = 6,
     /// Do nothing: its time is the cost of any order.
     StandBy = 7,
@@ -52,37 +50,37 @@ impl Order {
         })
     }
 
-    /// The word for the `sequence`-th order. Orders that follow each other must differ in the lower 24 bits of it, on
-    /// which a waiting side sleeps; the bits above make the next word impossible to guess.
+    /// The word for the `sequence`-th order. Consecutive orders must differ in the lower 24 bits, on which a waiting
+    /// side sleeps. The upper bits make the next word impossible to guess.
     pub fn word(self, sequence: u64) -> u64 {
         (sequence << 8) | self as u64
     }
 }
 
-/// How a side waits for the other one. A harness with a candidate in it always sleeps, so that it cannot tell timed calls from
-/// verified ones; one of ours that makes inputs may spin.
+/// The way in which a side waits for the other one. A harness with a candidate always sleeps, so that the candidate
+/// cannot tell timed calls from verified ones. A harness that makes inputs with the problem's own program may spin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Waiting {
-    /// Spinning on the shared line: under a microsecond, needs a core for each side.
+    /// Spins on the shared line: takes less than a microsecond, and needs a core for each side.
     Spin = 1,
-    /// Sleeping in the kernel: for one core, and where exact times do not matter.
+    /// Sleeps in the kernel: needs one core, where exact times do not matter.
     Sleep = 2,
 }
 
-/// How far the harness came before it takes orders.
+/// Progress of the harness before it takes orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
     /// Not yet.
     Starting = 0,
-    /// The entry was found, the filter is on, orders are taken.
+    /// The harness found the entry, installed the filter and takes orders.
     Ready = 1,
-    /// The object could not be loaded; the message says why.
+    /// The object could not be loaded; the message has the reason.
     LoadFailed = 2,
-    /// The object has no such entry.
+    /// The object does not have the entry.
     EntryMissing = 3,
-    /// Anything else went wrong; the message says what.
+    /// Another error; the message names it.
     Failed = 4,
 }
 
@@ -98,69 +96,13 @@ impl Status {
     }
 }
 
-/// The type of an array's elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Element {
-    /// IEEE double.
-    F64 = 0,
-    /// IEEE single.
-    F32 = 1,
-    /// 32-bit signed integer.
-    I32 = 2,
-}
-
-impl Element {
-    /// Bytes of one element.
-    pub fn bytes(self) -> usize {
-        match self {
-            Element::F64 => 8,
-            Element::F32 | Element::I32 => 4,
-        }
-    }
-}
-
-/// One argument of the entry function.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Argument {
-    /// An integer, passed by value.
-    Int(i64),
-    /// An input array at a byte offset of the buffers, filled from `stream`.
-    Input {
-        /// Type of its elements.
-        element: Element,
-        /// Byte offset in the buffers.
-        offset: usize,
-        /// Elements.
-        count: usize,
-        /// Stream of the generator.
-        stream: u64,
-        /// Its content.
-        content: Content,
-    },
-    /// An output array at a byte offset of the buffers, poisoned before each call.
-    Output {
-        /// Type of its elements.
-        element: Element,
-        /// Byte offset in the buffers.
-        offset: usize,
-        /// Elements.
-        count: usize,
-    },
-}
-
-/// The arguments of the entry function, in order.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
-    /// At most [`MAX_ARGUMENTS`].
-    pub arguments: Vec<Argument>,
-}
-
 #[repr(C, align(128))]
 struct OrderLine {
     word: AtomicU64,
     seed: AtomicU64,
     waiting: AtomicU32,
+    /// The scalars of the next call. They come with the order, as the seed does: no process knows them before.
+    scalars: [AtomicU64; MAX_SCALARS],
 }
 
 #[repr(C, align(128))]
@@ -182,9 +124,11 @@ pub struct Control {
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_BYTES);
+// One fetch brings a whole order.
+const _: () = assert!(size_of::<OrderLine>() == 128);
 
 impl Control {
-    /// Gives an order. The seed is visible to whoever sees the order.
+    /// Gives an order. A process that sees the order also sees the seed.
     pub fn give(&self, word: u64, seed: u64) {
         self.order.seed.store(seed, Ordering::Relaxed);
         self.order.word.store(word, Ordering::Release);
@@ -206,22 +150,22 @@ impl Control {
         self.done.word.load(Ordering::Acquire)
     }
 
-    /// The half of the order word that changes with every order, for sleeping on it.
+    /// The changing half of the order word, on which the harness sleeps.
     pub fn order_word(&self) -> &AtomicU32 {
         low_half(&self.order.word)
     }
 
-    /// The half of the answer word that changes with every answer, for sleeping on it.
+    /// The changing half of the answer word, on which the supervisor sleeps.
     pub fn done_word(&self) -> &AtomicU32 {
         low_half(&self.done.word)
     }
 
-    /// Says how the harness shall wait.
+    /// Sets the way in which the harness waits.
     pub fn set_waiting(&self, waiting: Waiting) {
         self.order.waiting.store(waiting as u32, Ordering::Relaxed);
     }
 
-    /// How the harness shall wait.
+    /// The way in which the harness waits.
     pub fn waiting(&self) -> Waiting {
         if self.order.waiting.load(Ordering::Relaxed) == Waiting::Spin as u32 {
             Waiting::Spin
@@ -230,12 +174,24 @@ impl Control {
         }
     }
 
+    /// Gives the scalars of the calls to come. They are visible to whoever sees the order of a call.
+    pub fn set_scalars(&self, scalars: &Scalars) {
+        for (place, bits) in self.order.scalars.iter().zip(scalars) {
+            place.store(*bits, Ordering::Relaxed);
+        }
+    }
+
+    /// The scalars of the call that was ordered last.
+    pub fn scalars(&self) -> Scalars {
+        std::array::from_fn(|n| self.order.scalars[n].load(Ordering::Relaxed))
+    }
+
     /// How far the start came.
     pub fn status(&self) -> Status {
         Status::of(self.status.load(Ordering::Acquire))
     }
 
-    /// Says how far the start came, with a message that is cut to fit.
+    /// Sets the progress of the start, with a message that is cut to fit.
     pub fn set_status(&self, status: Status, message: &str) {
         let bytes = message.as_bytes();
         let n = bytes.len().min(MESSAGE_BYTES - 1);
@@ -246,7 +202,7 @@ impl Control {
         self.status.store(status as u32, Ordering::Release);
     }
 
-    /// The message that came with the status.
+    /// The message of the status.
     pub fn message(&self) -> String {
         let bytes: Vec<u8> = self
             .message
@@ -257,8 +213,9 @@ impl Control {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Writes a plan. At most [`MAX_ARGUMENTS`] arguments are taken.
+    /// Writes a plan, with the scalars of its calls. At most [`MAX_ARGUMENTS`] arguments are taken.
     pub fn set_plan(&self, plan: &Plan) {
+        self.set_scalars(&plan.scalars());
         let count = plan.arguments.len().min(MAX_ARGUMENTS);
         for (argument, words) in plan
             .arguments
@@ -267,6 +224,7 @@ impl Control {
         {
             let values = match *argument {
                 Argument::Int(value) => [0, value as u64, 0, 0, 0, 0, 0, 0],
+                Argument::Scalar(_) => [3, 0, 0, 0, 0, 0, 0, 0],
                 Argument::Input {
                     element,
                     offset,
@@ -308,26 +266,28 @@ impl Control {
         self.argument_count.store(count as u32, Ordering::Release);
     }
 
-    /// Reads the plan; none when an array does not lie inside `buffer_bytes` or is misaligned.
+    /// Reads the plan; none when an array does not lie inside `buffer_bytes` or is misaligned, or when there are more
+    /// scalars than registers for them.
     pub fn plan(&self, buffer_bytes: usize) -> Option<Plan> {
         let count = self.argument_count.load(Ordering::Acquire) as usize;
         if count > MAX_ARGUMENTS {
             return None;
         }
         let mut arguments = Vec::with_capacity(count);
+        let mut scalars = self.scalars().into_iter();
         for words in self.arguments.chunks_exact(WORDS_PER_ARGUMENT).take(count) {
             let [tag, a, b, c, d, e, f, g]: [u64; WORDS_PER_ARGUMENT] =
                 std::array::from_fn(|n| words[n].load(Ordering::Relaxed));
-            let element = match (tag >> 8) & 0xff {
-                0 => Element::F64,
-                1 => Element::F32,
-                2 => Element::I32,
-                _ => return None,
+            let by_value = match tag & 0xff {
+                0 => Some(Argument::Int(a as i64)),
+                3 => Some(Argument::Scalar(scalars.next()?)),
+                _ => None,
             };
-            if tag & 0xff == 0 {
-                arguments.push(Argument::Int(a as i64));
+            if let Some(argument) = by_value {
+                arguments.push(argument);
                 continue;
             }
+            let element = Element::of((tag >> 8) & 0xff)?;
             let (offset, count) = (usize::try_from(a).ok()?, usize::try_from(b).ok()?);
             let end = count.checked_mul(element.bytes())?.checked_add(offset)?;
             if end > buffer_bytes || offset % element.bytes() != 0 {
@@ -395,117 +355,4 @@ fn low_half(word: &AtomicU64) -> &AtomicU32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::SharedMemory;
-    use proptest::prelude::*;
-
-    fn any_content() -> impl Strategy<Value = Content> {
-        prop_oneof![
-            Just(Content::Uniform),
-            (-1e9..1e9f64, -1e9..1e9f64).prop_map(|(low, high)| Content::Range { low, high }),
-            (0usize..1000).prop_map(|columns| Content::Dominant { columns }),
-            any::<u64>().prop_map(|total| Content::Offsets { total }),
-            (0usize..1000, 0u32..32)
-                .prop_map(|(columns, binades)| Content::Graded { columns, binades }),
-            (0usize..1000, -9f64..9.0, -9f64..9.0, 0f64..9.0).prop_map(
-                |(columns, low, high, by)| Content::Shifted {
-                    columns,
-                    low,
-                    high,
-                    by
-                }
-            ),
-            (1f64..9.0, 1f64..9.0).prop_map(|(low, high)| Content::Magnitudes { low, high }),
-            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Steps { low, high }),
-            (-9f64..9.0, -9f64..9.0).prop_map(|(low, high)| Content::Repeating { low, high }),
-            (0usize..1000, 1f64..9.0)
-                .prop_map(|(columns, high)| Content::Distances { columns, high }),
-        ]
-    }
-
-    fn any_argument() -> impl Strategy<Value = Argument> {
-        let element = prop_oneof![Just(Element::F64), Just(Element::F32), Just(Element::I32)];
-        prop_oneof![
-            any::<i64>().prop_map(Argument::Int),
-            (
-                element.clone(),
-                0usize..1000,
-                0usize..1000,
-                any::<u64>(),
-                any_content()
-            )
-                .prop_map(|(element, offset, count, stream, content)| {
-                    Argument::Input {
-                        element,
-                        offset: offset * 64,
-                        count,
-                        stream,
-                        content,
-                    }
-                }),
-            (element, 0usize..1000, 0usize..1000).prop_map(|(element, offset, count)| {
-                Argument::Output {
-                    element,
-                    offset: offset * 64,
-                    count,
-                }
-            }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn a_plan_is_read_as_written(arguments in prop::collection::vec(any_argument(), 0..=MAX_ARGUMENTS)) {
-            let memory = SharedMemory::create("control", CONTROL_BYTES).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            let plan = Plan { arguments };
-            let control = memory.mapping().control();
-            control.set_plan(&plan);
-            prop_assert_eq!(control.plan(1 << 20), Some(plan));
-        }
-    }
-
-    #[test]
-    fn a_plan_beyond_the_buffers_is_refused() {
-        let memory = SharedMemory::create("control", CONTROL_BYTES).expect("shared memory");
-        let control = memory.mapping().control();
-        for (offset, count) in [(0, 513), (4096 - 8, 2), (4, 1), (usize::MAX - 7, 1)] {
-            control.set_plan(&Plan {
-                arguments: vec![Argument::Output {
-                    element: Element::F64,
-                    offset,
-                    count,
-                }],
-            });
-            assert_eq!(control.plan(4096), None, "offset {offset}, count {count}");
-        }
-    }
-
-    #[test]
-    fn orders_and_messages_survive_the_crossing() {
-        let memory = SharedMemory::create("control", CONTROL_BYTES).expect("shared memory");
-        let control = memory.mapping().control();
-        for (n, order) in [
-            Order::Plan,
-            Order::Prepare,
-            Order::Call,
-            Order::Park,
-            Order::Exit,
-            Order::Chill,
-            Order::StandBy,
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            control.give(order.word(n as u64 + 1), 9);
-            let (word, seed) = control.order();
-            assert_eq!(
-                (Order::of(word), word >> 8, seed),
-                (Some(order), n as u64 + 1, 9)
-            );
-        }
-        control.set_status(Status::LoadFailed, &"x".repeat(5000));
-        assert_eq!(control.status(), Status::LoadFailed);
-        assert_eq!(control.message(), "x".repeat(MESSAGE_BYTES - 1));
-    }
-}
+mod tests;

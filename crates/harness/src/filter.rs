@@ -1,10 +1,9 @@
-//! The second, tighter system call filter, installed when everything is loaded
-//! and before the candidate's first instruction runs.
+//! The second, tighter system call filter. The harness installs it after it has loaded everything and before the
+//! candidate's first instruction.
 //!
-//! It permits only what a numerical kernel needs: memory of its own, sleeping on
-//! words, and ending. No file can be opened, nothing becomes executable, and threads
-//! exist only where the problem permits them. The jail's own filter stays in
-//! force underneath.
+//! It permits only what a numerical kernel needs: its own memory, sleeping on words, and ending. The process cannot
+//! open a file or make memory executable, and it can start threads only if the problem permits them. The jail's own
+//! filter also stays in force.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +32,7 @@ fn backend<E: Into<seccompiler::Error>>(error: E) -> Error {
     Error(error.into())
 }
 
-/// Allows the rest of this process only what a kernel needs. A call outside the list kills the process.
+/// Restricts the rest of this process to the needs of a kernel. A call outside the list kills the process.
 pub fn install(threads: u32) -> Result<(), Error> {
     let allowed = SeccompFilter::new(
         rules(threads)?,
@@ -71,10 +70,10 @@ fn only(argument: u8, width: Width, op: Op, value: u64) -> Result<Vec<SeccompRul
     Ok(vec![SeccompRule::new(vec![condition]).map_err(backend)?])
 }
 
-/// Kinds of advice that only concern the caller's own page tables and heap: what allocators and thread stacks need.
-/// Others reach beyond the process: `MADV_REMOVE` takes pages out of the buffers that it shares, `MADV_PAGEOUT` and
-/// `MADV_COLD` push them out of memory, `MADV_COLLAPSE` gives them other physical places, `MADV_MERGEABLE` tells by
-/// time what other processes hold.
+/// Advice that only concerns the caller's own page tables and heap: allocators and thread stacks need it. Other advice
+/// reaches beyond the process: `MADV_REMOVE` takes pages out of the shared buffers, `MADV_PAGEOUT` and `MADV_COLD` push
+/// them out of memory, `MADV_COLLAPSE` moves them in physical memory, and `MADV_MERGEABLE` reveals by its timing the
+/// memory of other processes.
 const ADVICE: [i32; 7] = [
     libc::MADV_NORMAL,
     libc::MADV_DONTNEED,
@@ -84,7 +83,7 @@ const ADVICE: [i32; 7] = [
     MADV_GUARD_INSTALL,
     MADV_GUARD_REMOVE,
 ];
-/// Guard pages of thread stacks, in C libraries from 2024 on.
+/// Guard pages of thread stacks, in C libraries since 2024.
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
@@ -109,7 +108,7 @@ fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
         libc::SYS_sched_getaffinity,
         libc::SYS_getrandom,
         libc::SYS_clock_gettime,
-        // Raising a signal against oneself is how abort() dies.
+        // abort() raises a signal in its own process.
         libc::SYS_getpid,
         libc::SYS_gettid,
         libc::SYS_tgkill,
@@ -124,9 +123,9 @@ fn rules(threads: u32) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     rules.insert(libc::SYS_mmap, never_executable()?);
     rules.insert(libc::SYS_mprotect, never_executable()?);
     rules.insert(libc::SYS_madvise, advice()?);
-    // Reading limits is part of starting a thread; setting them is not.
+    // Starting a thread reads limits and does not set them.
     rules.insert(libc::SYS_prlimit64, only(2, Width::Qword, Op::Eq, 0)?);
-    // The C library says on stderr why it aborts.
+    // The C library writes to stderr why it aborts.
     for call in [libc::SYS_write, libc::SYS_writev] {
         let mut both = only(0, Width::Dword, Op::Eq, 1)?;
         both.extend(only(0, Width::Dword, Op::Eq, 2)?);

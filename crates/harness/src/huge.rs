@@ -1,12 +1,11 @@
-//! Files in huge pages, without a setting of the machine for them.
+//! Files in huge pages, independent of the machine's settings.
 //!
-//! Where in physical memory an array lies changes the time of a call by per
-//! cents, from one process to the next: pages that fall into the same sets of a cache push each other out.
-//! Within huge pages there is no such choice. Whether anonymous files may have them is
-//! a setting of the whole machine (`transparent_hugepage/shmem_enabled`), which is `never` nearly everywhere;
-//! a temporary file system decides for itself. So the buffers' files lie on one of our own, which is mounted nowhere and
-//! goes with the process. Its mounting takes a user namespace for whoever is not root; where that is forbidden, too,
-//! there is none, and callers take anonymous files.
+//! The place of an array in physical memory changes the time of a call by per cents from one process to the next: pages
+//! in the same sets of a cache evict each other. Within huge pages this place is fixed. A setting of the whole machine
+//! (`transparent_hugepage/shmem_enabled`) decides whether anonymous files may have huge pages; it is `never` nearly
+//! everywhere. A temporary file system decides for itself. So the files of the buffers lie on such a file system, which
+//! is mounted nowhere and ends with the process. Without root, mounting it needs a user namespace. If the machine
+//! forbids these too, there is no such file system, and callers use anonymous files.
 #![expect(unsafe_code, reason = "mounting is a matter of system calls")]
 
 use std::ffi::CStr;
@@ -19,7 +18,7 @@ const FSCONFIG_SET_STRING: libc::c_uint = 1;
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 const FSMOUNT_CLOEXEC: libc::c_uint = 1;
 
-/// An empty file on a file system in huge pages, without a name; none where there can be no such file system.
+/// An empty file without a name on a file system in huge pages; none if the machine has no such file system.
 pub(crate) fn file() -> Option<OwnedFd> {
     static ROOT: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let root = ROOT.get_or_init(|| mount().or_else(|_| mount_apart()).ok());
@@ -30,7 +29,7 @@ pub(crate) fn file() -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A file system that no path leads to. Calls the system and nothing else, so that a forked process may use it.
+/// A file system that no path reaches. The function only makes system calls, so that a forked process may use it.
 fn mount() -> Result<OwnedFd, Error> {
     let checked = |code: libc::c_long| {
         if code < 0 {
@@ -59,7 +58,7 @@ fn mount() -> Result<OwnedFd, Error> {
         };
         set(c"huge", c"always")?;
         set(c"mode", c"0700")?;
-        // As large as the machine permits, like anonymous files.
+        // The size is the machine's maximum, like that of anonymous files.
         set(c"size", c"0")?;
         let nothing = std::ptr::null::<libc::c_char>();
         checked(libc::syscall(
@@ -81,9 +80,10 @@ fn mount() -> Result<OwnedFd, Error> {
     }
 }
 
-/// The same in a user namespace, where everybody may mount. A process of its own enters it and hands the file system over.
+/// The same in a user namespace, where every user may mount. A separate process enters the namespace and hands over the
+/// file system.
 fn mount_apart() -> Result<OwnedFd, Error> {
-    // Made before there are two processes: the code after it makes system calls only.
+    // Read before the fork: the code after it may only make system calls.
     // SAFETY: plain system calls.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let maps = [
@@ -106,8 +106,9 @@ fn mount_apart() -> Result<OwnedFd, Error> {
     }
     // SAFETY: both descriptors are new and ours.
     let [ours, theirs] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    // Not the C library's fork: it would run what libraries want done at a fork, in a process that may be full of their threads.
-    // SAFETY: a process of its own with a copy of everything. It calls the system and ends without going back.
+    // Not the C library's fork: it would run fork handlers of libraries, in a process that may be full of their
+    // threads.
+    // SAFETY: the new process has a copy of everything. It makes system calls and ends without returning.
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     match child {
         ..0 => Err(Error::last_os_error()),
@@ -130,7 +131,7 @@ fn mount_apart() -> Result<OwnedFd, Error> {
     }
 }
 
-/// Enters new user and mount namespaces, in which this user is called as outside.
+/// Enters new user and mount namespaces, in which this user keeps its id.
 fn enter(maps: &[(&CStr, String); 3]) -> Result<(), Error> {
     // SAFETY: plain system calls on strings that live as long.
     unsafe {
@@ -152,16 +153,16 @@ fn enter(maps: &[(&CStr, String); 3]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Did a signal end the last call?
+/// True if a signal interrupted the last call.
 fn interrupted() -> bool {
     Error::last_os_error().raw_os_error() == Some(libc::EINTR)
 }
 
-/// Room for one descriptor beside a message, aligned as its header has to be.
+/// Space for one descriptor beside a message, aligned like its header.
 #[repr(C, align(8))]
 struct Beside([u8; 64]);
 
-/// A message of one byte with room for a descriptor beside it.
+/// A message of one byte with space for a descriptor beside it.
 fn message(byte: &mut libc::iovec, beside: &mut Beside) -> libc::msghdr {
     // SAFETY: all zeros is a message without anything.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -210,7 +211,7 @@ fn receive(socket: RawFd) -> Result<OwnedFd, Error> {
                 return Err(Error::last_os_error());
             }
         }
-        // Nothing stands beside a message from a process that has failed.
+        // A process that has failed sends its message without a descriptor.
         let header = libc::CMSG_FIRSTHDR(&message);
         if header.is_null()
             || (*header).cmsg_level != libc::SOL_SOCKET
@@ -229,13 +230,13 @@ mod tests {
 
     use super::*;
 
-    /// A process that may make user namespaces, as the jail has to, can have such a file system without being root.
+    /// A process that may make user namespaces, like the jail, gets such a file system without root.
     #[test]
     fn a_file_system_from_a_namespace_holds_files() {
         let root = match mount_apart() {
             Ok(root) => root,
             Err(why) => {
-                // May others have what this needs?
+                // Checks by another program whether this machine permits it.
                 let permitted = std::process::Command::new("unshare")
                     .args(["-U", "-m", "-r", "mount", "-t", "tmpfs", "none", "/tmp"])
                     .status()
@@ -243,7 +244,7 @@ mod tests {
                 assert!(!permitted, "no file system came: {why}");
                 let why = format!("this machine permits no file system to a user namespace: {why}");
                 eprintln!("skipped: {why}");
-                // As `flopsmith_test_support::skipped` does: the harness has no dependency on any crate of ours.
+                // Like `flopsmith_test_support::skipped`: the harness depends on no other crate of this workspace.
                 if let Some(list) = std::env::var_os("FLOPSMITH_SKIPPED") {
                     let list = std::fs::File::options().append(true).open(list);
                     let _ = list

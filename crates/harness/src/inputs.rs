@@ -1,24 +1,32 @@
 //! The generator of input elements: AES-128 in counter mode.
 //!
-//! Element `index` of stream `stream` under `seed` needs no other element, so
-//! the supervisor recomputes any of them alone. The key is the secret seed
-//! beside the number of the stream: an element says nothing about another one,
-//! nor about the seed, so a program has to read its inputs from memory.
+//! Element `index` of stream `stream` under `seed` depends on no other element, so the supervisor can recompute any of
+//! them alone. The key consists of the secret seed and the number of the stream. An element reveals nothing about
+//! another one or about the seed, so a program has to read its inputs from memory.
 
 use crate::cipher::{BATCH, Cipher};
 use crate::contents;
 use crate::control::Content;
+use crate::half;
 
-/// Bits of an output element before a call: a quiet NaN no computation produces.
+/// Bits of an output element before a call: a quiet NaN that no computation produces.
 pub const POISON_F64: u64 = 0x7ff8_dead_beef_f10f;
 /// The same for single precision.
 pub const POISON_F32: u32 = 0x7fc0_f10f;
-/// The same for 32-bit integers. No integer is impossible, so this one is only unlikely.
+/// The same for 32-bit integers. Every integer is possible, so this one is only unlikely.
 pub const POISON_I32: u32 = 0xdead_f10f;
+/// The same for 64-bit integers.
+pub const POISON_I64: u64 = 0xdead_beef_dead_f10f;
+/// The same for bytes, each value of which is likely.
+pub const POISON_U8: u8 = 0xd7;
+/// The same for binary16, a quiet NaN.
+pub const POISON_F16: u16 = 0x7ef1;
+/// The same for bfloat16.
+pub const POISON_BF16: u16 = 0x7ff1;
 
 /// Upper half of the counter for elements.
 const ELEMENTS: u64 = 0;
-/// Upper half of the counter for the grades of rows, which must be independent of their elements.
+/// Upper half of the counter for the factors of rows, which must be independent of their elements.
 const GRADES: u64 = 1;
 /// The same for rows, points and repetitions.
 const APART: u64 = 2;
@@ -84,17 +92,13 @@ impl Stream {
         self.fill(out, to_f32);
     }
 
-    /// Fills `out` with integers in [-8, 7].
-    pub fn fill_i32(&self, out: &mut [i32]) {
-        self.fill(out, |bits| (bits >> 60) as i32 - 8);
-    }
-
     /// Fills `out` from the words of its elements.
     pub fn fill<T>(&self, out: &mut [T], convert: impl FnMut(u64) -> T) {
         self.0.fill(ELEMENTS, out, convert);
     }
 
-    /// As many words that are independent of those of elements, for whatever stands above them.
+    /// `count` words that are independent of the elements' words, for structure above single elements: shifts of rows,
+    /// points, repetitions.
     pub(crate) fn apart(&self, count: usize) -> Vec<u64> {
         let mut words = vec![0; count];
         self.0.fill(APART, &mut words, |word| word);
@@ -140,7 +144,9 @@ impl Content {
                 high,
                 by,
             } => contents::shift_f64(stream, columns, (low, high, by), out),
-            Content::Magnitudes { low, high } => contents::magnitudes_f64(stream, low, high, out),
+            Content::Magnitudes { low, high } => {
+                contents::magnitudes(stream, low, high, out, |x| x);
+            }
             Content::Distances { columns, high } => {
                 contents::distances(stream, columns, high, out, |x| x);
             }
@@ -176,7 +182,9 @@ impl Content {
                 high,
                 by,
             } => contents::shift_f32(stream, columns, (low, high, by), out),
-            Content::Magnitudes { low, high } => contents::magnitudes_f32(stream, low, high, out),
+            Content::Magnitudes { low, high } => {
+                contents::magnitudes(stream, low, high, out, |x| x as f32);
+            }
             Content::Distances { columns, high } => {
                 contents::distances(stream, columns, high, out, |x| x as f32);
             }
@@ -187,28 +195,75 @@ impl Content {
         }
     }
 
+    /// Fills an array of binary16 from floats, each rounded to the nearest: a number may reach the upper end of its range.
+    pub fn fill_f16(self, stream: &Stream, out: &mut [u16]) {
+        self.fill_half(stream, out, half::to_f16);
+    }
+
+    /// The same for bfloat16.
+    pub fn fill_bf16(self, stream: &Stream, out: &mut [u16]) {
+        self.fill_half(stream, out, half::to_bf16);
+    }
+
+    fn fill_half(self, stream: &Stream, out: &mut [u16], round: impl Fn(f32) -> u16) {
+        if self == Content::Uniform {
+            return stream.fill(out, |bits| round(to_f32(bits)));
+        }
+        let mut floats = vec![0f32; out.len()];
+        self.fill_f32(stream, &mut floats);
+        for (x, float) in out.iter_mut().zip(floats) {
+            *x = round(float);
+        }
+    }
+
     /// Fills an array of integers.
     pub fn fill_i32(self, stream: &Stream, out: &mut [i32]) {
+        self.fill_integers(stream, out, |bits| (bits >> 60) as i32 - 8, |x| x as i32);
+    }
+
+    /// Fills an array of 64-bit integers.
+    pub fn fill_i64(self, stream: &Stream, out: &mut [i64]) {
+        self.fill_integers(stream, out, |bits| (bits >> 60) as i64 - 8, |x| x);
+    }
+
+    /// Fills an array of bytes.
+    pub fn fill_u8(self, stream: &Stream, out: &mut [u8]) {
+        self.fill_integers(stream, out, |bits| (bits >> 56) as u8, |x| x as u8);
+    }
+
+    /// Fills an array of integers: `uniform` makes one of a random word, and `convert` one of a number that fits.
+    #[inline(always)]
+    fn fill_integers<T: Copy>(
+        self,
+        stream: &Stream,
+        out: &mut [T],
+        uniform: impl Fn(u64) -> T,
+        convert: impl Fn(i64) -> T,
+    ) {
         match self {
-            Content::Range { low, high } => fill_range(stream, low as i64, high as i64, out),
-            Content::Offsets { total } => contents::offsets(stream, total, out),
-            Content::Magnitudes { low, high } => contents::magnitudes_i32(stream, low, high, out),
+            Content::Range { low, high } => {
+                contents::integers(stream, low as i64, high as i64, out, convert);
+            }
+            Content::Offsets { total } => {
+                contents::offsets(stream, total, out, |x| convert(x as i64));
+            }
+            Content::Magnitudes { low, high } => {
+                contents::magnitudes(stream, low, high, out, |x| convert(x as i64));
+            }
             Content::Steps { low, high } => {
-                contents::steps(stream, low as i64, high as i64, out);
+                contents::steps(stream, low as i64, high as i64, out, convert);
             }
             Content::Repeating { low, high } => {
-                fill_range(stream, low as i64, high as i64, out);
+                contents::integers(stream, low as i64, high as i64, out, convert);
                 contents::repeat(stream, out);
             }
             Content::Distances { columns, high } => {
-                contents::distances(stream, columns, high, out, |x| 1 + x as i32);
+                contents::distances(stream, columns, high, out, |x| convert(1 + x as i64));
             }
             Content::Uniform
             | Content::Dominant { .. }
             | Content::Graded { .. }
-            | Content::Shifted { .. } => {
-                stream.fill_i32(out);
-            }
+            | Content::Shifted { .. } => stream.fill(out, uniform),
         }
     }
 }
@@ -217,14 +272,6 @@ fn diagonals<T>(columns: usize, out: &mut [T], mut change: impl FnMut(&mut T)) {
     for matrix in out.chunks_mut((columns * columns).max(1)) {
         matrix.iter_mut().step_by(columns + 1).for_each(&mut change);
     }
-}
-
-/// Integers in `low..=high`; a range that is none gives `low`.
-fn fill_range(stream: &Stream, low: i64, high: i64, out: &mut [i32]) {
-    let width = (high - low + 1).clamp(1, 1 << 32) as u64;
-    stream.fill(out, |bits| {
-        (low + (((bits >> 32) * width) >> 32) as i64) as i32
-    });
 }
 
 #[cfg(test)]
@@ -263,7 +310,7 @@ mod tests {
         #[test]
         fn integers_and_floats_stay_in_range(seed: u64) {
             let mut ints = vec![0i32; 257];
-            Stream::new(seed, 0).fill_i32(&mut ints);
+            Content::Uniform.fill_i32(&Stream::new(seed, 0), &mut ints);
             prop_assert!(ints.iter().all(|x| (-8..8).contains(x)));
             let mut floats = vec![0f32; 257];
             Stream::new(seed, 0).fill_f32(&mut floats);
@@ -364,7 +411,7 @@ mod tests {
 
     #[test]
     fn no_rank_is_lost() {
-        // A matrix with dependent rows could be multiplied with less work.
+        // A program could multiply a matrix with dependent rows with less work.
         let n = 64;
         let mut m = vec![0.0; n * n];
         Stream::new(7, 0).fill_f64(&mut m);

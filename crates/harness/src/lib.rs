@@ -17,13 +17,15 @@ mod content;
 mod contents;
 pub mod control;
 pub mod filter;
+pub mod half;
 mod huge;
 pub mod inputs;
 pub mod memory;
+mod plan;
 
-pub use control::{Argument, Content, Control, Order, Plan, Waiting};
+pub use control::{Argument, Content, Control, Order, Plan, Scalars, Waiting};
 pub use memory::{Mapping, SharedMemory};
 
 /// Changes when the hand-shake, the generator or the timed part changes, so that
 /// results of different harnesses are never taken for each other.
-pub const VERSION: &str = "5";
+pub const VERSION: &str = "6";

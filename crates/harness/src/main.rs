@@ -1,23 +1,56 @@
-//! The program inside the run jail. See the library for the rules of the game.
+//! The program inside the run jail. The library's documentation has its rules.
 //!
-//! Arguments: control descriptor, buffers descriptor, bytes of the buffers,
-//! path of the shared object, name of the entry, permitted threads.
+//! Arguments: control descriptor, buffers descriptor, bytes of the buffers, path of the shared object, name of the
+//! entry, permitted threads.
 #![expect(unsafe_code, reason = "loads a shared object and calls what is in it")]
 
 use std::ffi::{CStr, CString, OsString, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-use flopsmith_harness::control::{CONTROL_BYTES, Control, Element, MAX_ARGUMENTS, Status};
+use flopsmith_harness::control::{
+    CONTROL_BYTES, Control, Element, MAX_ARGUMENTS, MAX_SCALARS, Status,
+};
 use flopsmith_harness::inputs::Stream;
-use flopsmith_harness::memory::{sleep_on, wake};
-use flopsmith_harness::{Argument, Mapping, Order, Plan, Waiting, filter, inputs};
+use flopsmith_harness::memory::{Plain, sleep_on, wake};
+use flopsmith_harness::{
+    Argument, Content, Mapping, Order, Plan, Scalars, Waiting, filter, inputs,
+};
 
-/// Called with as many integer registers and stack words as any entry may take; the
-/// calling convention ignores the rest.
-type Entry = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
+/// Called with as many words and floating-point numbers as any entry may take; the calling convention ignores the rest.
+///
+/// In the conventions of x86-64 (System V psABI, 3.2.3) and of AArch64 (AAPCS64, 6.8.2), words and floating-point numbers
+/// have registers of their own, so their order among each other does not matter. Words beyond six (x86-64) or eight
+/// (AArch64) follow on the stack in their order, in eight bytes each. Eight floating-point numbers fit their registers
+/// in both, so none lies among these words. A `float` is the lower half of its register.
+type Entry = unsafe extern "C" fn(
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+    f64,
+);
 
-/// Nobody could be told what went wrong, or the other side broke the protocol.
+/// The harness could not report an error, or the supervisor broke the protocol.
 const BROKEN: u8 = 99;
 
 struct Options {
@@ -96,7 +129,7 @@ fn load(object: &CStr, entry: &CStr) -> Result<Entry, (Status, String)> {
         return Err((Status::EntryMissing, loader_error()));
     }
     // SAFETY: the compile stage checked the entry's type; its integer and pointer arguments
-    // travel as machine words.
+    // travel as machine words, and its floating-point ones in the registers for these.
     Ok(unsafe { std::mem::transmute::<*mut c_void, Entry>(symbol) })
 }
 
@@ -112,7 +145,7 @@ fn loader_error() -> String {
     }
 }
 
-/// Waits for orders and carries them out, until the order to exit.
+/// Waits for orders and executes them, until the order to exit.
 fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
     let mut plan = Plan::default();
     let mut words = [0u64; MAX_ARGUMENTS];
@@ -133,13 +166,13 @@ fn obey(control: &Control, buffers: &Mapping, entry: Entry) -> ExitCode {
             Some(Order::Prepare) => prepare(&plan, buffers, seed),
             // SAFETY: the plan matches the entry's arguments; the jail confines the candidate's
             // actions inside.
-            Some(Order::Call) => unsafe { call(entry, &words) },
+            Some(Order::Call) => unsafe { call(entry, &words, control.scalars()) },
             Some(Order::Park) => parked = true,
             Some(Order::StandBy) => {}
             Some(Order::Chill) => chill(&plan, buffers),
             Some(Order::Exit) => {
                 answer(control, word);
-                // Past the runtime's own clean-up, whose system calls the filter does not allow.
+                // Skips the runtime's own clean-up, whose system calls the filter does not permit.
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) }
             }
@@ -163,39 +196,47 @@ fn next_order(control: &Control, last: u64, parked: bool) -> (u64, u64) {
     }
 }
 
-/// Wakes the supervisor whether it sleeps or spins: how it waits would tell what a call is for.
+/// Wakes the supervisor in both cases, asleep or spinning: its way of waiting would reveal the purpose of a call.
 fn answer(control: &Control, word: u64) {
     control.answer(word);
     wake(control.done_word());
 }
 
+/// The arguments that are passed as machine words, in their order.
 fn call_words(plan: &Plan, buffers: &Mapping) -> [u64; MAX_ARGUMENTS] {
     let mut words = [0; MAX_ARGUMENTS];
-    for (word, argument) in words.iter_mut().zip(&plan.arguments) {
-        *word = match *argument {
-            Argument::Int(value) => value as u64,
+    let values = plan
+        .arguments
+        .iter()
+        .filter_map(|argument| match *argument {
+            Argument::Int(value) => Some(value as u64),
+            Argument::Scalar(_) => None,
             Argument::Input { offset, .. } | Argument::Output { offset, .. } => {
-                buffers.as_ptr().wrapping_add(offset) as u64
+                Some(buffers.as_ptr().wrapping_add(offset) as u64)
             }
-        };
+        });
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = value;
     }
     words
 }
 
-unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS]) {
+unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS], scalars: Scalars) {
+    let f: [f64; MAX_SCALARS] = scalars.map(f64::from_bits);
     // SAFETY: the caller's.
     unsafe {
         entry(
-            w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+            w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13],
+            w[14], w[15], f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7],
         )
     }
 }
 
-/// Takes the arrays out of all caches of the machine.
+/// Evicts the arrays from all caches of the machine.
 fn chill(plan: &Plan, buffers: &Mapping) {
     for argument in &plan.arguments {
         let (element, offset, count) = match *argument {
-            Argument::Int(_) => continue,
+            Argument::Int(_) | Argument::Scalar(_) => continue,
             Argument::Input {
                 element,
                 offset,
@@ -215,7 +256,7 @@ fn chill(plan: &Plan, buffers: &Mapping) {
 fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
     for argument in &plan.arguments {
         match *argument {
-            Argument::Int(_) => {}
+            Argument::Int(_) | Argument::Scalar(_) => {}
             Argument::Input {
                 element,
                 offset,
@@ -224,33 +265,47 @@ fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
                 content,
             } => {
                 let stream = Stream::new(seed, stream);
-                match element {
-                    Element::F64 => {
-                        buffers.with_slice(offset, count, |x| content.fill_f64(&stream, x));
-                    }
-                    Element::F32 => {
-                        buffers.with_slice(offset, count, |x| content.fill_f32(&stream, x));
-                    }
-                    Element::I32 => {
-                        buffers.with_slice(offset, count, |x| content.fill_i32(&stream, x));
-                    }
-                }
+                fill(buffers, element, (offset, count), content, &stream);
             }
             Argument::Output {
                 element,
                 offset,
                 count,
-            } => match element {
-                Element::F64 => {
-                    buffers.with_slice(offset, count, |x: &mut [u64]| x.fill(inputs::POISON_F64));
-                }
-                Element::F32 => {
-                    buffers.with_slice(offset, count, |x: &mut [u32]| x.fill(inputs::POISON_F32));
-                }
-                Element::I32 => {
-                    buffers.with_slice(offset, count, |x: &mut [u32]| x.fill(inputs::POISON_I32));
-                }
-            },
+            } => poison(buffers, element, (offset, count)),
         }
+    }
+}
+
+/// Fills the array with so many elements at an offset.
+fn fill(
+    buffers: &Mapping,
+    element: Element,
+    (offset, count): (usize, usize),
+    content: Content,
+    stream: &Stream,
+) {
+    match element {
+        Element::F64 => buffers.with_slice(offset, count, |x| content.fill_f64(stream, x)),
+        Element::F32 => buffers.with_slice(offset, count, |x| content.fill_f32(stream, x)),
+        Element::I32 => buffers.with_slice(offset, count, |x| content.fill_i32(stream, x)),
+        Element::I64 => buffers.with_slice(offset, count, |x| content.fill_i64(stream, x)),
+        Element::U8 => buffers.with_slice(offset, count, |x| content.fill_u8(stream, x)),
+        Element::F16 => buffers.with_slice(offset, count, |x| content.fill_f16(stream, x)),
+        Element::Bf16 => buffers.with_slice(offset, count, |x| content.fill_bf16(stream, x)),
+    }
+}
+
+fn poison(buffers: &Mapping, element: Element, (offset, count): (usize, usize)) {
+    fn each<T: Plain>(buffers: &Mapping, offset: usize, count: usize, with: T) {
+        buffers.with_slice(offset, count, |x: &mut [T]| x.fill(with));
+    }
+    match element {
+        Element::F64 => each(buffers, offset, count, inputs::POISON_F64),
+        Element::F32 => each(buffers, offset, count, inputs::POISON_F32),
+        Element::I32 => each(buffers, offset, count, inputs::POISON_I32),
+        Element::I64 => each(buffers, offset, count, inputs::POISON_I64),
+        Element::U8 => each(buffers, offset, count, inputs::POISON_U8),
+        Element::F16 => each(buffers, offset, count, inputs::POISON_F16),
+        Element::Bf16 => each(buffers, offset, count, inputs::POISON_BF16),
     }
 }

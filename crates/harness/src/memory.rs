@@ -11,12 +11,12 @@ use std::time::Duration;
 use crate::control::{CONTROL_BYTES, Control};
 use crate::huge;
 
-/// Can this processor take memory out of its caches?
+/// True if this processor can evict memory from its caches.
 pub const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// Does this processor have `clflushopt`? One `clflush` waits for the one before it: four MiB took 7 to 10 ms on a Sapphire Rapids instead
-/// of 0.3. CPUID, leaf 7, EBX, bit 23; the standard library has no name for it.
+/// True if this processor has `clflushopt`. One `clflush` waits for the previous one: four MiB took 7 to 10 ms on a
+/// Sapphire Rapids instead of 0.3. CPUID, leaf 7, EBX, bit 23; the standard library has no name for it.
 #[cfg(target_arch = "x86_64")]
 static FLUSHES_UNORDERED: LazyLock<bool> = LazyLock::new(|| {
     use std::arch::x86_64::{__cpuid_count, __get_cpuid_max};
@@ -25,17 +25,17 @@ static FLUSHES_UNORDERED: LazyLock<bool> = LazyLock::new(|| {
 /// Size and alignment of a huge page on x86-64.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// A file without a name, together with this process's own mapping of it. Nobody can cut it under the supervisor's feet: a candidate has no
-/// descriptor of it, since the harness closes both before it loads one, and the run jail permits no call that cuts by descriptor.
-/// Where it lies in small pages its size is sealed as well.
+/// A file without a name, and this process's own mapping of it. No other process can truncate it: a candidate has no
+/// descriptor of it, since the harness closes both before it loads a candidate, and the run jail permits no call that
+/// truncates by descriptor. In small pages its size is sealed as well.
 pub struct SharedMemory {
     file: OwnedFd,
     mapping: Mapping,
 }
 
 impl SharedMemory {
-    /// Makes `bytes` of zeroed shared memory, in huge pages where it fills some and the machine has them. `name` is for people who
-    /// look at open files.
+    /// Makes `bytes` of zeroed shared memory, in huge pages if it fills some and the machine has them. `name` is for
+    /// people who look at open files.
     pub fn create(name: &str, bytes: usize) -> Result<Self, Error> {
         if bytes >= HUGE_PAGE
             && let Some(memory) = Self::in_huge_pages(bytes)
@@ -45,7 +45,7 @@ impl SharedMemory {
         Self::sealed(name, bytes)
     }
 
-    /// None where it cannot be had, or has small pages all the same.
+    /// None if the machine gives no huge pages, or gives small pages instead.
     fn in_huge_pages(bytes: usize) -> Option<Self> {
         let file = huge::file()?;
         // SAFETY: a plain system call on our own descriptor.
@@ -161,8 +161,8 @@ impl Mapping {
             return Err(Error::last_os_error());
         }
         if large {
-            // Huge pages make the physical layout, and with it the time of a call, repeat better.
-            // They are a wish: many machines refuse them for shared memory.
+            // With huge pages the physical layout, and so the time of a call, repeats better. The advice is optional:
+            // many machines refuse it for shared memory.
             // SAFETY: advice on our own mapping.
             unsafe {
                 libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
@@ -172,7 +172,8 @@ impl Mapping {
         // SAFETY: our own mapping; where the kernel does not know the advice pages come by fault.
         unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) };
         if large {
-            // Now that all pages are there: are they huge, or can they be made so? Kernels before 6.1 do not know that advice.
+            // All pages exist now. Checks whether they are huge or can become so; kernels before 6.1 do not know that
+            // advice.
             // SAFETY: advice on our own mapping.
             mapping.huge = unsafe { libc::madvise(start, bytes, libc::MADV_COLLAPSE) } == 0
                 || mapped_by_huge_pages(mapping.start) == Some(bytes);
@@ -180,7 +181,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Did the kernel give huge pages?
+    /// True if the kernel gave huge pages.
     pub fn huge(&self) -> bool {
         self.huge
     }
@@ -190,12 +191,12 @@ impl Mapping {
         self.bytes
     }
 
-    /// Is nothing mapped?
+    /// True if nothing is mapped.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Where the mapping starts.
+    /// The start of the mapping.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start
     }
@@ -203,7 +204,7 @@ impl Mapping {
     /// The control block at the start of the mapping.
     ///
     /// # Panics
-    /// When the mapping is too small to be a control block, which is a mistake of the caller.
+    /// If the mapping is too small for a control block, which is an error of the caller.
     pub fn control(&self) -> &Control {
         assert!(
             self.bytes >= CONTROL_BYTES,
@@ -229,10 +230,10 @@ impl Mapping {
         Ok(())
     }
 
-    /// Takes a range out of all caches, where the processor has an instruction for it ([`CAN_FLUSH`]).
+    /// Evicts a range from all caches, if the processor has an instruction for it ([`CAN_FLUSH`]).
     ///
     /// # Panics
-    /// When the range lies outside of the mapping, which is a mistake of the caller.
+    /// If the range lies outside the mapping, which is an error of the caller.
     pub fn flush(&self, offset: usize, bytes: usize) {
         self.check::<u8>(offset, bytes);
         #[cfg(target_arch = "x86_64")]
@@ -266,11 +267,11 @@ impl Mapping {
         );
     }
 
-    /// Copies `out.len()` elements that start at byte `offset` out of the shared memory. Another process may
-    /// write meanwhile: the result is then some mixture of old and new.
+    /// Copies `out.len()` elements that start at byte `offset` out of the shared memory. Another process may write
+    /// meanwhile: the result is then a mixture of old and new.
     ///
     /// # Panics
-    /// When the range lies outside the mapping, which is a mistake of the caller.
+    /// If the range lies outside the mapping, which is an error of the caller.
     pub fn read<T: Plain>(&self, offset: usize, out: &mut [T]) {
         self.check::<T>(offset, out.len());
         // SAFETY: the range is inside the mapping; every bit pattern is a valid `T`.
@@ -283,7 +284,7 @@ impl Mapping {
         }
     }
 
-    /// Reads one element, really from memory.
+    /// Reads one element from memory, without the compiler's caching.
     ///
     /// # Panics
     /// As [`Mapping::read`].
@@ -309,8 +310,8 @@ impl Mapping {
         }
     }
 
-    /// Runs `f` over a part of the memory as a slice. Only for a process that nobody disturbs meanwhile:
-    /// the harness while it prepares, the supervisor while the harness waits for an order.
+    /// Runs `f` over a part of the memory as a slice. Only for a process without concurrent writers: the harness while
+    /// it prepares, the supervisor while the harness waits for an order.
     ///
     /// # Panics
     /// As [`Mapping::read`].
@@ -327,7 +328,8 @@ impl Mapping {
     }
 }
 
-/// Bytes of this process's mapping that begins here that are mapped by huge pages, as the kernel says; none where nobody may ask it.
+/// Bytes of this process's mapping at this address that the kernel reports as mapped by huge pages; none if the kernel
+/// does not permit the question.
 fn mapped_by_huge_pages(start: *const u8) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let begins = format!("{:x}-", start.addr());
@@ -352,7 +354,7 @@ mod sealed {
 macro_rules! plain {
     ($($t:ty),*) => { $(impl Plain for $t {} impl sealed::Sealed for $t {})* };
 }
-plain!(u8, u32, i32, u64, f32, f64);
+plain!(u8, u16, u32, i32, u64, i64, f32, f64);
 
 /// Sleeps while `word` is `value`, at most for `limit`. May wake without reason.
 pub fn sleep_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
@@ -373,7 +375,7 @@ pub fn sleep_on(word: &AtomicU32, value: u32, limit: Option<Duration>) {
     }
 }
 
-/// Wakes whoever sleeps on `word`. Did anybody?
+/// Wakes the process that sleeps on `word`; true if one slept.
 pub fn wake(word: &AtomicU32) -> bool {
     // SAFETY: waking touches no memory.
     let woken =
@@ -419,7 +421,7 @@ mod tests {
             let huge = mapped_by_huge_pages(mapping.as_ptr()).expect("there is a /proc");
             assert_eq!(mapping.huge(), huge == bytes, "{huge} bytes");
         }
-        // Kernels without huge pages, and machines on which nobody may have any.
+        // Kernels without huge pages, and machines that permit none.
         let about = |name: &str| {
             std::fs::read_to_string(format!("/sys/kernel/mm/transparent_hugepage/{name}"))
         };

@@ -1,9 +1,9 @@
-//! Whole GRPO steps with rewards known: sampling, advantages, one update. One JSON object on stdout.
+//! Measures whole GRPO steps with known rewards: sampling, advantages, one update. Prints one JSON object.
 //!
 //!     grpo_step CONFIG.json [--samples 64] [--group 8] [--prompt 24] [--tokens 256] [--steps 4]
 //!
-//! CONFIG.json is a Qwen2 config.json; weights are random and every completion runs to its full length. A step's prompts are different ones, each
-//! answered by a group. The first step is left out; seconds are the mean of the others, as somebody who trains would wait for them.
+//! CONFIG.json is a Qwen2 config.json; weights are random and every completion runs to its full length. A step's
+//! prompts are different, and a group answers each. Seconds are the mean wall time of all steps but the first.
 
 use std::io::Write;
 use std::time::Instant;

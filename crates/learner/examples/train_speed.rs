@@ -1,10 +1,9 @@
-//! Training speed on the shapes of a plain PyTorch loop, as one JSON object on stdout.
+//! Measures training speed on the shapes of a plain PyTorch loop. Prints one JSON object.
 //!
 //!     train_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--micro POSITIONS] [--workers N] [--lora RANK] [--recompute 1] [--dtype float32] [--device cpu]
 //!
-//! CONFIG.json is a Qwen2 config.json; weights are random and all rows equally
-//! long. A step is one GRPO update on `--batch` rows; tokens/s counts all
-//! positions, and the figure is the best of `--steps`.
+//! CONFIG.json is a Qwen2 config.json; weights are random and all rows have the same length. A step is one GRPO update
+//! on `--batch` rows; tokens/s counts all positions, and the figure is the best of `--steps`.
 
 use std::io::Write;
 
@@ -21,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut batch, mut prompt, mut tokens, mut steps) = (64usize, 32usize, 256usize, 3usize);
     let mut grpo = GrpoConfig {
         learning_rate: 1e-5,
-        // The other side makes no pass of its own for the policy that a step begins with.
+        // The other side needs no separate pass for the policy at the start of a step.
         correction: Correction::None,
         ..GrpoConfig::default()
     };
@@ -64,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let parameters = model.parameter_count();
     let samples: Vec<GrpoSample> = (0..batch)
         .map(|row| {
-            // Any tokens will do; neighbours must differ.
+            // Any tokens work if neighbours differ.
             let id = |i: usize| (row * 7919 + i * 104_729) as u32 % vocabulary;
             GrpoSample {
                 prompt: (0..prompt).map(id).collect(),
@@ -93,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most memory that this process has held.
+/// Peak memory of this process.
 fn peak_mib() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));

@@ -40,7 +40,7 @@ pub enum Error {
     /// Several updates in a row were not finite. The weights or the step size are the cause, and further updates would
     /// be skipped as well.
     #[error(
-        "{in_a_row} updates in a row were skipped: take a smaller learning rate, or go on from an earlier checkpoint"
+        "{in_a_row} updates in a row were skipped: use a smaller learning rate, or continue from an earlier checkpoint"
     )]
     TooManySkipped {
         /// Number of skipped updates.

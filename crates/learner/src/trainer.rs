@@ -256,7 +256,7 @@ impl Trainer {
         })
     }
 
-    /// Takes over opened files, the seed included, and gives what the kind of training added.
+    /// Takes over opened files, with the seed, and returns the data that the kind of training added.
     pub fn restore<T>(&mut self, model: &mut Model, opened: Opened<'_, T>) -> Result<T> {
         model
             .set_weights(opened.trained)

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flopsmith_protocol::geometric;
 use serde::{Deserialize, Serialize};
 
 /// Core types of x86-64, oldest first. A type this processor cannot execute ends its process and does not count.
@@ -35,6 +36,18 @@ pub struct Best {
     pub library: PathBuf,
     /// Speed with OpenBLAS's own choice of core type, 10⁹ operations a second.
     pub detected_gflops: f64,
+}
+
+impl Best {
+    /// The mean over several sizes: speeds are geometric means, and the core type is that of the first size.
+    pub fn over(sizes: &[Best]) -> Option<Best> {
+        let first = sizes.first()?;
+        Some(Best {
+            gflops: geometric(sizes.iter().map(|best| best.gflops))?,
+            detected_gflops: geometric(sizes.iter().map(|best| best.detected_gflops))?,
+            ..first.clone()
+        })
+    }
 }
 
 const DRIVER: &str = r#"

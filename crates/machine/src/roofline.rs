@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use flopsmith_protocol::geometric;
 use serde::{Deserialize, Serialize};
 
 /// The name of the [`Bandwidth`] level whose data no cache holds.
@@ -111,6 +112,30 @@ pub struct Place {
 }
 
 impl Place {
+    /// The place of a program over several workloads, each of which has a place of its own: geometric means of intensity, roof
+    /// and share, the bound of most workloads (compute if as many have either), and the cache that all of them fit. None
+    /// without any; one stays as it is.
+    pub fn over(places: &[Place]) -> Option<Place> {
+        let (first, rest) = places.split_first()?;
+        if rest.is_empty() {
+            return Some(first.clone());
+        }
+        let memory = places.iter().filter(|p| p.bound == Bound::Memory).count();
+        let intensities: Option<Vec<f64>> = places.iter().map(|p| p.intensity).collect();
+        let same = places.iter().all(|p| p.cached_in == first.cached_in);
+        Some(Place {
+            intensity: intensities.and_then(|all| geometric(all.into_iter())),
+            roof_gflops: geometric(places.iter().map(|p| p.roof_gflops))?,
+            share: geometric(places.iter().map(|p| p.share))?,
+            bound: if 2 * memory > places.len() {
+                Bound::Memory
+            } else {
+                Bound::Compute
+            },
+            cached_in: first.cached_in.clone().filter(|_| same),
+        })
+    }
+
     /// True if the program may be faster than its roof, because its data need not come from memory.
     pub fn may_exceed(&self) -> bool {
         self.bound == Bound::Memory && self.cached_in.is_some()
@@ -292,6 +317,23 @@ mod tests {
         let large = at(1e9, 1e9, 2);
         assert_eq!((large.bound, large.roof_gflops), (Bound::Memory, 30.0));
         assert!(!large.may_exceed());
+    }
+
+    #[test]
+    fn several_workloads_have_one_place_in_the_mean() {
+        let (dot, product) = (at(2e6, 16e6, 1), at(1e9, 1e6, 1));
+        assert_eq!(Place::over(&[]), None);
+        assert_eq!(Place::over(std::slice::from_ref(&dot)), Some(dot.clone()));
+        let both = Place::over(&[dot.clone(), product.clone()]).unwrap();
+        assert_eq!(both.bound, Bound::Compute);
+        assert_eq!(both.cached_in, None);
+        assert!((both.roof_gflops - (2.5f64 * 80.0).sqrt()).abs() < 1e-9);
+        assert!((both.share - (3.2f64 * 0.1).sqrt()).abs() < 1e-9);
+        assert!((both.intensity.unwrap() - 125f64.sqrt()).abs() < 1e-9);
+        let most = Place::over(&[dot.clone(), product, dot.clone()]).unwrap();
+        assert_eq!(most.bound, Bound::Memory);
+        let all = Place::over(&[dot.clone(), dot]).unwrap();
+        assert!(all.may_exceed());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! How much does a number depend on where the linker puts the code?
+//! Measures how much a number depends on the addresses of the code.
 //!
-//! `layouts [--pairs 5] [--seed 1] [--json FILE]`: two copies of a kernel whose code lies at different addresses, certified
-//! one after the other: each copy by itself, and as reports do it, each at five places around its own. The code is
-//! identical, so every difference of the two is an error. Then one of them is certified with the other as its baseline,
-//! so that their calls take turns: disturbances of both are no part of that.
+//! `layouts [--pairs 5] [--seed 1] [--json FILE]`: certifies two copies of a kernel with code at different addresses
+//! one after the other: each copy with one layout, and with five layouts around its own, like reports. The code is
+//! identical, so every difference of the two is an error. Then it certifies one of them with the other as its baseline,
+//! so that their calls alternate and disturbances affect both.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -22,12 +22,12 @@ use serde_json::json;
 
 const USAGE: &str = "layouts [--pairs 5] [--seed 1] [--json FILE]";
 
-/// Lines of a cache, which code is aligned to.
+/// Size of a cache line, to which code is aligned.
 const LINE: u32 = 64;
-/// Lines of a page.
+/// Number of cache lines in a page.
 const LINES: u32 = 64;
 
-/// Plain loops are where the addresses of code were seen to matter most.
+/// Plain loops, whose speed depends most on the addresses of code.
 const KERNELS: [(&str, Schedule); 4] = [
     (
         "loops interchanged",
@@ -52,12 +52,12 @@ const KERNELS: [(&str, Schedule); 4] = [
     ("vectors, registers and packing", kernels::FAST),
 ];
 
-/// By how much two measurements of one kernel differ, in %.
+/// Difference of two measurements of one kernel, in %.
 fn disagreement(one: &Measurement, other: &Measurement) -> f64 {
     ((one.ratio / other.ratio).ln().abs().exp() - 1.0) * 100.0
 }
 
-/// By how much a kernel differs from the copy of itself that is its timer's baseline, in %.
+/// Difference of a kernel from its copy that is the timer's baseline, in %.
 fn from_its_copy(timer: &Timer, measured: &Measurement) -> f64 {
     ((measured.ratio.ln() - timer.chain().log_ratio).abs().exp() - 1.0) * 100.0
 }
@@ -104,7 +104,7 @@ fn main() -> Done {
             alone.push(disagreement(&one, &other));
             certified.push(disagreement(&one_of_five, &other_of_five));
             overlapping += u32::from(overlap(&one_of_five, &other_of_five));
-            // The baseline's code lies where the compiler puts it.
+            // The code of the baseline has the compiler's own address.
             let mut in_turn =
                 |copies: &[Vec<u8>]| again.measured(|| beside_itself.certify(copies, rng.random()));
             let beside = in_turn(&second_copies[..1])?.measurement;

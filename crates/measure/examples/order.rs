@@ -1,8 +1,8 @@
-//! Are two kernels that are one per cent apart put in the right order?
+//! Measures how often the ranking of two kernels that are one per cent apart is right.
 //!
-//! `order [--percent 1] [--pairs 100] [--busy] [--seed 1] [--json FILE]`: the same kernel with and without so much more work
-//! that it lasts that much longer. Two long certifications say how far apart they are in truth; then both are measured as
-//! programs are ranked (at most 0.6 s of calls), again and again, in random order.
+//! `order [--percent 1] [--pairs 100] [--busy] [--seed 1] [--json FILE]`: the same kernel with and without additional
+//! work, which takes this share of its time. Two long certifications measure their true difference. Then it measures
+//! both repeatedly like ranked programs (at most 0.6 s of calls), in random order.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -21,28 +21,28 @@ use serde_json::json;
 
 const USAGE: &str = "order [--percent 1] [--pairs 100] [--busy] [--seed 1] [--json FILE]";
 
-/// Steps in the faster one, so that the two differ in one number only.
+/// Number of steps in the faster one, so that the two differ in one number only.
 const STEPS: u64 = 16;
-/// How often the work is sized anew until the difference is the one that was asked for.
+/// Number of times that the work is sized anew until the difference is the requested one.
 const ATTEMPTS: u32 = 4;
-/// The difference may be off by this share of itself.
+/// The difference may differ by this share from the requested one.
 const NEAR: f64 = 0.15;
-/// For the truth about the two.
+/// Budget for the true difference of the two.
 const LONG: Limits = Limits {
     min: Duration::from_secs(4),
     max: Duration::from_secs(8),
     target_log_se: 0.0005,
     usable_log_se: 0.002,
 };
-/// A measurement may take this long, starting of processes and all.
+/// A measurement may take this long, including the start of processes.
 const AT_MOST: f64 = 1.0;
 
 /// The two kernels.
 struct Pair {
     slow_steps: u64,
-    /// How much longer the slow one lasts, in %.
+    /// Additional time of the slow one, in %.
     percent: f64,
-    /// Standard error of that.
+    /// Standard error of the additional time.
     percent_se: f64,
 }
 
@@ -77,7 +77,7 @@ fn main() -> Done {
     for n in 0..pairs {
         let fast_first: bool = rng.random();
         let mut one = |object: &[u8]| -> Done<(f64, f64)> {
-            // Of the one that counts.
+            // Start of the counted try.
             let mut start = Instant::now();
             let m = again
                 .measured(|| {
@@ -136,7 +136,7 @@ fn main() -> Done {
     )
 }
 
-/// Sizes the additional work until the slow kernel is as much slower as wanted, by long measurements.
+/// Sizes the additional work by long measurements, until the slow kernel is as much slower as requested.
 fn construct(
     laboratory: &Laboratory,
     timer: &mut Timer,
@@ -162,7 +162,7 @@ fn construct(
                 percent_se: fast_se.hypot(slow_se) * 100.0,
             });
         }
-        // A difference that is hardly there says little about how much is missing.
+        // A tiny difference gives an imprecise estimate of the missing work.
         more *= (percent / found.max(percent / 4.0)).clamp(0.25, 4.0);
     }
     Err(format!("no kernel {percent} % slower could be made: this machine is too noisy").into())

@@ -1,9 +1,10 @@
-//! Measures the cost of a jail, and looks for traces that it leaves behind.
+//! Measures the cost of a jail, and counts its leftovers.
 //!
-//! `overhead [--number 200] [--jobs 0] [--json FILE]`: the whole life of a jailed program that returns at once, beside the
-//! same program started plainly, in turns; then that of jail and harness, in a verification of small calls and in a screening
-//! less its calls. With `--jobs 10000` so many jobs follow that end in every way there is, a fifth of them verifications
-//! ([`SHARES`]), and everything that this process and the machine hold is counted before and after.
+//! `overhead [--number 200] [--jobs 0] [--json FILE]`: measures the whole life of a jailed program that returns at
+//! once, and of the same program without a jail, in turns; then that of jail and harness, in a verification of small
+//! calls and in a screening less its calls. With `--jobs 10000` it runs so many jobs that end in every possible way, a
+//! fifth of them verifications ([`SHARES`]), and counts all resources of this process and of the machine before and
+//! after.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -27,11 +28,12 @@ const KINDS: [(&str, Kind); 2] = [
     ("run", Kind::Run { threads: 1 }),
     ("compile", Kind::Compile),
 ];
-/// Those of a thousand jobs of the leak run that go through the harness, or to the compiler; the rest are jails alone.
+/// Of a thousand jobs of the leak run, the numbers of jobs through the harness and through the compiler; the rest are
+/// jails only.
 const SHARES: &str = "of a thousand jobs 150 are verifications, 50 of programs that die, 20 screenings, 10 compilations, 1 is a new timer";
-/// Where the program is in the jail.
+/// Path of the program in the jail.
 const INSIDE: &str = "/program";
-/// Jobs after which everything that is made once exists.
+/// After this many jobs, everything that is made once exists.
 const FIRST: u64 = 40;
 
 fn main() -> Done {
@@ -74,7 +76,7 @@ fn main() -> Done {
     )
 }
 
-/// The cost of one kind of job beside the bare process, in turns with it. `run` gives the seconds of a job.
+/// The cost of one kind of job, compared with the bare process in turns. `run` returns the seconds of a job.
 fn beside_bare(
     name: &str,
     program: &Path,
@@ -85,7 +87,7 @@ fn beside_bare(
     for n in 0..=number {
         let plain = bare_seconds(program)?;
         let whole = run(u64::from(n))?;
-        // The first one finds nothing in the caches.
+        // The first job finds cold caches.
         if n > 0 {
             jailed.push(whole * 1e3);
             bare.push(plain * 1e3);
@@ -105,7 +107,7 @@ fn beside_bare(
 /// A program that returns at once.
 fn build(folder: &Path, program: &Path) -> Done {
     let source = folder.join("program.c");
-    // It goes on for long when it is told to, so that it can be killed.
+    // It runs for long if requested, so that it can be killed.
     std::fs::write(
         &source,
         "int main(int argc, char **argv) { if (argc < 2) return 0; if (argv[1][0] == 'l') for (;;) ; return 3; }\n",
@@ -127,7 +129,7 @@ fn job(kind: Kind, program: &Path) -> Job {
     job
 }
 
-/// Start to end without a jail.
+/// Time from start to end without a jail.
 fn bare_seconds(program: &Path) -> Done<f64> {
     let start = Instant::now();
     let status = Command::new(program)
@@ -188,7 +190,8 @@ fn jail_alone(sandbox: &Sandbox, program: &Path, n: u64) -> Done {
     }
 }
 
-/// Runs so many jobs and says what there is more of afterwards. Stages and sandbox go at the end, and with them what is theirs.
+/// Runs this many jobs and reports which resources grew. Stages and sandbox end before the last count, with their
+/// resources.
 fn leak_run(laboratory: Laboratory, program: &Path, jobs: u64) -> Done<serde_json::Value> {
     let mut harnessed = Harnessed::new(&laboratory)?;
     let mut one = |n| one_of_all(&mut harnessed, &laboratory.sandbox, program, n);

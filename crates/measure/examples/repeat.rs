@@ -1,9 +1,10 @@
-//! How well does a measurement repeat, beside what is usual?
+//! Measures how well a measurement repeats, compared with usual methods.
 //!
-//! `repeat [--number 30] [--minutes 20] [--seconds 0.5] [--busy] [--fresh] [--json FILE]`: one kernel, so many times, spread
-//! over so many minutes: here, as the fastest of a hundred calls in a plain process, and by Google Benchmark where that is
-//! installed, in the same minutes and on the same core. `--busy` keeps another core busy all the time; `--fresh` makes a new
-//! timer each time, with a baseline, buffers and a reference of its own, as separate calls of the program would.
+//! `repeat [--number 30] [--minutes 20] [--seconds 0.5] [--busy] [--fresh] [--json FILE]`: measures one kernel this
+//! many times, spread over this many minutes: by Flopsmith, as the fastest of a hundred calls in a plain process, and
+//! by Google Benchmark if it is installed, in the same minutes and on the same core. `--busy` keeps another core busy
+//! all the time; `--fresh` makes a new timer each time, with its own baseline, buffers and reference, like separate
+//! calls of the program.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -62,7 +63,7 @@ fn main() -> Done {
     let object = laboratory.compile(&source)?;
     let peers = Peers::build(&laboratory, &source)?;
     let busy = if busy { Some(laboratory.busy()?) } else { None };
-    // As long as it was told, whatever the samples say.
+    // Measures for the requested time, independent of the samples.
     let time = Duration::try_from_secs_f64(seconds)?;
     let limits = Limits {
         min: time,
@@ -92,11 +93,11 @@ fn main() -> Done {
             drop(timer);
             timer = timer_with(&laboratory, limits)?;
         }
-        // Nobody always comes first.
+        // The first method alternates.
         for turn in 0..3 {
             match (n + turn) % 3 {
                 0 => {
-                    // The one that counts.
+                    // Start of the counted try.
                     let mut began = Instant::now();
                     let timed = again.measured(|| {
                         began = Instant::now();

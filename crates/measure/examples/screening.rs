@@ -1,8 +1,8 @@
 //! Measures the cost and the errors of screening.
 //!
-//! `screening [--seed 1] [--json FILE]`: a group of 64 programs, 40 correct ones with speeds from 0.5 to 50 GFLOPS as
-//! far as this machine goes and 24 that fail in every usual way. The correct ones are timed as a run does it, by a
-//! screening against the best program so far, and all of them once more as elites are ranked.
+//! `screening [--seed 1] [--json FILE]`: makes a group of 64 programs: 40 correct ones with speeds from 0.5 to 50
+//! GFLOPS, as far as this machine permits, and 24 that fail in all usual ways. It times the correct ones like a run, by
+//! a screening against the best program so far, and again like elites, by a ranking.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -29,8 +29,8 @@ const FAILING: usize = 24;
 /// Speeds of the slowest and the fastest correct program, 10⁹ operations a second.
 const SPEEDS: (f64, f64) = (0.5, 50.0);
 
-/// Mistakes that programs of a model make: no C, a result that is never written, one that is wrong in the last term, memory
-/// that is not theirs.
+/// Typical errors in programs of a model: no C, a result that is never written, a result that is wrong in the last
+/// term, writes outside the buffers.
 const MISTAKES: [&str; 4] = [
     "void dgemm(int n,const double*A,const double*B,double*C){ for(int i=0;i<n;i++ C[i]=A[i]; }\n",
     "void dgemm(int n,const double*A,const double*B,double*C){ }\n",
@@ -173,7 +173,7 @@ fn spread(
     found.sort_by(|x, y| x.0.total_cmp(&y.0));
     let step = kernels::seconds_per_step(laboratory, timer, again, &kernels::FAST.render())?;
     let decades = (SPEEDS.1 / SPEEDS.0).ln();
-    // The fastest ones first: each program becomes as slow as its place says, unless it is slower already.
+    // Starting with the fastest, each program becomes as slow as its place requires, unless it is slower already.
     found
         .iter()
         .enumerate()
@@ -186,7 +186,7 @@ fn spread(
         .collect()
 }
 
-/// Times all programs by one standard, and how many seconds that took.
+/// Times all programs by one standard; returns the results and the seconds.
 fn time(
     timer: &mut Timer,
     again: &mut Again,

@@ -1,8 +1,8 @@
-//! How well does a measurement repeat? Times a kernel against itself, again and again.
+//! Measures how well a measurement repeats: times a kernel against itself repeatedly.
 //!
-//! `self_ratio [MEASUREMENTS] [screen|rank|certify] [busy] [problem=NAME]`: with `busy`, other work (a compiler run) goes on
-//! between the measurements, as in a training run; `raw=FOLDER` keeps the raw samples. Prints the share within
-//! 1 % and the spread.
+//! `self_ratio [MEASUREMENTS] [screen|rank|certify] [busy] [problem=NAME]`: with `busy`, other work (a compiler run)
+//! takes place between the measurements, like in a training run; `raw=FOLDER` keeps the raw samples. Prints the share
+//! within 1 % and the spread.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../problems")
         .join(named.unwrap_or("dgemm"));
-    let problem = Arc::new(Problem::load(&root).unwrap());
+    let problem = Arc::new(Problem::load(&root).unwrap().only_first());
     let sandbox = Arc::new(
         Sandbox::new(Options {
             allow_weaker: true,
@@ -122,7 +122,7 @@ fn main() {
     println!("{outlying} of {rounds} rounds were too far off to have any weight");
 }
 
-/// Work of the kind that goes on between measurements.
+/// Work like that between the measurements of a run.
 fn compile_something() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/attacks/strassen.c");
     let compiled = Command::new("gcc")

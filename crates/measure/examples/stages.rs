@@ -1,8 +1,9 @@
 //! Measures the cost of each stage.
 //!
-//! `stages [--number 40] [--programs FOLDER] [--json FILE]`: compiles, verifies and screens three correct programs of dgemm in turns:
-//! the plain reference, the baseline and a register-blocked kernel; or the `*.c` of a folder, all of them correct. Prints the
-//! milliseconds of each stage, those of a screening's timed calls apart; of several programs of a folder their means as well.
+//! `stages [--number 40] [--programs FOLDER] [--json FILE]`: compiles, verifies and screens three correct programs of
+//! dgemm in turns: the plain reference, the baseline and a register-blocked kernel; or the `*.c` of a folder, all of
+//! them correct. Prints the milliseconds of each stage, and separately those of a screening's timed calls; for several
+//! programs of a folder their means as well.
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
@@ -52,7 +53,7 @@ fn main() -> Done {
             let screened = verified.elapsed();
             let calls = harnessed::seconds_of_calls(&timed.raw)?;
             let stages = [compiled - begin, verified - compiled, screened];
-            // The first one finds nothing in the caches.
+            // The first job finds cold caches.
             if n == 0 {
                 continue;
             }

@@ -19,6 +19,7 @@ pub use flopsmith_harness::VERSION as HARNESS_VERSION;
 pub const METHOD: &str = "10";
 pub use sanitize::{Checked, Sanitizers};
 pub use time::{
-    Chain, Change, Limits, PADDINGS, Purpose, Quarantine, Resolution, State, Timed, Timer, Why,
+    Chain, Chains, Change, Limits, PADDINGS, Purpose, Quarantine, Resolution, State, Timed, Timer,
+    Why,
 };
 pub use verify::{Report, Thoroughness, Verifier};

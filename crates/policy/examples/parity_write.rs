@@ -106,18 +106,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if rewards && !on_policy {
             model = model.with_scalar(Scalar::Score, 7)?;
         }
-        // As a policy is trained by PPO; others know nothing of the head.
+        // The form that PPO trains; other readers ignore the head.
         if name.ends_with("values") {
             model = model.with_scalar(Scalar::Value, 7)?;
         }
         {
-            // Fresh biases are 0 and norms 1; noise on everything makes a mistake in any of them show.
+            // New biases are 0 and norms 1; noise on everything makes a mistake in any of them show.
             let _guard = tch::no_grad_guard();
             tch::manual_seed(1);
             let noise = Tensor::randn(model.base().flat().size(), (kind, Device::Cpu)) * 0.2;
             let _same = model.base().flat().shallow_clone().f_add_(&noise)?;
         }
-        // An adapter on each model, and one on a reward model, whose head it has for itself.
+        // An adapter on each model, and one on a reward model, with its own head.
         let adapted = name.starts_with("adapter") || name.starts_with("reward_adapter");
         if adapted || name == "merged" {
             let lora = LoraConfig {
@@ -163,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         tokenizer.save(&folder)?;
         if kind == Kind::BFloat16 {
-            // A reader of the folder has the same numbers; how half precision computes with them is another matter.
+            // A reader of the folder gets the same numbers; its half-precision arithmetic may differ.
             model = Model::load(&folder, Device::Cpu, Kind::Float)?;
         }
         let probes = [

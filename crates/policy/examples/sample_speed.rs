@@ -1,12 +1,11 @@
-//! Sampling speed on a `config.json`, to be held against the same shapes in plain PyTorch.
+//! Measures sampling speed on a `config.json`, for comparison with the same shapes in plain PyTorch.
 //!
 //! `sample_speed CONFIG.json [--batch 64] [--prompt 32] [--tokens 256] [--steps 3] [--threads 2] [--prompts 64] [--rows 256] [--cache-mib MIB] [--dtype float32] [--device cpu]`
 //!
-//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` how many
-//! rows are in flight at most. Prints one JSON object; the figure is the best of `--steps` after one that does not
-//! count. `peak_memory_mib` is the most the process had in memory while it sampled: it includes the model, but not the
-//! memory that only building the model took. `tokens_per_cpu_s` counts the processor's time of all threads, which other
-//! programs on the machine disturb less.
+//! Every row runs to its full length. `--prompts` is the number of distinct prompts in the batch, `--rows` the largest
+//! number of rows in flight. Prints one JSON object; the figure is the best of `--steps` after a warm-up step.
+//! `peak_memory_mib` is the peak memory of sampling: it includes the model, but not the memory that only building the
+//! model took. `tokens_per_cpu_s` counts the processor time of all threads, which other programs disturb less.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -92,7 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             mib => mib << 20,
         },
     };
-    // The memory that building the model took does not count for sampling.
+    // The memory for building the model does not count for sampling.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let (mut best, mut least) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..=get("steps") {
@@ -121,7 +120,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most this process had in memory since that was last reset, in MiB.
+/// Peak memory of this process since the last reset, in MiB.
 fn peak() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -133,10 +132,11 @@ fn peak() -> Result<u64, Box<dyn std::error::Error>> {
         / 1024)
 }
 
-/// Seconds that all threads of this process have run.
+/// Processor time of all threads of this process, in seconds.
 fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // Behind the name, which may contain anything, user and system time are the 12th and the 13th, in hundredths of a second.
+    // After the name, which may contain any character, user and system time are the 12th and the 13th number, in
+    // hundredths of a second.
     let (_, fields) = stat.rsplit_once(')').ok_or("the kernel tells no times")?;
     let times = fields.split_whitespace().skip(11).take(2);
     let ticks: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>()?;

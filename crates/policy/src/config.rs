@@ -144,7 +144,7 @@ fn default_initializer_range() -> f64 {
     0.02
 }
 
-/// Null is as good as no field.
+/// Null means that the field is absent.
 fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -153,7 +153,7 @@ where
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// A value that is not needed is as good as none where it is of another kind or out of bounds.
+/// An unneeded value of another type or out of bounds counts as absent.
 fn if_usable<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -414,7 +414,7 @@ impl Config {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
     }
 
-    /// Have queries, keys and values a bias?
+    /// True if queries, keys and values have a bias.
     pub fn has_bias(&self) -> bool {
         self.model_type != "llama"
     }
@@ -451,7 +451,7 @@ fn scalar_of(file: &Value) -> Result<Scalar> {
     {
         return Ok(Scalar::None);
     }
-    // Two labels are what transformers takes where nothing is said.
+    // Two labels are the default of transformers.
     let labels = file
         .get("id2label")
         .and_then(Value::as_object)

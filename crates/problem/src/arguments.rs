@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use crate::contents::{RawContent, content};
 use crate::mistakes::Check;
-use crate::{Arg, ArgKind, Element, Params, Role};
+use crate::{Arg, ArgKind, Element, Language, MAX_ARGUMENTS, MAX_SCALARS, Params, Role, prototype};
 
 /// Binades between the largest and the smallest row of an input with `graded = true`.
 const GRADES: u32 = 31;
@@ -21,7 +21,10 @@ pub(crate) struct RawEntry {
 struct RawArg {
     name: String,
     int: Option<Spanned<String>>,
-    element: Option<Element>,
+    scalar: Option<Spanned<Element>>,
+    low: Option<Spanned<String>>,
+    high: Option<Spanned<String>>,
+    element: Option<Spanned<Element>>,
     role: Option<Role>,
     shape: Option<Vec<Spanned<String>>>,
     align: Option<Spanned<usize>>,
@@ -47,102 +50,199 @@ impl Graded {
     }
 }
 
-/// Reads and checks the arguments.
-pub(crate) fn read(check: &mut Check<'_>, entry: &RawEntry, timed: &Params) -> Vec<Arg> {
+/// Reads and checks the arguments of an entry whose candidates are in `language`.
+pub(crate) fn read(
+    check: &mut Check<'_>,
+    entry: &RawEntry,
+    timed: &Params,
+    language: Language,
+) -> Vec<Arg> {
     let mut args = Vec::new();
-    let mut outputs = 0;
     for spanned in entry.args.get_ref() {
         let raw = spanned.get_ref();
-        let kind = match (&raw.int, raw.element, raw.role, &raw.shape) {
-            (Some(value), None, None, None) => match check.formula(value, timed) {
-                Some(value) => ArgKind::Int { value },
-                None => continue,
-            },
-            (None, Some(element), Some(role), Some(shape)) => {
-                outputs += usize::from(role == Role::Output);
-                let align = raw.align.as_ref().map_or(64, |a| *a.get_ref());
-                if !(align.is_power_of_two() && align <= 4096) {
+        if raw.scalar.is_none()
+            && let Some(bound) = raw.low.as_ref().or(raw.high.as_ref())
+        {
+            check.wrong(
+                bound,
+                format!(
+                    "`low` and `high` of `{}` belong to a scalar; an array has them in its `content`",
+                    raw.name
+                ),
+            );
+        }
+        let kind = match (&raw.int, &raw.scalar, &raw.element, raw.role, &raw.shape) {
+            (Some(value), None, None, None, None) => check
+                .formula(value, timed)
+                .map(|value| ArgKind::Int { value }),
+            (None, Some(element), None, None, None) => scalar(check, raw, element, timed),
+            (None, None, Some(element), Some(role), Some(shape)) => {
+                if language.is_fortran() && *element.get_ref() == Element::F16 {
                     check.wrong(
-                        spanned,
-                        format!("`align = {align}` must be a power of two up to 4096"),
+                        element,
+                        "no kind of Fortran holds the elements of an `f16` array: `language` must be `c` or `c++`",
                     );
                 }
-                if let (Role::Output, Some(content)) = (role, &raw.content) {
-                    check.wrong(
-                        content,
-                        format!(
-                            "`{}` is an output, and it has no content before a call: remove `content`",
-                            raw.name
-                        ),
-                    );
-                }
-                if let Some(graded) = &raw.graded {
-                    let uniform = raw
-                        .content
-                        .as_ref()
-                        .is_none_or(|c| c.get_ref().kind == "uniform");
-                    let rows = shape.len() >= 2;
-                    if role == Role::Output || element == Element::I32 || !rows || !uniform {
-                        check.wrong(
-                            graded,
-                            format!(
-                                "`{}` cannot be graded: `graded` needs an input of floats with at least two extents and uniform content",
-                                raw.name
-                            ),
-                        );
-                    }
-                    if graded.get_ref().binades() > GRADES {
-                        check.wrong(
-                            graded,
-                            format!(
-                                "`graded` must be `true` or a number of binades up to {GRADES}"
-                            ),
-                        );
-                    }
-                }
-                ArgKind::Array {
-                    element,
-                    role,
-                    shape: shape
-                        .iter()
-                        .filter_map(|f| check.formula(f, timed))
-                        .collect(),
-                    align,
-                    content: raw
-                        .content
-                        .as_ref()
-                        .map(|c| content(check, c, element, shape, timed))
-                        .unwrap_or_default(),
-                    graded: raw.graded.as_ref().map_or(0, |g| g.get_ref().binades()),
-                }
+                let element = *element.get_ref();
+                Some(array(check, spanned, element, role, shape, timed))
             }
             _ => {
-                check.wrong(spanned, format!("argument `{}` must have either `int = \"PARAMETER\"` or `element`, `role` and `shape`", raw.name));
-                continue;
+                check.wrong(spanned, format!("argument `{}` must have either `int = \"PARAMETER\"`, or `scalar`, `low` and `high`, or `element`, `role` and `shape`", raw.name));
+                None
             }
         };
-        args.push(Arg {
+        args.extend(kind.map(|kind| Arg {
             name: raw.name.clone(),
             kind,
-        });
+        }));
     }
-    if outputs == 0 {
+    count(check, entry, &args);
+    // After a mistake in an argument, the rest would be compared with the wrong parameters.
+    if args.len() == entry.args.get_ref().len() {
+        prototype::check(check, entry, &args);
+    }
+    args
+}
+
+/// Reports arguments that the harness cannot pass, and entries without a result.
+fn count(check: &mut Check<'_>, entry: &RawEntry, args: &[Arg]) {
+    let all = entry.args.get_ref().len();
+    if all > MAX_ARGUMENTS {
         check.wrong(
             &entry.args,
-            "no argument has `role = \"output\"`: nothing could be verified",
+            format!("the entry has {all} arguments, and at most {MAX_ARGUMENTS} can be passed"),
         );
     }
-    let prototype = entry.prototype.get_ref();
-    if !prototype.contains(&format!("{}(", entry.name.get_ref()))
-        || !prototype.trim_end().ends_with(';')
-    {
+    let of = |kind: fn(&ArgKind) -> bool| args.iter().filter(|arg| kind(&arg.kind)).count();
+    let scalars = of(|kind| matches!(kind, ArgKind::Scalar { .. }));
+    if scalars > MAX_SCALARS {
         check.wrong(
-            &entry.prototype,
+            &entry.args,
             format!(
-                "`prototype` must declare `{}(…)` and end with `;`",
-                entry.name.get_ref()
+                "the entry has {scalars} scalars, and at most {MAX_SCALARS} can be passed in registers: put them into an array"
             ),
         );
     }
-    args
+    let results = of(|kind| matches!(kind, ArgKind::Array { role, .. } if role.is_written()));
+    if results == 0 {
+        check.wrong(
+            &entry.args,
+            "no argument has `role = \"output\"` or `role = \"inout\"`: nothing could be verified",
+        );
+    }
+}
+
+/// A floating-point argument that is passed by value.
+fn scalar(
+    check: &mut Check<'_>,
+    raw: &RawArg,
+    element: &Spanned<Element>,
+    timed: &Params,
+) -> Option<ArgKind> {
+    let name = &raw.name;
+    let (Some(low), Some(high)) = (&raw.low, &raw.high) else {
+        check.wrong(
+            element,
+            format!("the scalar `{name}` needs `low` and `high`, between which its value is drawn"),
+        );
+        return None;
+    };
+    let at = element;
+    let element = *element.get_ref();
+    if !matches!(element, Element::F64 | Element::F32) {
+        check.wrong(
+            at,
+            format!("the scalar `{name}` must be `f64` or `f32`; `int` passes a parameter"),
+        );
+    }
+    if raw.align.is_some() || raw.content.is_some() || raw.graded.is_some() {
+        check.wrong(
+            at,
+            format!("the scalar `{name}` cannot have `align`, `content` or `graded`"),
+        );
+    }
+    let (low, high) = (check.formula(low, timed)?, check.formula(high, timed)?);
+    if let (Ok(least), Ok(most)) = (low.value(timed), high.value(timed)) {
+        let (smallest, largest) = element.range();
+        let within = |x: f64| (smallest..=largest).contains(&x);
+        let apart = match element {
+            Element::F32 => (least as f32) < most as f32,
+            _ => least < most,
+        };
+        if !(within(least) && within(most) && apart) {
+            check.wrong(
+                at,
+                format!(
+                    "`low` of the scalar `{name}` is {least} and `high` is {most}: `low` must be less than `high`, and both must fit the type"
+                ),
+            );
+        }
+    }
+    Some(ArgKind::Scalar { element, low, high })
+}
+
+fn array(
+    check: &mut Check<'_>,
+    spanned: &Spanned<RawArg>,
+    element: Element,
+    role: Role,
+    shape: &[Spanned<String>],
+    timed: &Params,
+) -> ArgKind {
+    let raw = spanned.get_ref();
+    let align = raw.align.as_ref().map_or(64, |a| *a.get_ref());
+    if !(align.is_power_of_two() && align <= 4096) {
+        check.wrong(
+            spanned,
+            format!("`align = {align}` must be a power of two up to 4096"),
+        );
+    }
+    if let (Role::Output, Some(content)) = (role, &raw.content) {
+        check.wrong(
+            content,
+            format!(
+                "`{}` is an output, and it has no content before a call: remove `content`",
+                raw.name
+            ),
+        );
+    }
+    if let Some(graded) = &raw.graded {
+        let uniform = raw
+            .content
+            .as_ref()
+            .is_none_or(|c| c.get_ref().kind == "uniform");
+        let rows = shape.len() >= 2;
+        // Rows that are 2^-31 as large would be zero in binary16.
+        let floats = element.is_float() && element != Element::F16;
+        if !role.is_read() || !floats || !rows || !uniform {
+            check.wrong(
+                graded,
+                format!(
+                    "`{}` cannot be graded: `graded` needs an input of floats (not f16) with at least two extents and uniform content",
+                    raw.name
+                ),
+            );
+        }
+        if graded.get_ref().binades() > GRADES {
+            check.wrong(
+                graded,
+                format!("`graded` must be `true` or a number of binades up to {GRADES}"),
+            );
+        }
+    }
+    ArgKind::Array {
+        element,
+        role,
+        shape: shape
+            .iter()
+            .filter_map(|f| check.formula(f, timed))
+            .collect(),
+        align,
+        content: raw
+            .content
+            .as_ref()
+            .map(|c| content(check, c, element, shape, timed))
+            .unwrap_or_default(),
+        graded: raw.graded.as_ref().map_or(0, |g| g.get_ref().binades()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ArgKind, Problem, Role};
+use crate::{ArgKind, Problem};
 
 /// Something worth knowing about a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,50 +46,15 @@ const LARGEST_BYTES: usize = 1 << 30;
 /// Looks at a definition.
 pub fn check(problem: &Problem) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let work = problem.work_flops(&problem.timed);
-    let bytes = problem.moved_bytes(&problem.timed);
-    if work > 0.0 && work.is_finite() {
-        findings.push(Finding::Good(format!(
-            "{:.1} million operations and {:.2} MB a timed call",
-            work / 1e6,
-            bytes / 1e6
-        )));
-    } else {
-        findings.push(Finding::Error(format!(
-            "`cost.work` is {work} at the timed size: it must be a positive, finite number"
-        )));
-    }
-    if work.max(bytes) < LITTLE_WORK {
-        findings.push(Finding::Warning(
-            "a call of the timed size is too short to be timed alone: enlarge the parameters in `[timed]`"
-                .into(),
-        ));
-    }
-    for arg in &problem.entry.args {
-        let ArgKind::Array { element, role, .. } = &arg.kind else {
-            continue;
+    let several = problem.workloads.len() > 1;
+    for at in problem.each() {
+        let place = match several {
+            true => format!("the timed size {}", crate::workloads::size(&at.timed)),
+            false => "the timed size".to_owned(),
         };
-        match problem.elements(arg, &problem.timed) {
-            None | Some(0) => findings.push(Finding::Error(format!(
-                "`{}` has no whole, positive number of elements at the timed size",
-                arg.name
-            ))),
-            Some(n) if n.saturating_mul(element.size()) > LARGEST_BYTES => {
-                findings.push(Finding::Error(format!(
-                    "`{}` is larger than 1 GiB at the timed size",
-                    arg.name
-                )));
-            }
-            Some(n) if *role == Role::Output && n < 16 => {
-                findings.push(Finding::Warning(format!(
-                    "`{}` has only {n} element{}, so a guess may be right: make the output larger where the problem allows it",
-                    arg.name,
-                    if n == 1 { "" } else { "s" }
-                )));
-            }
-            Some(_) => {}
-        }
+        findings.extend(check_at(&at, &place));
     }
+    findings.extend(guessable(problem));
     let mut largest = problem.timed.clone();
     largest.extend(
         problem
@@ -128,6 +93,73 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
     }
     if problem.baseline_source.is_none() {
         findings.push(Finding::Warning("there is no baseline.c, so timed calls are interleaved with the reference, and a plain reference is slow: add a faster fixed kernel as baseline.c".into()));
+    }
+    findings
+}
+
+/// Looks at a definition at the size that it is timed at, which is `place` in words.
+fn check_at(problem: &Problem, place: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let work = problem.work_flops(&problem.timed);
+    let bytes = problem.moved_bytes(&problem.timed);
+    if work > 0.0 && work.is_finite() {
+        let at = place.strip_prefix("the timed size ");
+        findings.push(Finding::Good(format!(
+            "{:.1} million operations and {:.2} MB a timed call{}",
+            work / 1e6,
+            bytes / 1e6,
+            at.map(|size| format!(" at {size}")).unwrap_or_default()
+        )));
+    } else {
+        findings.push(Finding::Error(format!(
+            "`cost.work` is {work} at {place}: it must be a positive, finite number"
+        )));
+    }
+    if work.max(bytes) < LITTLE_WORK {
+        findings.push(Finding::Warning(format!(
+            "a call of {place} is too short to be timed alone: enlarge the parameters in `[timed]`"
+        )));
+    }
+    for arg in &problem.entry.args {
+        let ArgKind::Array { element, .. } = &arg.kind else {
+            continue;
+        };
+        match problem.elements(arg, &problem.timed) {
+            None | Some(0) => findings.push(Finding::Error(format!(
+                "`{}` has no whole, positive number of elements at {place}",
+                arg.name
+            ))),
+            Some(n) if n.saturating_mul(element.size()) > LARGEST_BYTES => {
+                findings.push(Finding::Error(format!(
+                    "`{}` is larger than 1 GiB at {place}",
+                    arg.name
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    findings
+}
+
+/// Outputs with so few elements at some timed size that a guess may be right.
+fn guessable(problem: &Problem) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for arg in &problem.entry.args {
+        let ArgKind::Array { role, .. } = &arg.kind else {
+            continue;
+        };
+        let counts = problem.timed_sizes();
+        let counts = counts.into_iter().filter_map(|p| problem.elements(arg, p));
+        if let Some(n) = counts.filter(|n| *n > 0).min()
+            && role.is_written()
+            && n < 16
+        {
+            findings.push(Finding::Warning(format!(
+                "`{}` has only {n} element{}, so a guess may be right: make the output larger where the problem allows it",
+                arg.name,
+                if n == 1 { "" } else { "s" }
+            )));
+        }
     }
     findings
 }

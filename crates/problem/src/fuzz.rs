@@ -5,7 +5,8 @@ use std::path::Path;
 
 use flopsmith_protocol::ProblemId;
 
-use crate::load::{Error, Sources, parse};
+use crate::error::Error;
+use crate::load::{Sources, parse};
 use crate::prompt::{Style, render};
 use crate::{Problem, check};
 

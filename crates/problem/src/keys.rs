@@ -6,6 +6,7 @@ const KEYS: &[(&str, &[&str])] = &[
         "",
         &[
             "title",
+            "suite",
             "language",
             "entry",
             "timed",
@@ -24,7 +25,8 @@ const KEYS: &[(&str, &[&str])] = &[
     (
         "entry.args",
         &[
-            "name", "int", "element", "role", "shape", "align", "content", "graded",
+            "name", "int", "scalar", "low", "high", "element", "role", "shape", "align", "content",
+            "graded",
         ],
     ),
     (
@@ -105,4 +107,56 @@ fn find_key(text: &str, key: &str) -> usize {
 pub fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.map(|n| (strsim::levenshtein(wrong, n), n)).min()?;
     (near.0 <= 1 + wrong.len() / 3).then_some(near.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reference of the definition, by its headings: the text beneath each one.
+    fn sections() -> Vec<(String, String)> {
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/problem-file.md"
+        );
+        let page = std::fs::read_to_string(page).expect("the reference is there");
+        let mut sections = vec![(String::new(), String::new())];
+        for line in page.lines() {
+            match line.strip_prefix('#') {
+                Some(heading) => {
+                    let heading = heading.trim_matches(['#', ' ', '`']);
+                    sections.push((heading.to_owned(), String::new()));
+                }
+                None => {
+                    if let Some((_, text)) = sections.last_mut() {
+                        text.push_str(line);
+                        text.push('\n');
+                    }
+                }
+            }
+        }
+        sections
+    }
+
+    #[test]
+    fn the_reference_has_every_key_in_the_section_of_its_table() {
+        let sections = sections();
+        for (place, keys) in KEYS {
+            let heading = match *place {
+                "" => "Keys".to_owned(),
+                place => format!("[{place}]"),
+            };
+            let text = sections
+                .iter()
+                .find(|(found, _)| *found == heading)
+                .map(|(_, text)| text)
+                .unwrap_or_else(|| unreachable!("the reference has no section `{heading}`"));
+            for key in *keys {
+                assert!(
+                    text.contains(&format!("| `{key}` |")),
+                    "{heading} does not tell of `{key}`"
+                );
+            }
+        }
+    }
 }

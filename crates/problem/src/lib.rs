@@ -12,8 +12,12 @@
 //! - every mistake of a definition is reported with its line, several at once.
 
 mod arguments;
+mod at_size;
+mod bounds;
 pub mod check;
 mod contents;
+mod element;
+mod error;
 pub mod flags;
 pub mod formula;
 #[doc(hidden)]
@@ -23,9 +27,11 @@ mod language;
 pub mod load;
 mod mistakes;
 pub mod prompt;
+mod prototype;
 mod sizes;
 mod timed;
 mod work;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,12 +40,14 @@ use flopsmith_protocol::{Digest, ProblemId, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
+pub use element::{Arithmetic, Element};
+pub use error::Error;
 pub use formula::Formula;
 pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
-pub use load::Error;
 pub use sizes::HiddenSizes;
 pub use work::{LibraryWork, WORKS};
+pub use workloads::Workload;
 
 /// Parameters of one call, e.g. `n = 256`.
 pub type Params = BTreeMap<String, i64>;
@@ -51,18 +59,22 @@ pub struct Problem {
     pub id: ProblemId,
     /// One line for people.
     pub title: String,
+    /// The collection of problems it belongs to, e.g. `polybench`; none for one that stands by itself.
+    pub suite: Option<String>,
     /// Its folder; empty for one that came from elsewhere.
     pub dir: PathBuf,
     /// The text of `problem.toml`.
     pub definition: String,
-    /// Digest of everything the definition says: `problem.toml`, reference and baseline. Numbers that were
-    /// measured under another one are not comparable.
+    /// Digest of everything the definition says: `problem.toml`, reference and baseline; with the names of the workloads where
+    /// some are left out. Numbers that were measured under another one are not comparable.
     pub digest: Digest,
     /// The function a candidate defines.
     pub entry: Entry,
-    /// Parameters of timed calls.
+    /// All sizes at which programs are timed, at least one.
+    pub workloads: Vec<Workload>,
+    /// Parameters of timed calls: those of the workload that this value is timed at ([`Problem::at`]), the first by default.
     pub timed: Params,
-    /// Where timed calls find their arrays.
+    /// Where timed calls find their arrays, at the same workload.
     pub caches: Caches,
     /// How candidates are verified.
     pub verify: VerifyPlan,
@@ -154,6 +166,16 @@ pub enum ArgKind {
         /// Its value.
         value: Formula,
     },
+    /// A C `double` or `float`. Its value is secret and another one in each verified case and each timed call: uniform
+    /// in [low, high).
+    Scalar {
+        /// [`Element::F64`] or [`Element::F32`].
+        element: Element,
+        /// Least value.
+        low: Formula,
+        /// Its value stays below this.
+        high: Formula,
+    },
     /// A pointer to an array.
     Array {
         /// Element type.
@@ -164,7 +186,7 @@ pub enum ArgKind {
         shape: Vec<Formula>,
         /// Alignment of its first byte.
         align: usize,
-        /// Its content, for inputs.
+        /// Its content before a call, for arrays that a candidate reads.
         content: Content,
         /// In timed calls, each of its rows is multiplied by a power of two of its own, from 1 down to 2 to the minus this; 0 where
         /// rows stay as they are. Beside the large ones, methods that mix rows lose the digits of the small ones: those of
@@ -173,10 +195,17 @@ pub enum ArgKind {
     },
 }
 
-/// The content of an input array.
+/// The most arguments that an entry may have. The harness calls every entry with as many machine words.
+pub const MAX_ARGUMENTS: usize = 16;
+
+/// The most scalars among them. The calling conventions of x86-64 (System V) and of AArch64 pass so many floating-point
+/// arguments in registers of their own; a further one would travel on the stack among the words.
+pub const MAX_SCALARS: usize = 8;
+
+/// The content of an array that a candidate reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Content {
-    /// Floats uniform in [-0.5, 0.5), integers in -8..=7.
+    /// Floats uniform in [-0.5, 0.5), signed integers in -8..=7, bytes in 0..=255.
     #[default]
     Uniform,
     /// Floats uniform in [low, high), integers in low..=high.
@@ -233,39 +262,6 @@ pub enum Content {
     },
 }
 
-/// The numbers that a program computes with, which say how many a vector holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// Floats of eight bytes.
-    Double,
-    /// Floats of four bytes: twice as many.
-    Single,
-    /// Whole numbers. They come in four bytes, but a program may pack them as narrowly as their values permit.
-    Integer,
-}
-
-/// Element types of arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Element {
-    /// C `double`.
-    F64,
-    /// C `float`.
-    F32,
-    /// C `int32_t`.
-    I32,
-}
-
-impl Element {
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            Element::F64 => 8,
-            Element::F32 | Element::I32 => 4,
-        }
-    }
-}
-
 /// A candidate's use of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -274,6 +270,20 @@ pub enum Role {
     Input,
     /// Writes every element; the old content is undefined.
     Output,
+    /// Reads it and leaves results in it.
+    InOut,
+}
+
+impl Role {
+    /// Does the content before a call matter?
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Input | Self::InOut)
+    }
+
+    /// Does it hold results after a call?
+    pub fn is_written(self) -> bool {
+        matches!(self, Self::Output | Self::InOut)
+    }
 }
 
 /// How candidates are verified.
@@ -387,15 +397,6 @@ impl Problem {
         }
     }
 
-    /// The size that is timed, for people: `n = 256`.
-    pub fn timed_size(&self) -> String {
-        let sizes = self
-            .timed
-            .iter()
-            .map(|(name, size)| format!("{name} = {size}"));
-        sizes.collect::<Vec<_>>().join(", ")
-    }
-
     /// Floating-point operations of one call with `params`.
     pub fn work_flops(&self, params: &Params) -> f64 {
         self.work.value(params).unwrap_or(f64::NAN)
@@ -403,17 +404,10 @@ impl Problem {
 
     /// The numbers that its programs compute with. Whole numbers beside floats say where these stand.
     pub fn arithmetic(&self) -> Arithmetic {
-        let elements = self.entry.args.iter().filter_map(|arg| match &arg.kind {
-            ArgKind::Int { .. } => None,
+        Arithmetic::of(self.entry.args.iter().filter_map(|arg| match &arg.kind {
+            ArgKind::Int { .. } | ArgKind::Scalar { .. } => None,
             ArgKind::Array { element, .. } => Some(*element),
-        });
-        let floats = elements.filter(|element| *element != Element::I32);
-        match floats.map(Element::size).min() {
-            // Products of single precision are exact in double, and a program need not have them so.
-            Some(4) => Arithmetic::Single,
-            Some(_) => Arithmetic::Double,
-            None => Arithmetic::Integer,
-        }
+        }))
     }
 
     /// Bytes one call with `params` must move.
@@ -421,10 +415,10 @@ impl Problem {
         self.bytes.value(params).unwrap_or(f64::NAN)
     }
 
-    /// The number of elements of an array argument with `params`; none for scalars.
+    /// The number of elements of an array argument with `params`; none for arguments that are passed by value.
     pub fn elements(&self, arg: &Arg, params: &Params) -> Option<usize> {
         match &arg.kind {
-            ArgKind::Int { .. } => None,
+            ArgKind::Int { .. } | ArgKind::Scalar { .. } => None,
             ArgKind::Array { shape, .. } => shape
                 .iter()
                 .map(|f| f.count(params))

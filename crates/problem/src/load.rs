@@ -1,7 +1,6 @@
 //! Reading `problem.toml`: every mistake with its line, several at once.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Technique, TechniqueSet, text};
@@ -9,113 +8,21 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::arguments::{self, RawEntry};
+use crate::bounds::{self, RawBound};
+use crate::error::Error;
 use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
-use crate::timed::{self, Setting};
-use crate::{Distribution, Entry, ErrorBound, Language, Params, Problem, VerifyPlan};
-
-/// Why there is no problem.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read.
-    #[error("cannot read {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The definition has mistakes.
-    #[error("{}", Mistakes(path, mistakes))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// Line (from 1; 0 where there is none) and what is wrong.
-        mistakes: Vec<(usize, String)>,
-    },
-    /// A folder that holds no problem, or none at all.
-    #[error("{}", no_folder(path))]
-    NoFolder {
-        /// The path that was named.
-        path: PathBuf,
-    },
-    /// A name that no folder of problems has.
-    #[error("there is no problem `{name}`{}; looked in {}; `flopsmith problem list` shows all", near.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default(), places.join(", "))]
-    NotFound {
-        /// The name.
-        name: String,
-        /// The nearest name that exists.
-        near: Option<String>,
-        /// Where it was looked for.
-        places: Vec<String>,
-    },
-}
-
-/// Says what lies at the path instead of a problem, and what may have been meant.
-fn no_folder(path: &Path) -> String {
-    let shown = path.display();
-    let holds = |folder: &Path| folder.join("problem.toml").is_file();
-    if path.is_file() {
-        let of = path.parent().filter(|folder| holds(folder));
-        let meant = of.map_or_else(
-            || "name the folder that contains its problem.toml".into(),
-            |folder| format!("did you mean the problem {}?", folder.display()),
-        );
-        return format!("{shown} is a file, and a problem is a folder: {meant}");
-    }
-    let beneath = || std::fs::read_dir(path).into_iter().flatten().flatten();
-    if !path.is_dir() {
-        return format!(
-            "there is no folder {shown}; run `flopsmith problem new {shown}` to begin a definition there"
-        );
-    }
-    let lacks = format!("the folder {shown} holds no problem.toml");
-    let mut problems: Vec<String> = beneath()
-        .filter(|entry| holds(&entry.path()))
-        .map(|entry| entry.path().display().to_string())
-        .collect();
-    problems.sort();
-    if let Some(first) = problems.first() {
-        return format!("{lacks}, but folders in it do: name one of them, e.g. {first}");
-    }
-    if beneath().next().is_none() {
-        return format!("{lacks}; run `flopsmith problem new {shown}` to begin a definition there");
-    }
-    let new = path.join("my_kernel");
-    format!(
-        "{lacks}; write one, or run `flopsmith problem new {}` to begin a definition",
-        new.display()
-    )
-}
-
-struct Mistakes<'a>(&'a Path, &'a [(usize, String)]);
-
-impl fmt::Display for Mistakes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.1.len() == 1 {
-            "a mistake"
-        } else {
-            "mistakes"
-        };
-        write!(f, "{} has {plural}:", self.0.display())?;
-        for (line, text) in self.1 {
-            match line {
-                0 => write!(f, "\n  {text}")?,
-                line => write!(f, "\n  line {line}: {text}")?,
-            }
-        }
-        Ok(())
-    }
-}
+use crate::timed::{self, Timed};
+use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload};
 
 #[derive(Deserialize)]
 struct Raw {
     title: String,
+    suite: Option<String>,
     language: Option<Language>,
     entry: RawEntry,
-    timed: BTreeMap<String, Spanned<Setting>>,
+    timed: Spanned<Timed>,
     verify: RawVerify,
     compile: RawCompile,
     cost: RawCost,
@@ -148,13 +55,6 @@ struct RawCompile {
 struct RawCost {
     work: Spanned<String>,
     bytes: Spanned<String>,
-}
-
-#[derive(Deserialize)]
-struct RawBound {
-    kind: Spanned<String>,
-    c: Option<Spanned<f64>>,
-    operations: Option<Spanned<String>>,
 }
 
 impl Problem {
@@ -278,7 +178,7 @@ pub(crate) struct Sources {
 }
 
 /// The digest of a definition's files; none for one that is not there.
-fn digest<'a>(files: impl IntoIterator<Item = Option<&'a str>>) -> Digest {
+pub(crate) fn digest<'a>(files: impl IntoIterator<Item = Option<&'a str>>) -> Digest {
     let mut content = Vec::new();
     for file in files {
         // The lengths keep one file's end from passing for the next one's beginning.
@@ -322,14 +222,11 @@ pub(crate) fn parse(
             return Err(check.mistakes);
         }
     };
-    let (timed, caches) = timed::read(&mut check, raw.timed);
-    if timed.is_empty() {
-        check.mistakes.push((
-            0,
-            "[timed] gives no parameter: give the size at which calls are timed, e.g. n = 256"
-                .into(),
-        ));
-    }
+    let workloads = timed::read(&mut check, &raw.timed);
+    let (timed, caches) = match workloads.first() {
+        Some(first) => (first.params.clone(), first.caches),
+        None => Default::default(),
+    };
     for params in &raw.verify.visible {
         if params.get_ref().keys().ne(timed.keys()) {
             check.wrong(
@@ -345,7 +242,11 @@ pub(crate) fn parse(
             "`verify.distributions` is empty: name at least `uniform`",
         );
     }
-    let args = arguments::read(&mut check, &raw.entry, &timed);
+    let language = raw.language.unwrap_or_default();
+    let args = arguments::read(&mut check, &raw.entry, &timed, language);
+    for other in workloads.iter().skip(1) {
+        arguments_at(&mut check, &raw.entry, other, language);
+    }
     let work = check.formula(&raw.cost.work, &timed);
     let bytes = check.formula(&raw.cost.bytes, &timed);
     let mut techniques = TechniqueSet::EMPTY;
@@ -378,7 +279,13 @@ pub(crate) fn parse(
             );
         }
     }
-    let bound = bound(&mut check, &raw.bound, &sources, &timed);
+    let bound = bounds::read(
+        &mut check,
+        &raw.bound,
+        sources.magnitude.is_some(),
+        &timed,
+        &args,
+    );
     let threads = match &raw.threads {
         Some(list) if list.get_ref().is_empty() || list.get_ref().contains(&0) => {
             check.wrong(
@@ -403,6 +310,7 @@ pub(crate) fn parse(
         (Some(work), Some(bytes), Some(bound)) if check.mistakes.is_empty() => Ok(Problem {
             id,
             title: raw.title,
+            suite: raw.suite,
             dir: dir.to_owned(),
             definition: text.to_owned(),
             digest: digest(
@@ -419,6 +327,7 @@ pub(crate) fn parse(
                 prototype: raw.entry.prototype.into_inner(),
                 args,
             },
+            workloads,
             timed,
             caches,
             verify: VerifyPlan {
@@ -446,10 +355,25 @@ pub(crate) fn parse(
             baseline_source: sources.baseline,
             magnitude_source: sources.magnitude,
             deterministic: raw.deterministic.unwrap_or(true),
-            language: raw.language.unwrap_or_default(),
+            language,
             prompt_text: raw.prompt,
         }),
         _ => Err(check.mistakes),
+    }
+}
+
+/// Reports mistakes of the arguments that show at this workload and not at the first one: ranges may depend on the size.
+fn arguments_at(check: &mut Check<'_>, entry: &RawEntry, workload: &Workload, language: Language) {
+    let mut here = Check {
+        text: check.text,
+        mistakes: Vec::new(),
+    };
+    arguments::read(&mut here, entry, &workload.params, language);
+    for (line, words) in here.mistakes {
+        if !check.mistakes.iter().any(|known| known.0 == line) {
+            let words = format!("{words} (at the workload `{}`)", workload.name);
+            check.mistakes.push((line, words));
+        }
     }
 }
 
@@ -460,58 +384,4 @@ fn is_identifier(text: &str) -> bool {
 
 fn plain(flags: Vec<Spanned<String>>) -> Vec<String> {
     flags.into_iter().map(Spanned::into_inner).collect()
-}
-
-/// How exact results must be; none where that is not said rightly.
-fn bound(
-    check: &mut Check<'_>,
-    raw: &RawBound,
-    sources: &Sources,
-    timed: &Params,
-) -> Option<ErrorBound> {
-    let mut constant = || match &raw.c {
-        Some(c) if c.get_ref().is_finite() && *c.get_ref() > 0.0 => Some(*c.get_ref()),
-        Some(c) => {
-            check.wrong(c, "`bound.c` must be a positive number");
-            None
-        }
-        None => {
-            check.wrong(&raw.kind, "this kind of bound needs a constant `c`");
-            None
-        }
-    };
-    match raw.kind.get_ref().as_str() {
-        "gemm" => constant().map(|c| ErrorBound::Gemm { c }),
-        "exact" => Some(ErrorBound::Exact),
-        "scaled" => {
-            let c = constant();
-            let operations = match &raw.operations {
-                Some(formula) => check.formula(formula, timed),
-                None => {
-                    check.wrong(
-                        &raw.kind,
-                        "a `scaled` bound needs `operations`, the number of roundings on the way to one element",
-                    );
-                    None
-                }
-            };
-            if sources.magnitude.is_none() {
-                check.wrong(
-                    &raw.kind,
-                    "a `scaled` bound needs a file magnitude.c, which computes the magnitude of the terms of each element",
-                );
-            }
-            Some(ErrorBound::Scaled {
-                c: c?,
-                operations: operations?,
-            })
-        }
-        other => {
-            check.wrong(
-                &raw.kind,
-                format!("unknown bound `{other}`; known are `exact`, `gemm` and `scaled`"),
-            );
-            None
-        }
-    }
 }

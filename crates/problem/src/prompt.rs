@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use flopsmith_protocol::{EliteHint, Technique, TechniqueSet};
 
-use crate::{CXX_HEADERS, Caches, FORTRAN_MODULES, Language, Problem, WORKS};
+use crate::{
+    ArgKind, CXX_HEADERS, Caches, Element, FORTRAN_MODULES, Language, Problem, Role, WORKS,
+};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +41,35 @@ pub fn render(
     style: Style,
 ) -> String {
     match style {
-        Style::Compact => compact(problem.id.as_str(), permitted),
+        Style::Compact => compact(&named(problem), permitted),
         Style::Full => full(problem, permitted, elite),
     }
+}
+
+/// The name of a problem in a one-line prompt, with the arguments that are neither sizes nor plain inputs and outputs.
+fn named(problem: &Problem) -> String {
+    let of = |what: &str, kind: fn(&ArgKind) -> bool| {
+        let args = problem.entry.args.iter().filter(|arg| kind(&arg.kind));
+        let names: String = args.map(|arg| format!(" {}", arg.name)).collect();
+        (!names.is_empty()).then(|| format!("{what}{names}"))
+    };
+    let parts = [
+        of("inout", |kind| {
+            matches!(
+                kind,
+                ArgKind::Array {
+                    role: Role::InOut,
+                    ..
+                }
+            )
+        }),
+        of("scalar", |kind| matches!(kind, ArgKind::Scalar { .. })),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return problem.id.as_str().to_owned();
+    }
+    format!("{} ({})", problem.id, parts.join(", "))
 }
 
 /// The one-line prompt.
@@ -86,16 +114,16 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     let _ = writeln!(out, "{}\n", task.trim());
     let language = problem.language;
     let _ = writeln!(out, "{}\n", wanted(problem));
+    let arguments = arguments(problem);
+    if !arguments.is_empty() {
+        let _ = writeln!(out, "{arguments}");
+    }
     let _ = writeln!(
         out,
-        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}{}.{}",
+        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}.{}",
         problem.flags_for(language).join(" "),
         sizes(problem),
-        problem.timed_size(),
-        match problem.caches {
-            Caches::Cold => ", in calls that find none of their arrays in a cache",
-            Caches::Warm | Caches::Both => "",
-        },
+        timed(problem),
         if problem.deterministic {
             " The same inputs must give the same bits each time."
         } else {
@@ -145,6 +173,30 @@ fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -
     text
 }
 
+/// The sizes that count, and where calls find their arrays there.
+fn timed(problem: &Problem) -> String {
+    const COLD: &str = "in calls that find none of their arrays in a cache";
+    let is_cold = |caches: Caches| match caches {
+        Caches::Cold => true,
+        Caches::Warm | Caches::Both => false,
+    };
+    if problem.workloads.len() < 2 {
+        let cold = is_cold(problem.caches).then(|| format!(", {COLD}"));
+        return format!("{}{}", problem.timed_size(), cold.unwrap_or_default());
+    }
+    let all_cold = problem.workloads.iter().all(|w| is_cold(w.caches));
+    let sizes = problem.workloads.iter().map(|workload| {
+        let cold = (is_cold(workload.caches) && !all_cold).then(|| format!(" ({COLD})"));
+        format!("{}{}", workload.size(), cold.unwrap_or_default())
+    });
+    let sizes = sizes.collect::<Vec<_>>().join("; ");
+    let cold = match all_cold {
+        true => format!(", {COLD}"),
+        false => String::new(),
+    };
+    format!("{sizes}{cold}: the geometric mean of the speeds at these sizes counts")
+}
+
 /// The part of a prompt that asks for the program.
 fn wanted(problem: &Problem) -> String {
     let (prototype, name) = (&problem.entry.prototype, &problem.entry.name);
@@ -157,6 +209,56 @@ fn wanted(problem: &Problem) -> String {
             "Write one {} file with a subroutine that is bound by bind(C, name=\"{name}\") and that C calls as\n\n    {prototype}",
             problem.language.name()
         ),
+    }
+}
+
+/// A line for each argument that the prototype does not explain.
+fn arguments(problem: &Problem) -> String {
+    let mut text = String::new();
+    for arg in &problem.entry.args {
+        let name = &arg.name;
+        let line = match &arg.kind {
+            ArgKind::Int { .. } => continue,
+            ArgKind::Scalar { element, low, high } => format!(
+                "`{name}` is a {} from {low} (included) to {high} (excluded), drawn in secret and anew for each call.",
+                element.c_type()
+            ),
+            ArgKind::Array { element, role, .. } => {
+                let role = match role {
+                    Role::InOut => {
+                        " is read and written: it holds its old values before a call and results after it."
+                    }
+                    Role::Input | Role::Output => "",
+                };
+                let stored = stored(*element, problem.language);
+                if role.is_empty() && stored.is_empty() {
+                    continue;
+                }
+                let role = if role.is_empty() { ":" } else { role };
+                format!("`{name}`{role}{stored}")
+            }
+        };
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// How elements are stored, where the type in the prototype does not say so or the language has another name for it.
+fn stored(element: Element, language: Language) -> &'static str {
+    match (element, language) {
+        (Element::Bf16, Language::C | Language::Cxx) => {
+            " each element is a bfloat16 number, the upper half of a float."
+        }
+        (Element::Bf16, _) => {
+            " each element is a bfloat16 number, the upper half of a float, in an integer(c_int16_t)."
+        }
+        (Element::U8, Language::Fortran | Language::Fortran77) => {
+            " each element is a number from 0 to 255 in an integer(c_int8_t)."
+        }
+        (Element::C64, Language::Cxx) => " each element has the layout of std::complex<float>.",
+        (Element::C128, Language::Cxx) => " each element has the layout of std::complex<double>.",
+        _ => "",
     }
 }
 

@@ -11,9 +11,9 @@ pub const VERSION: u16 = 1;
 
 /// A message that has a place on the bus.
 pub trait Message: Serialize + DeserializeOwned + JsonSchema {
-    /// Its name in the envelope and of its file in `schemas/`.
+    /// The message's name in the envelope, and the name of its file in `schemas/`.
     const KIND: &'static str;
-    /// The id that makes its effects idempotent; also the broker's dedupe key.
+    /// The id by which repeated effects of the message count once; the broker drops duplicates by it, too.
     fn id(&self) -> String;
 }
 
@@ -54,7 +54,7 @@ message!(messages::PolicyPublished, "policy_published", |m| format!(
     "policy/{}/{}",
     m.run, m.version
 ));
-// A later session attests the machine anew, and its measurements name that attestation.
+// A later session attests the machine anew, and its measurements name the new attestation.
 message!(messages::MachineFacts, "machine_facts", |m| format!(
     "machine/{}/{}/{}",
     m.run, m.node, m.attestation
@@ -64,7 +64,7 @@ message!(messages::StageChanged, "stage_changed", |m| format!(
     m.run, m.problem, m.step
 ));
 
-// It is written over where a later session has other settings.
+// A later session with other settings replaces it.
 message!(run::RunSpec, "run_spec", |m| format!("run/{}", m.run));
 
 /// The envelope of a message: a version, a kind, an id and the message.
@@ -80,13 +80,13 @@ pub struct Envelope<M> {
     pub body: M,
 }
 
-/// Why bytes are no message. Each goes to the dead letters; none is retried.
+/// The reason why bytes are not a message. Such a message goes to the dead letters and is not retried.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes are no envelope.
-    #[error("the bytes are no message envelope")]
+    /// The bytes are not an envelope.
+    #[error("the bytes are not a message envelope")]
     Malformed(#[source] rmp_serde::decode::Error),
-    /// Written by a newer (or much older) Flopsmith.
+    /// A newer (or much older) Flopsmith wrote the message.
     #[error(
         "message version {found} is not known here (this build reads version {VERSION}): update this node"
     )]
@@ -94,27 +94,27 @@ pub enum Error {
         /// The version in the envelope.
         found: u16,
     },
-    /// Another message than expected on this subject.
+    /// The subject carries another message.
     #[error("message kind `{found}` where `{expected}` was expected")]
     WrongKind {
         /// The kind in the envelope.
         found: String,
-        /// The kind that belongs there.
+        /// The expected kind.
         expected: &'static str,
     },
-    /// The envelope is right and the message in it is not.
+    /// The envelope is valid and its message is not.
     #[error("the body of a `{kind}` message does not fit its schema")]
     Body {
         /// The kind in the envelope.
         kind: &'static str,
-        /// Where it went wrong.
+        /// The place of the error.
         #[source]
         source: rmp_serde::decode::Error,
     },
-    /// More bytes than one envelope.
+    /// The bytes hold more than one envelope.
     #[error("{0} bytes are left over behind the message")]
     Trailing(usize),
-    /// The message cannot be written.
+    /// The message cannot be encoded.
     #[error("the message cannot be written as MessagePack")]
     Encode(#[source] rmp_serde::encode::Error),
 }
@@ -145,7 +145,7 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, Error> {
 
 /// Reads a message of the expected kind. Unknown fields are ignored; unknown versions, other kinds and left-over bytes are errors.
 pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
-    // Nearly all are what is expected, and read once.
+    // Nearly all messages are of the expected kind, so they are decoded once.
     let whole: Option<Envelope<M>> = read_in_place(bytes);
     if let Some(envelope) = whole
         && envelope.v == VERSION
@@ -174,7 +174,7 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     Ok(envelope.body)
 }
 
-/// The id of a message of any kind and version; none where the bytes are no envelope.
+/// The id of a message of any kind and version; none if the bytes are not an envelope.
 pub fn id_of(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
@@ -183,7 +183,8 @@ pub fn id_of(bytes: &[u8]) -> Option<String> {
     read::<Named>(bytes).ok().map(|named| named.id)
 }
 
-/// The message as JSON for people, of any kind and version; none where the bytes are no envelope. Bytes in it become lists of numbers.
+/// The message as JSON for people, of any kind and version; none if the bytes are not an envelope. Bytes in it become
+/// lists of numbers.
 pub fn to_json(bytes: &[u8]) -> Option<serde_json::Value> {
     read::<Envelope<serde_json::Value>>(bytes)
         .ok()
@@ -208,14 +209,14 @@ impl ReadError {
     }
 }
 
-/// The value that fills all of `bytes`, read without copying them first; none where anything is wrong: [`read`] says
-/// what.
+/// The value that fills all of `bytes`, read without copying them first; none on any error: [`read`] returns the
+/// reason.
 fn read_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
     reader.set_max_depth(MOST_NESTED);
     let value = T::deserialize(&mut reader).ok()?;
-    // The reader does not say how far it came. Any value that is left begins with a marker, and a truth value has
-    // nothing behind that.
+    // The reader does not tell its position. Any further value begins with a marker, and a boolean needs no byte after
+    // its marker.
     match bool::deserialize(&mut reader) {
         Err(rmp_serde::decode::Error::InvalidMarkerRead(end))
             if end.kind() == std::io::ErrorKind::UnexpectedEof =>

@@ -1,15 +1,15 @@
-//! How a stage ends when it does not succeed: whose fault it was.
+//! The failure of a stage, with the party at fault.
 
 use std::error::Error;
 use std::io;
 
 use crate::{CandidateFault, InfrastructureCause, UnknownCause, Verdict};
 
-/// Most bytes of a detail.
+/// Largest size of a detail, in bytes.
 const DETAIL_BYTES: usize = 4096;
 
-/// A stage's failure. `detail` is for people and models, is at most a few kilobytes long, and is [`harmless`] where it was
-/// made by [`Failure::candidate`], [`Failure::infrastructure`] and [`Failure::unknown`].
+/// A stage's failure. `detail` is for people and models and has at most a few kilobytes. [`Failure::candidate`],
+/// [`Failure::infrastructure`] and [`Failure::unknown`] make it [`harmless`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
     /// The candidate's own fault.
@@ -20,7 +20,7 @@ pub enum Failure {
         /// Diagnostics.
         detail: String,
     },
-    /// Nothing the candidate can cause.
+    /// A failure that no candidate can cause.
     #[error("{cause} failed: {detail}")]
     Infrastructure {
         /// The part that failed.
@@ -28,7 +28,7 @@ pub enum Failure {
         /// Diagnostics.
         detail: String,
     },
-    /// It cannot be told.
+    /// The stage cannot tell whether the candidate or the infrastructure is at fault.
     #[error("undecided ({cause}): {detail}")]
     Unknown {
         /// Why not.
@@ -55,7 +55,7 @@ impl Failure {
         }
     }
 
-    /// A failure of which it cannot be told whose it is.
+    /// A failure that may be the candidate's fault or the infrastructure's.
     pub fn unknown(cause: UnknownCause, detail: impl Into<String>) -> Self {
         Failure::Unknown {
             cause,
@@ -63,7 +63,8 @@ impl Failure {
         }
     }
 
-    /// An infrastructure failure in the words of `error` and of its causes. Where something ran out, that is what failed.
+    /// An infrastructure failure with the message of `error` and of its causes. If the machine ran out of a resource,
+    /// that is the cause.
     pub fn ours(cause: InfrastructureCause, error: &(dyn Error + 'static)) -> Self {
         let cause = if ran_out(error) {
             InfrastructureCause::Resources
@@ -81,7 +82,8 @@ impl Failure {
     }
 }
 
-/// Was it for want of space, memory or file handles? The system's own error stands somewhere in the chain of causes.
+/// True if the system ran out of space, memory or file handles. The system's own error may be anywhere in the chain of
+/// causes.
 pub fn ran_out(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(e) = next {
@@ -97,7 +99,7 @@ pub fn ran_out(error: &(dyn Error + 'static)) -> bool {
 
 fn is_exhaustion(error: &io::Error) -> bool {
     use io::ErrorKind as K;
-    // The library has no kind for handles that ran out.
+    // The library has no error kind for exhausted file handles.
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
         || matches!(
             error.kind(),
@@ -105,9 +107,9 @@ fn is_exhaustion(error: &io::Error) -> bool {
         )
 }
 
-/// Text that a program or its source may have had a say in, so that it can be shown to people and models: at most `bytes`
-/// long, and nothing in it that a terminal obeys, that is not seen, or that changes the order in which text is read. Lines
-/// and tabs stay.
+/// Text under the influence of a program or its source, made safe to show to people and models. It has at most `bytes`
+/// bytes and no control characters of terminals, no invisible characters, and none that change the reading order. Line
+/// ends and tabs stay.
 pub fn harmless(text: &str, bytes: usize) -> String {
     let text = text.replace("\r\n", "\n");
     let mut clean = String::with_capacity(text.len().min(bytes));
@@ -129,7 +131,7 @@ pub fn harmless(text: &str, bytes: usize) -> String {
 fn is_seen(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
-        // Spaces without width, directions, separators of lines, marks of byte order, tags.
+        // Spaces without width, marks of direction, separators of lines, byte-order marks, tags.
         '\u{61c}'
         | '\u{180e}'
         | '\u{200b}'..='\u{200f}'

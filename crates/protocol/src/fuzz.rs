@@ -1,13 +1,13 @@
-//! Processes one input of the fuzzer `message` (`fuzz/`). The short runs among the tests call the same, lest one of the
-//! two be forgotten when the other is changed; nothing else does.
+//! Processes one input of the fuzzer `message` (`fuzz/`). The short runs among the tests call the same function, so a
+//! change reaches both. No other code calls it.
 
 use crate::{
     Candidate, Compiled, MachineFacts, Message, Outcome, PolicyPublished, Rollout, RunSpec,
     StageChanged, Task, Verified, decode, encode,
 };
 
-/// Reads bytes as one kind of message; true if they are one. A message that can be read can be written and read again,
-/// and all else is an error that has words.
+/// Reads bytes as one kind of message; true if they are one. Such a message can be encoded and decoded again. Other
+/// bytes give an error with a message.
 fn read<M: Message>(bytes: &[u8]) -> bool {
     match decode::<M>(bytes) {
         Ok(message) => {
@@ -26,10 +26,10 @@ fn read<M: Message>(bytes: &[u8]) -> bool {
     }
 }
 
-/// Reads bytes as every kind of message: of how many kinds they are.
+/// Reads bytes as every kind of message, and counts the kinds that they are.
 ///
 /// # Panics
-/// Where the codec breaks what it promises: that is a find.
+/// If the codec breaks this promise: the fuzzer then has a find.
 pub fn fuzz_one(bytes: &[u8]) -> usize {
     let kinds: [fn(&[u8]) -> bool; 10] = [
         read::<Task>,

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a string is no id.
+/// The reason why a string is not an id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{kind} `{value}` is not usable as an id: use 1 to 120 letters, digits, `-`, `_` and `.`, not starting or ending with `.`"
@@ -84,37 +84,37 @@ macro_rules! string_id {
 }
 
 string_id!(
-    /// One run of `train`, `search` or another job.
+    /// The id of a run of `train`, `search` or another job.
     RunId,
     "run"
 );
 string_id!(
-    /// One task: a prompt that is answered by a group of samples.
+    /// The id of a task: a prompt that a group of samples answers.
     TaskId,
     "task"
 );
 string_id!(
-    /// The samples whose rewards are compared with each other.
+    /// The id of a group: the samples whose rewards are compared with each other.
     GroupId,
     "group"
 );
 string_id!(
-    /// One program of one group.
+    /// The id of one program of a group.
     CandidateId,
     "candidate"
 );
 string_id!(
-    /// A problem, by the name of its folder.
+    /// The id of a problem: the name of its folder.
     ProblemId,
     "problem"
 );
 string_id!(
-    /// A process that runs roles.
+    /// The id of a process that runs roles.
     NodeId,
     "node"
 );
 string_id!(
-    /// Machines whose timings may be compared with each other.
+    /// The name of a class of machines. Timings within a class are comparable.
     MachineClass,
     "machine class"
 );
@@ -125,7 +125,7 @@ impl TaskId {
         Self(format!("{run}-s{step}-g{group}"))
     }
 
-    /// The group's number, where the id was made by [`TaskId::of`].
+    /// The group's number, if [`TaskId::of`] made the id.
     pub fn group(&self) -> Option<u32> {
         self.0.rsplit_once("-g")?.1.parse().ok()
     }
@@ -155,7 +155,7 @@ impl CandidateId {
     }
 }
 
-/// A policy version: how many times the learner has published weights in a run.
+/// A policy version: the number of times that the learner has published weights in a run.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -24,6 +24,7 @@ pub mod schema;
 pub mod subjects;
 pub mod technique;
 pub mod text;
+pub mod workload;
 
 pub use codec::{Envelope, Message, decode, encode};
 pub use failure::{Failure, harmless, ran_out};
@@ -41,3 +42,4 @@ pub use outcome::{
 };
 pub use run::{ModelFile, ProblemFiles, RunSpec, Session};
 pub use technique::{Technique, TechniqueSet};
+pub use workload::{AtWorkload, WorkloadMeasurement, geometric};

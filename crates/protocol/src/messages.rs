@@ -9,10 +9,10 @@ use crate::ids::{
 use crate::outcome::VerifiedSizes;
 use crate::technique::TechniqueSet;
 
-/// A large thing in the artifact store.
+/// A large object in the artifact store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactRef {
-    /// BLAKE3 of the content, checked on every read.
+    /// BLAKE3 digest of the content; every read checks it.
     pub digest: Digest,
     /// Size in bytes.
     pub size: u64,
@@ -28,7 +28,7 @@ pub enum Purpose {
     EvaluateStart,
     /// It measures the policy after training.
     EvaluateEnd,
-    /// It fills the archive; nothing is trained.
+    /// It fills the archive of a search, without training.
     Search,
     /// It repeats the measurement of an earlier candidate before that one counts as an elite.
     Certify,
@@ -39,11 +39,11 @@ pub enum Purpose {
 pub struct Sampling {
     /// Softmax temperature.
     pub temperature: f32,
-    /// Nucleus share; 1 keeps everything.
+    /// Nucleus share; 1 keeps all tokens.
     pub top_p: f32,
-    /// Most likely tokens to keep; 0 keeps all.
+    /// Number of the most likely tokens to keep; 0 keeps all.
     pub top_k: u32,
-    /// New tokens at most.
+    /// Largest number of new tokens.
     pub max_tokens: u32,
 }
 
@@ -61,17 +61,17 @@ pub struct EliteHint {
 /// One prompt for one group of samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Derived from run, step and number in the step.
+    /// Derived from run, step and its number in the step.
     pub id: TaskId,
     /// The run it belongs to.
     pub run: RunId,
     /// The training step that waits for it.
     pub step: u64,
-    /// How many tasks this step has in all.
+    /// Number of tasks in this step.
     pub tasks_in_step: u32,
     /// The group its samples form.
     pub group: GroupId,
-    /// How many samples are wanted.
+    /// Number of wanted samples.
     pub group_size: u32,
     /// Number of exploration samples among them, the last ones: the sampler mutates one number token of each.
     #[serde(default, skip_serializing_if = "is_none_of_them")]
@@ -90,32 +90,33 @@ pub struct Task {
     pub sampling: Sampling,
     /// Seed of the group; sample `i` derives its own from it.
     pub seed: u64,
-    /// Machines that shall time it.
+    /// The class of the machines that time it.
     pub machine_class: MachineClass,
     /// The oldest policy version that may answer; the generator waits for it.
     pub min_policy: PolicyVersion,
-    /// The place in the log of outcomes up to which the step rests on them; 0 where that is not said. A source that learns from
-    /// outcomes sees those up to here before it answers, and no later one, so the answer does not depend on the time.
+    /// The place in the log of outcomes up to which the step depends on them; 0 if it depends on none. A source that
+    /// learns from outcomes reads those up to this place before it answers, and no later one, so the answer does not
+    /// depend on the time.
     #[serde(default, skip_serializing_if = "is_nowhere")]
     pub outcomes_seen: u64,
     /// The conversation so far, oldest first. The prompt comes before it, and the answer to this task follows it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Exchange>,
-    /// The candidate that the last answer of `history` is.
+    /// The candidate of the last answer in `history`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<CandidateId>,
 }
 
-/// An earlier answer of a conversation, and the result that the source is told.
+/// An earlier answer of a conversation, with the result that the source gets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
     /// The program.
     pub answer: String,
-    /// Its result in words.
+    /// The result in words.
     pub result: String,
 }
 
-/// A task that rests on no outcome is encoded without the field.
+/// A task that depends on no outcome is encoded without the field.
 fn is_nowhere(place: &u64) -> bool {
     *place == 0
 }
@@ -133,7 +134,7 @@ impl Task {
     }
 }
 
-/// The data of a candidate that every later stage needs.
+/// The data of a candidate that all later stages need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CandidateRef {
     /// Derived from task and sample number.
@@ -144,11 +145,11 @@ pub struct CandidateRef {
     pub task: TaskId,
     /// The training step.
     pub step: u64,
-    /// How many tasks its step has in all.
+    /// Number of tasks in its step.
     pub tasks_in_step: u32,
     /// Its group.
     pub group: GroupId,
-    /// How many samples the group has.
+    /// Number of samples in its group.
     pub group_size: u32,
     /// Its number in the group.
     pub sample: u32,
@@ -162,19 +163,19 @@ pub struct CandidateRef {
     pub purpose: Purpose,
     /// The policy version that wrote it; none for other generators.
     pub policy: Option<PolicyVersion>,
-    /// For [`Purpose::Certify`]: the candidate that is measured again.
+    /// For [`Purpose::Certify`]: the candidate that this one measures again.
     pub remeasures: Option<CandidateId>,
-    /// Machines that shall time it.
+    /// The class of the machines that time it.
     pub machine_class: MachineClass,
-    /// Was its answer changed on purpose somewhere, so that it says little about the policy? It may enter the archive, and
-    /// counts in no rate, group or stage.
+    /// True for an exploration sample: the sampler changed its answer on purpose, so it says little about the policy.
+    /// It may enter the archive, and counts in no rate, group or stage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exploration: bool,
-    /// Is it measured after the end of its run, for a number to publish? Then it is certified, whatever the run's settings say
-    /// of second measurements.
+    /// True for a measurement after the end of its run, for a published number. It is always certified, also if the
+    /// run's settings choose another standard for second measurements.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finalist: bool,
-    /// The candidate before it in its conversation; none for a first answer.
+    /// The previous candidate in its conversation; none for a first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<CandidateId>,
 }
@@ -186,29 +187,30 @@ pub struct Candidate {
     pub candidate: CandidateRef,
     /// The source, as extracted from the answer.
     pub source: String,
-    /// The answer itself, where no program was found in it: nothing else of it reaches a person.
+    /// The answer itself, if it contains no program: people see nothing else of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RawAnswer>,
 }
 
-/// An answer in which no program was found, as much of it as is kept.
+/// The kept part of an answer that contains no program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RawAnswer {
-    /// Its beginning and, where it is longer than [`RawAnswer::KEPT`], its end; empty where others of its step are kept instead.
+    /// Its beginning and, if it is longer than [`RawAnswer::KEPT`], its end; empty if others of its step are kept
+    /// instead.
     pub text: String,
     /// Bytes of the whole answer.
     pub bytes: u64,
-    /// False where it was cut off at the length limit.
+    /// False if the length limit cut it off.
     pub finished: bool,
 }
 
 impl RawAnswer {
-    /// Bytes of an answer that are kept, about: a hostile answer must not fill a disk.
+    /// Approximate number of kept bytes of an answer: a hostile answer must not fill a disk.
     pub const KEPT: usize = 2000;
-    /// Of those, how many are of its end: a fence or a program that was cut off stands there.
+    /// Number of these bytes at the end of the answer, where a code fence or a cut-off program stands.
     const END: usize = 500;
 
-    /// As much of an answer as is kept.
+    /// The kept part of an answer.
     pub fn of(answer: &str, finished: bool) -> Self {
         let text = if answer.len() <= Self::KEPT {
             answer.to_owned()
@@ -235,12 +237,12 @@ impl RawAnswer {
     }
 }
 
-/// The part of a sample that the learner needs beside the outcome: exactly the tokens that were sampled.
+/// The part of a sample that the learner needs beside the outcome: exactly the sampled tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rollout {
     /// Identifies the candidate.
     pub candidate: CandidateRef,
-    /// Digest of the source that was extracted from these tokens: the outcome it belongs to has the same.
+    /// Digest of the source that was extracted from these tokens. The sample's outcome has the same digest.
     pub source: Digest,
     /// Prompt token ids.
     pub prompt_tokens: Vec<u32>,
@@ -248,7 +250,7 @@ pub struct Rollout {
     pub tokens: Vec<u32>,
     /// Log-probability of each sampled token under the sampling distribution; same length as `tokens`.
     pub logprobs: Vec<f32>,
-    /// True when the sample ended by itself, false when it hit the length limit.
+    /// True if the sample ended with its end token, false if it hit the length limit.
     pub finished: bool,
 }
 
@@ -263,12 +265,12 @@ pub struct Compiled {
     pub object: ArtifactRef,
     /// Techniques detected in source and object.
     pub techniques: TechniqueSet,
-    /// Width of the widest vector register in the object, bits; none where it has none or its code cannot be read.
+    /// Width of the widest vector register in the object, bits; none if it uses none or its code cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_bits: Option<u32>,
     /// Digest of compiler, version and flags.
     pub toolchain: Digest,
-    /// Under which its outcome may be reused for equal programs of the run; none if it may not be reused.
+    /// The key under which its outcome may be reused for equal programs of the run; none if it may not be reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Digest>,
     /// Seconds spent compiling.
@@ -282,9 +284,9 @@ pub struct Verified {
     pub compiled: Compiled,
     /// Largest error seen as a share of the bound (≤ 1).
     pub worst_error_share: f64,
-    /// Sizes and distributions that were checked.
+    /// Number of checked sizes and distributions.
     pub cases: u32,
-    /// The sizes at which it was verified, if that was done in full.
+    /// The sizes of its verification, if that was a full one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
     /// Seconds spent verifying.
@@ -298,22 +300,22 @@ pub struct Verified {
 pub struct PolicyPublished {
     /// The run.
     pub run: RunId,
-    /// The version that these weights are.
+    /// The version of these weights.
     pub version: PolicyVersion,
-    /// The step after which they were published.
+    /// The step that published them.
     pub step: u64,
     /// The weights as safetensors.
     pub weights: ArtifactRef,
-    /// Metrics of the step that made them; none for the weights a run starts with.
+    /// Metrics of the step that made them; none for a run's initial weights.
     pub metrics: Option<StepMetrics>,
 }
 
 /// The learner's metrics of one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StepMetrics {
-    /// The loss that was minimised, mean over minibatches.
+    /// The minimised loss, mean over minibatches.
     pub loss: f64,
-    /// Mean reward of the samples that counted.
+    /// Mean reward of the counted samples.
     pub mean_reward: f64,
     /// Estimated KL divergence from the sampling policy (k3), nats per token.
     pub kl: f64,
@@ -327,37 +329,41 @@ pub struct StepMetrics {
     pub flat_groups: f64,
     /// Samples trained on.
     pub samples: u32,
-    /// Samples that left their groups because of infrastructure failures.
+    /// Number of samples that left their groups because of infrastructure failures.
     pub dropped: u32,
     /// Completion tokens trained on.
     pub tokens: u64,
     /// Seconds of the step.
     pub seconds: f64,
-    /// Updates that were left out because the gradient was no finite number.
+    /// Number of updates that were skipped since the gradient was not finite.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped_updates: u32,
-    /// The batch of such an update, kept to be studied; none where nothing was left out, or too much was before.
+    /// The batch of a skipped update, kept for study; none if no update was skipped, or if earlier steps already kept
+    /// too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped_batch: Option<ArtifactRef>,
-    /// Share of the run's budget that was spent when the step was trained, 0 to 1: a repetition of the step needs it,
-    /// since step sizes may follow from it.
+    /// Share of the run's budget that was spent at the training of the step, 0 to 1. A repetition of the step needs it,
+    /// since step sizes may depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// Groups that were drawn in the place of others whose rewards were all equal.
+    /// Number of groups that were drawn in place of others with equal rewards (dynamic sampling).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resampled_groups: u32,
-    /// Versions that the oldest policy of the samples was behind the one that was trained. Above 0 only where sampling goes on while the
-    /// learner steps.
+    /// Number of versions between the oldest policy of the samples and the trained one. Above 0 only if sampling
+    /// continues while the learner steps.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub staleness: u32,
-    /// Samples that counted in their groups and were not trained on: of a policy too old, or cut off, as the settings want it.
+    /// Number of samples that counted in their groups without training: the settings exclude answers of too old a
+    /// policy, or cut-off ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub filtered: u32,
-    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed: what the arithmetic of sampler and learner differs by, plus
-    /// what was learned in between where samples are of earlier versions. None where nothing was trained.
+    /// Mean of |ln ratio| to the policy that drew the samples, before any weight changed. It is the difference of the
+    /// arithmetic of sampler and learner, plus the training in between if samples are of earlier versions. None if the
+    /// step trained nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampler_gap: Option<f64>,
-    /// Different samples that taught nothing, since they were farther from the policy the step began with than `learner.max_gap`.
+    /// Number of different samples that were excluded because their distance from the policy at the start of the step
+    /// was above `learner.max_gap`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
     /// The part that only PPO has.
@@ -368,13 +374,13 @@ pub struct StepMetrics {
 /// The part of a step's metrics that only PPO has.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PpoMetrics {
-    /// Mean divergence of the answers from the policy that the training began with, nats per answer.
+    /// Mean divergence of the answers from the policy at the start of the training, nats per answer.
     pub divergence: f64,
     /// Weight of the divergence in the answers' rewards.
     pub divergence_weight: f64,
     /// The value loss, times its weight, mean over updates.
     pub value_loss: f64,
-    /// Share of the returns' variance that the values explained before the step: 1 for perfect predictions.
+    /// Share of the returns' variance that the values explained before the step; 1 for perfect predictions.
     pub explained: f64,
 }
 
@@ -383,10 +389,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A timing node says what it is.
+/// The facts of a timing node's machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFacts {
-    /// The run it was asked by.
+    /// The run that asked for them.
     pub run: RunId,
     /// The node.
     pub node: NodeId,
@@ -396,7 +402,7 @@ pub struct MachineFacts {
     pub peak_gflops: f64,
     /// Speed of the plain reference at the timed size, 10⁹ operations a second.
     pub reference_gflops: f64,
-    /// Speed of the best OpenBLAS core type, where it is installed.
+    /// Speed of the best OpenBLAS core type, if OpenBLAS is installed.
     pub openblas_gflops: Option<f64>,
     /// That core type.
     pub openblas_core: Option<String>,
@@ -406,7 +412,7 @@ pub struct MachineFacts {
     pub attestation_json: String,
 }
 
-/// A problem went to another stage.
+/// A problem moved to another stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageChanged {
     /// The run.

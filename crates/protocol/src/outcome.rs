@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Digest, MachineClass, NodeId};
 use crate::messages::{ArtifactRef, CandidateRef};
 use crate::technique::TechniqueSet;
+use crate::workload::WorkloadMeasurement;
 
 macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
@@ -17,7 +18,7 @@ macro_rules! closed_set {
         pub enum $name { $($(#[$vdoc])* $variant),+ }
 
         impl $name {
-            /// Every reason of this set.
+            /// All values of this set.
             pub const ALL: &[$name] = &[$($name::$variant),+];
             /// The name used on the wire and in reports.
             pub fn name(self) -> &'static str {
@@ -34,53 +35,55 @@ macro_rules! closed_set {
 }
 
 closed_set!(
-    /// The fault of a candidate. Everything that a candidate can cause is its own fault.
+    /// The fault of a candidate. All failures that a candidate can cause are its own fault.
     CandidateFault {
-        /// No program could be found in the answer.
+        /// The answer contains no program.
         Format => "format",
         /// The source is larger than the problem allows.
         SourceTooLarge => "source_too_large",
-        /// A header outside the problem's list is included.
+        /// The source includes a header outside the problem's list.
         ForbiddenInclude => "forbidden_include",
-        /// The source or the object refers to a library or symbol that is not permitted.
+        /// The source or the object refers to a library or symbol that the problem does not permit.
         ForbiddenSymbol => "forbidden_symbol",
-        /// Inline assembly, section attributes, constructors and other constructs that no plain kernel needs.
+        /// The source has inline assembly, section attributes, constructors or other constructs that no plain kernel
+        /// needs.
         ForbiddenConstruct => "forbidden_construct",
-        /// A technique the task forbids was detected.
+        /// The program uses a technique that the task forbids.
         ForbiddenTechnique => "forbidden_technique",
         /// The compiler refused the source.
         CompileError => "compile_error",
-        /// The compiler did not finish in its time, memory or output limit.
+        /// The compiler exceeded its limit on time, memory or output.
         CompileLimit => "compile_limit",
         /// The object does not define the entry function.
         MissingEntry => "missing_entry",
-        /// The entry function has another type than the problem's.
+        /// The entry function has another type than the problem's entry.
         WrongSignature => "wrong_signature",
         /// A call did not return in time.
         Timeout => "timeout",
-        /// The program died from a signal.
+        /// A signal ended the program.
         Crash => "crash",
         /// The program ended its process itself.
         Exited => "exited",
-        /// The program asked for more memory than it may have.
+        /// The program requested more memory than permitted.
         MemoryLimit => "memory_limit",
         /// The program made a system call that the jail forbids.
         ForbiddenSyscall => "forbidden_syscall",
-        /// Threads, processes or processor time went on after the call returned.
+        /// Threads, processes or processor time continued after the call returned.
         LeftRunning => "left_running",
         /// The result differs from the reference by more than the problem's bound.
         WrongResult => "wrong_result",
         /// The same input gave different results.
         Nondeterministic => "nondeterministic",
-        /// Memory outside the buffers was written.
+        /// The program wrote memory outside the buffers.
         OutOfBounds => "out_of_bounds",
-        /// An input was changed.
+        /// The program changed an input.
         InputModified => "input_modified",
         /// A timed call did not do its work.
         SkippedWork => "skipped_work",
-        /// The source is no text: bytes that are no UTF-8, control characters.
+        /// The source is not text: it has bytes that are not UTF-8, or control characters.
         NotText => "not_text",
-        /// Built with sanitizers, the program was seen to use memory it may not, to do what C leaves undefined, or to race.
+        /// The program, built with sanitizers, used forbidden memory, did something that C leaves undefined, or had a
+        /// data race.
         UndefinedBehaviour => "undefined_behaviour",
     }
 );
@@ -100,19 +103,19 @@ closed_set!(
         Store => "store",
         /// The message bus failed.
         Bus => "bus",
-        /// The node was shut down with the work in its hands.
+        /// The node was shut down while it held the work.
         Shutdown => "shutdown",
-        /// No space or no file handles were left.
+        /// The machine ran out of space or file handles.
         Resources => "resources",
         /// The generator could not write the candidate.
         Generator => "generator",
-        /// Faster than this machine can be: an error of the measurement, whoever caused it.
+        /// The measured speed is above the limit of this machine: an error of the measurement.
         Implausible => "implausible",
     }
 );
 
 closed_set!(
-    /// Why it cannot be told whether a candidate or the infrastructure is to blame.
+    /// The reason why the fault cannot be assigned to the candidate or to the infrastructure.
     UnknownCause {
         /// The stage panicked.
         Panicked => "panicked",
@@ -120,24 +123,24 @@ closed_set!(
         NoSamples => "no_samples",
         /// The raw samples of a measurement could not be written.
         UnwritableSamples => "unwritable_samples",
-        /// Built with sanitizers, under which the problem's reference runs clean, the program could not be built or came to no
-        /// end that says anything: undefined behaviour in it would not have been found.
+        /// The program could not be built with sanitizers, or its run with them gave no verdict, although the problem's
+        /// reference runs clean. So undefined behaviour in it may have stayed undetected.
         Unchecked => "unchecked",
     }
 );
 
-/// The rung of the reward ladder a candidate's fault stands on.
+/// The rung of the reward ladder for a candidate's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
-    /// Format, library or technique violations.
+    /// Violation of the format, or of the permitted libraries or techniques.
     Violation,
-    /// It does not build.
+    /// The program does not build.
     Compile,
-    /// It does not end.
+    /// The program does not end.
     Timeout,
     /// It dies.
     Runtime,
-    /// It computes something else.
+    /// The program computes another result.
     Wrong,
 }
 
@@ -169,7 +172,7 @@ impl CandidateFault {
         }
     }
 
-    /// Did the program build before it failed?
+    /// True if the program was built before it failed.
     pub fn built(self) -> bool {
         use CandidateFault as F;
         !matches!(
@@ -200,89 +203,100 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Does it say anything? One that is wider than a factor of two comes from a measurement that was over at once.
+    /// True if the interval is informative. One wider than a factor of two comes from a measurement that ended at once.
     pub fn is_telling(&self) -> bool {
         self.low > 0.0 && self.high <= 2.0 * self.low
     }
 }
 
 closed_set!(
-    /// Why a measurement ended.
+    /// The reason why a measurement ended.
     StopReason {
         /// The interval became narrow enough.
         Precise => "precise",
-        /// The decision at hand was clear before the interval was narrow.
+        /// The decision was clear before the interval was narrow.
         Decided => "decided",
-        /// The time budget was spent; the interval says how good the number is.
+        /// The time budget was spent; the interval gives the error of the number.
         Budget => "budget",
-        /// The time budget was spent, and the number is far less sure than was aimed at. It confirms nothing: a second
+        /// The time budget was spent, and the number is far less precise than its target. It confirms nothing; a second
         /// measurement may.
         Unconverged => "unconverged",
     }
 );
 
-/// The measured speed of a verified program.
+/// The measured speed of a verified program. Of a problem with several workloads the speeds, times, ratios and shares are
+/// geometric means over all of them, `interval` and `log_ratio_se` are those of the mean, calls, blocks and rounds are sums,
+/// `mdape` is the largest, and `stop` the worst.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// Useful floating-point operations per second at the timed size, in 10⁹/s: `ratio` times those of the plain reference.
+    /// Useful floating-point operations per second at the timed size, in 10⁹/s: `ratio` times those of the plain
+    /// reference.
     pub gflops: f64,
     /// Seconds of an undisturbed call, by `gflops`.
     pub seconds_per_call: f64,
-    /// Median of the seconds of the timed calls, disturbances included; none if no call counts.
+    /// Seconds of the fastest timed call by the clock; none if no call counts. It repeats worse than
+    /// `seconds_per_call`, because a single call decides it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_seconds: Option<f64>,
+    /// Median of the seconds of the timed calls, with disturbances; none if no call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_seconds: Option<f64>,
-    /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against the baseline.
+    /// The plain reference's time divided by the candidate's: above 1 is faster. Each of the two is measured against
+    /// the baseline.
     pub ratio: f64,
     /// Interval of `ratio`.
     pub interval: Interval,
-    /// Standard error of ln(ratio) without the error of the plain reference, which all programs of a timer share: `interval` holds
-    /// that as well, but it moves no program past another one.
+    /// Standard error of ln(ratio) without the error of the plain reference, which all programs of a timer share.
+    /// `interval` includes that error, but it does not change the order of programs.
     pub log_ratio_se: f64,
     /// Timed calls of the candidate.
     pub calls: u32,
-    /// Bursts of calls, which candidate and baseline make in turns.
+    /// Number of bursts of calls, which candidate and baseline make in turns.
     pub blocks: u32,
-    /// Median absolute deviation of the candidate's call times from their median, as a share of it; of a certification the
-    /// largest of all its processes.
+    /// Median absolute deviation of the candidate's call times from their median, as a share of the median; for a
+    /// certification the largest of all its processes.
     pub mdape: f64,
     /// Why it ended.
     pub stop: StopReason,
-    /// Raw samples of both sides, as an artifact.
+    /// Artifact with the raw samples of both sides.
     pub samples: Option<ArtifactRef>,
     /// Digest of the machine attestation that holds for this measurement.
     pub attestation: Digest,
-    /// Share of the machine's measured peak at the same thread count for the numbers of the problem: of multiply-adds for floats, of
-    /// additions of bytes for whole numbers.
+    /// Share of the machine's measured peak at the same thread count for the numbers of the problem: of multiply-adds
+    /// for floats, of additions of bytes for whole numbers.
     pub share_of_peak: f64,
-    /// True when an identical program had been measured before in this run.
+    /// True if an identical program had been measured before in this run.
     pub reused: bool,
-    /// How far the number holds in other layouts and without caches, for certified measurements.
+    /// Stability of the number in other layouts and without caches, for certified measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
     /// Number of rounds in which both sides have calls that count; a round is a burst of each side after the other.
     pub rounds: u32,
-    /// Number of outlying rounds, which had no weight. The raw samples hold them with all others.
+    /// Number of outlying rounds, which had no weight. The raw samples include them.
     pub outlying: u32,
-    /// The sizes at which the program was verified, where that was done in full; a screening does not say.
+    /// The sizes of the program's verification, if that was a full one; none for a screening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<VerifiedSizes>,
+    /// The single workloads, in the problem's order; empty where there is one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadMeasurement>,
 }
 
 impl Measurement {
-    /// Is it about as sure as was aimed at? A number that is not confirms nothing.
+    /// True if the number is about as precise as its target. Another number confirms nothing.
     pub fn converged(&self) -> bool {
         self.stop != StopReason::Unconverged
     }
 
-    /// Lower end of the 95 % interval of `ratio` without the plain reference's part, which all programs of a timer share: what the
-    /// program reaches at least.
+    /// Lower end of the 95 % interval of `ratio` without the plain reference's part, which all programs of a timer
+    /// share: the program's least ratio.
     pub fn reaches(&self) -> f64 {
         let low = self.ratio * (-1.96 * self.log_ratio_se).exp();
         if low.is_nan() { 0.0 } else { low }
     }
 
-    /// The speed that other programs may be compared with, 10⁹ operations a second: `gflops` where that converged, else the lower end
-    /// of its interval. A number that is hardly known would make all others look slow.
+    /// The speed for comparisons with other programs, 10⁹ operations a second: `gflops` if that converged, else the
+    /// lower end of its interval. An imprecise number would make all others look slow.
     pub fn known_gflops(&self) -> f64 {
         if self.converged() {
             return self.gflops;
@@ -295,36 +309,36 @@ impl Measurement {
         }
     }
 
-    /// Orders programs by how fast they are known to be. A number that did not converge comes before one that did.
-    /// Otherwise the speeds decide that the programs reach at least: the largest of many estimates is mostly one that
-    /// noise made large.
+    /// Orders programs by their least known speed. A number that did not converge comes before one that did. Among the
+    /// others the lower ends of the intervals decide: the largest of many estimates is mostly one that noise made
+    /// large.
     pub fn compare(&self, other: &Self) -> Ordering {
         let known = self.converged().cmp(&other.converged());
         known.then(self.reaches().total_cmp(&other.reaches()))
     }
 }
 
-/// The sizes at which a program was verified before it counted. A size is a value for each parameter that varies.
+/// The sizes of a program's verification before it counted. A size is a value for each parameter that varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifiedSizes {
-    /// Different sizes that it was called with.
+    /// Number of different sizes of its calls.
     pub met: u64,
-    /// Sizes that the problem permits.
+    /// Number of sizes that the problem permits.
     pub legal: u64,
-    /// A program that is wrong at one size in so many, whichever these are, is found with a probability of
-    /// [`VerifiedSizes::PROBABILITY`] or more; none where every size was met.
+    /// Verification detects a program that is wrong at one size in this many, whichever these sizes are, with a
+    /// probability of at least [`VerifiedSizes::PROBABILITY`]; none if it called every size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_in: Option<u32>,
 }
 
 impl VerifiedSizes {
-    /// How probable it is at least that a program is found that is wrong at one size in [`VerifiedSizes::one_in`].
+    /// Least probability of detecting a program that is wrong at one size in [`VerifiedSizes::one_in`].
     pub const PROBABILITY: f64 = 0.99;
 
-    /// The result of a verification that met `met` of `legal` sizes, `drawn` of which were drawn at random, one from
-    /// each of as many equal parts of all sizes: a program that is wrong at a share p of them passes with a probability
-    /// of (1 - p) to the power of `drawn` at most (by the inequality of the means, whatever parts the wrong sizes lie
-    /// in).
+    /// The result of a verification that called `met` of `legal` sizes. `drawn` of these were drawn at random, one from
+    /// each of as many equal parts of all sizes. A program that is wrong at a share p of the sizes passes with a
+    /// probability of at most (1 - p) to the power of `drawn`, by the inequality of the means, for any distribution of
+    /// the wrong sizes over the parts.
     pub fn of(met: u64, legal: u64, drawn: u32) -> Self {
         let share = 1.0 - (1.0 - Self::PROBABILITY).powf(1.0 / f64::from(drawn.max(1)));
         // A rounding error must not turn 20 into 19.
@@ -352,29 +366,29 @@ impl std::fmt::Display for VerifiedSizes {
     }
 }
 
-/// How far a number holds in other layouts, and without caches.
+/// Stability of a number in other layouts and without caches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Certificate {
     /// The measurement's `ratio` for each layout: the median of two or three processes.
     pub layout_ratios: Vec<f64>,
     /// Largest of them divided by the smallest, minus 1.
     pub layout_spread: f64,
-    /// Floor of the seconds of one call that finds none of its arrays in a cache; none where caches cannot be emptied.
+    /// Floor of the seconds of one call that finds none of its arrays in a cache; none if caches cannot be emptied.
     pub cold_seconds_per_call: Option<f64>,
-    /// The plain reference's time divided by the candidate's where neither finds anything in a cache, for problems that are
-    /// timed so (`[timed] caches`).
+    /// The plain reference's time divided by the candidate's, both without cached data, for problems that are timed so
+    /// (`[timed] caches`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_ratio: Option<f64>,
     /// Interval of `cold_ratio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_interval: Option<Interval>,
-    /// The reason why the calls without caches ended; none if there were none.
+    /// The reason why the calls without caches ended; none without such calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_stop: Option<StopReason>,
 }
 
 impl Certificate {
-    /// Are the numbers of calls without caches about as sure as was aimed at, as far as is known?
+    /// True if the numbers of the calls without caches are about as precise as their target, as far as is known.
     pub fn cold_converged(&self) -> bool {
         self.cold_stop != Some(StopReason::Unconverged)
     }
@@ -400,14 +414,14 @@ pub enum Verdict {
         /// Diagnostics for people and models, at most a few kilobytes.
         detail: String,
     },
-    /// Nobody can blame the candidate: it is tried again on another node or leaves its group.
+    /// The candidate is not at fault: another node tries it again, or it leaves its group.
     Infrastructure {
         /// The part that failed.
         cause: InfrastructureCause,
         /// Diagnostics for people.
         detail: String,
     },
-    /// Neither can be told; treated like an infrastructure failure and counted apart.
+    /// The fault cannot be assigned; treated like an infrastructure failure and counted apart.
     Unknown {
         /// The reason.
         cause: UnknownCause,
@@ -435,7 +449,7 @@ impl Verdict {
         }
     }
 
-    /// Does this verdict say something about the candidate?
+    /// True if this verdict says something about the candidate.
     pub fn counts(&self) -> bool {
         matches!(self, Verdict::Measured { .. } | Verdict::Rejected { .. })
     }
@@ -448,16 +462,17 @@ pub struct Outcome {
     pub candidate: CandidateRef,
     /// Its source.
     pub source: String,
-    /// Techniques detected in it, once it was preprocessed.
+    /// The techniques detected in it, if it was preprocessed.
     pub techniques: Option<TechniqueSet>,
-    /// Width of the widest vector register in its object, bits; none where nothing was built, it has none, or its code cannot be read.
+    /// Width of the widest vector register in its object, bits; none if nothing was built, it uses none, or its code
+    /// cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_bits: Option<u32>,
     /// Its verdict.
     pub verdict: Verdict,
     /// Seconds of work in each stage: compile, verify, time.
     pub stage_seconds: [f32; 3],
-    /// Where it was decided.
+    /// The node that decided it.
     pub node: NodeId,
     /// The machine class whose cells it may enter.
     pub machine_class: MachineClass,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{MachineClass, ProblemId, RunId};
 use crate::messages::ArtifactRef;
 
-/// A problem as its files say it, so that each worker of a run has the run's own.
+/// The files of a problem, so that each worker of a run has the run's own problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProblemFiles {
     /// The name of its folder.
@@ -15,13 +15,13 @@ pub struct ProblemFiles {
     pub definition: String,
     /// `reference.c`.
     pub reference: String,
-    /// `baseline.c`, where there is one.
+    /// `baseline.c`, if the problem has one.
     pub baseline: Option<String>,
-    /// `magnitude.c`, where there is one.
+    /// `magnitude.c`, if the problem has one.
     pub magnitude: Option<String>,
 }
 
-/// A file of the model that a run begins with.
+/// A file of a run's initial model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelFile {
     /// Its name in the model's folder.
@@ -30,7 +30,7 @@ pub struct ModelFile {
     pub content: ArtifactRef,
 }
 
-/// A run that may have work for a node. It stands on the bus under the run's name as long as the run goes on.
+/// A run that may have work for nodes. The run registry holds it under the run's name until the run ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSpec {
     /// The run.
@@ -41,27 +41,27 @@ pub struct RunSpec {
     pub problem: ProblemFiles,
     /// Its settings, as JSON.
     pub settings_json: String,
-    /// Machines that shall time its programs.
+    /// The class of the machines that time its programs.
     pub machine_class: MachineClass,
-    /// Is a policy trained, or only searched?
+    /// True if the run trains a policy, false if it only searches.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trains: bool,
-    /// The model it begins with, where nodes need it.
+    /// The initial model, if nodes need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<ModelFile>,
-    /// The store that its artifacts lie in, where nodes need it: a node that has another one would not find them.
+    /// The store of its artifacts, if nodes need it: a node with another store would not find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
-    /// Its latest session, by which a follower knows how much of the budget is left.
+    /// Its latest session, by which a follower knows the rest of the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
 }
 
-/// A session of a run, as it begins.
+/// The start of a session of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// When it began by its own clock, milliseconds since 1970.
+    /// Time of its start by its own clock, milliseconds since 1970.
     pub began_unix_ms: u64,
-    /// The time that earlier sessions have taken, milliseconds.
+    /// Time that earlier sessions took, milliseconds.
     pub before_ms: u64,
 }

@@ -24,8 +24,8 @@ fn token(text: &str) -> String {
     text.replace('.', "_")
 }
 
-/// Work queues. Each has the work of all runs, and the subject of every message names its run: so the work that a run
-/// still has in the queues can be counted.
+/// The subjects of the work queues. Each queue has the work of all runs, and the subject of every message names its
+/// run: so a run's remaining work in the queues can be counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Queue(String);
 
@@ -54,12 +54,12 @@ impl Queue {
         Self::new("time", class.as_str())
     }
 
-    /// Where a run publishes work for it.
+    /// The subject on which a run publishes work for it.
     pub fn of(&self, run: &RunId) -> String {
         format!("{}.{}", self.0, token(run.as_str()))
     }
 
-    /// The subjects that its workers take: the work of all runs.
+    /// The subject filter of its workers: the work of all runs.
     pub fn all(&self) -> String {
         format!("{}.*", self.0)
     }
@@ -71,7 +71,7 @@ impl std::fmt::Display for Queue {
     }
 }
 
-/// Is this the subject of a run's work?
+/// True if the subject is one of a run's work.
 pub fn is_work_of(subject: &str, run: &RunId) -> bool {
     subject
         .strip_prefix("fs.v1.work.")
@@ -79,7 +79,7 @@ pub fn is_work_of(subject: &str, run: &RunId) -> bool {
         .is_some_and(|(queue, whose)| queue.contains('.') && whose == token(run.as_str()))
 }
 
-/// All work of a run, in whatever queue.
+/// All work of a run, in all queues.
 pub fn work_of(run: &RunId) -> String {
     format!("fs.v1.work.*.*.{}", token(run.as_str()))
 }
@@ -104,8 +104,8 @@ pub fn stage(run: &RunId) -> String {
     format!("fs.v1.event.{}.stage", token(run.as_str()))
 }
 
-/// Where a message goes that nobody could work off; `subject` is where it had been. Its parts stay apart, so that a key
-/// for one queue cannot dead-letter work of another.
+/// The subject of a dead letter; `subject` is the message's own. Its parts stay apart, so that a key for one queue
+/// cannot dead-letter work of another.
 pub fn dead(subject: &str) -> String {
     format!(
         "{DEAD_PREFIX}{}",
@@ -113,14 +113,16 @@ pub fn dead(subject: &str) -> String {
     )
 }
 
-/// Where the message of a dead letter had been, which lies at `dead`: among work or outcomes, or it is no dead letter of anything.
+/// The own subject of the message of the dead letter at `dead`: one of work or outcomes. None if `dead` is not the
+/// subject of a dead letter.
 pub fn died_in(dead: &str) -> Option<String> {
     let rest = dead.strip_prefix(DEAD_PREFIX)?;
     let known = ["work.", "outcome."].iter().any(|of| rest.starts_with(of));
     known.then(|| format!("{PREFIX}{rest}"))
 }
 
-/// Where workers of a queue hear that there is room for a request of theirs; `durable` is the name of the queue's consumer. No stream keeps it.
+/// The subject on which a queue tells its workers that it has room for their requests; `durable` is the name of the
+/// queue's consumer. No stream stores it.
 pub fn room(durable: &str) -> String {
     format!("fs.v1.room.{}", token(durable))
 }

@@ -62,7 +62,7 @@ impl Technique {
         Technique::Prefetch,
     ];
 
-    /// The name used in prompts, files and reports.
+    /// The name in prompts, files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Technique::LoopReorder => "loop_reorder",
@@ -89,7 +89,7 @@ impl fmt::Display for Technique {
     }
 }
 
-/// A name that is no technique.
+/// A name that is not a technique.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unknown technique `{0}`; known are {known}", known = Technique::ALL.map(Technique::name).join(", "))]
 pub struct UnknownTechnique(pub String);
@@ -116,7 +116,7 @@ impl TechniqueSet {
     /// No technique at all.
     pub const EMPTY: TechniqueSet = TechniqueSet(0);
 
-    /// Every technique there is.
+    /// All techniques.
     pub fn all() -> Self {
         Technique::ALL.into_iter().collect()
     }
@@ -131,17 +131,17 @@ impl TechniqueSet {
         self.0
     }
 
-    /// How many techniques are in the set.
+    /// Number of techniques in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Is the set empty?
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Is `technique` in the set?
+    /// True if `technique` is in the set.
     pub fn contains(self, technique: Technique) -> bool {
         self.0 & technique.bit() != 0
     }
@@ -158,7 +158,7 @@ impl TechniqueSet {
         Self(self.0 & !technique.bit())
     }
 
-    /// Is every technique of this set in `other`?
+    /// True if every technique of this set is in `other`.
     pub fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
@@ -175,7 +175,7 @@ impl TechniqueSet {
         Self(self.0 | other.0)
     }
 
-    /// The techniques that this set has and `other` has not.
+    /// The techniques of this set that `other` lacks.
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -259,7 +259,7 @@ impl fmt::Debug for TechniqueSet {
 
 impl FromStr for TechniqueSet {
     type Err = UnknownTechnique;
-    /// Reads what [`fmt::Display`] writes; commas and spaces separate as well as `+`.
+    /// Reads the output of [`fmt::Display`]; commas and spaces separate names, like `+`.
     fn from_str(text: &str) -> Result<Self, UnknownTechnique> {
         let text = text.trim();
         if text.is_empty() || text == "{}" || text == "none" {

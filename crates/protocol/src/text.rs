@@ -1,11 +1,11 @@
-//! Text that people and other programs write: the content of the bytes of a file of theirs, or of a pipe.
+//! Text from users and other programs: decodes the bytes of a file or a pipe.
 
 use std::io;
 
-/// The mark that editors for Windows put at the beginning of UTF-8.
+/// The mark that editors for Windows write at the beginning of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The text of a file that a user wrote, without a byte-order mark. All that reads such files reads them by this.
+/// The text of a file that a user wrote, without a byte-order mark. All readers of such files use this function.
 ///
 /// ```
 /// use flopsmith_protocol::text::decode;
@@ -14,7 +14,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// ```
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] where it is not UTF-8: with the line, or with the encoding where its mark tells it.
+/// [`io::ErrorKind::InvalidData`] if it is not UTF-8: with the line, or with the encoding if its mark names one.
 pub fn decode(mut bytes: Vec<u8>) -> io::Result<String> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     if bytes.starts_with(MARK) {

@@ -189,6 +189,7 @@ mod tests {
         let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter");
         let (model, reader) = crate::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
         let exercise = Exercise {
+            workloads: Vec::new(),
             problem: "dgemm".into(),
             prompt: "// dgemm: unroll\n".into(),
             median_s: Some(1.0),

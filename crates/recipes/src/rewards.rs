@@ -1,6 +1,7 @@
 //! The rewards of answers: by their measured times for problems with tests, by a reward model for others.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,9 +66,16 @@ enum Fate {
     Unknown,
 }
 
+/// A problem and the names of its workloads that count; no name stands for all.
+type Timed = (String, Vec<String>);
+
+fn timed(exercise: &Exercise) -> Timed {
+    (exercise.problem.clone(), exercise.workloads.clone())
+}
+
 /// The benches of all problems with tests, and the reward model for the others.
 pub struct Rewards {
-    benches: HashMap<String, Bench>,
+    benches: HashMap<Timed, Bench>,
     judge: Option<(Judge, Reader)>,
 }
 
@@ -92,9 +100,9 @@ impl Rewards {
     ) -> Result<Self> {
         let mut benches = HashMap::new();
         for exercise in exercises.iter().filter(|e| e.median_s.is_some()) {
-            if !benches.contains_key(&exercise.problem) {
-                let bench = Bench::new(&exercise.problem, allow_weaker_jail)?;
-                benches.insert(exercise.problem.clone(), bench);
+            if let Entry::Vacant(place) = benches.entry(timed(exercise)) {
+                let bench = Bench::new(place.key(), allow_weaker_jail)?;
+                place.insert(bench);
             }
         }
         let untested = exercises.iter().find(|e| e.median_s.is_none());
@@ -136,7 +144,7 @@ impl Rewards {
                 continue;
             };
             // Each problem with tests has a bench, so this never happens.
-            let Some(bench) = self.benches.get_mut(&answer.exercise.problem) else {
+            let Some(bench) = self.benches.get_mut(&timed(answer.exercise)) else {
                 continue;
             };
             worths[number] = match bench.result(&answer.text, reader) {
@@ -173,14 +181,14 @@ impl Rewards {
 impl Rewards {
     /// The program in an answer to an exercise with tests.
     pub fn source(&self, answer: &Answer<'_>, reader: &Reader) -> Option<String> {
-        let bench = self.benches.get(&answer.exercise.problem)?;
+        let bench = self.benches.get(&timed(answer.exercise))?;
         prompt::extract(&answer.text, reader.style, bench.evaluator.problem.language)
     }
 }
 
 impl Bench {
-    fn new(problem: &str, allow_weaker_jail: bool) -> Result<Self> {
-        let problem = Arc::new(paths::problem(problem)?);
+    fn new((problem, workloads): &Timed, allow_weaker_jail: bool) -> Result<Self> {
+        let problem = Arc::new(paths::selected(paths::problem(problem)?, workloads)?);
         let evaluator = evaluator::open(problem, "gcc", allow_weaker_jail)?;
         let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {

@@ -43,6 +43,9 @@ struct Recipe {
     about: String,
     /// The problem.
     problem: String,
+    /// Names of the workloads at which programs are timed; all of the problem's where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    workloads: Vec<String>,
     /// Seed of the corpus, of random weights and of the samples that are looked at. The order of the examples has one of its
     /// own, `seed` of `[sft]`.
     seed: u64,
@@ -375,7 +378,8 @@ struct Bench {
 
 impl Bench {
     fn new(recipe: &Recipe) -> Result<Self> {
-        let problem = Arc::new(paths::problem(&recipe.problem)?);
+        let problem = paths::selected(paths::problem(&recipe.problem)?, &recipe.workloads)?;
+        let problem = Arc::new(problem);
         let evaluator = evaluator::open(problem, "gcc", false)?;
         let (verifier, timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
         Ok(Self {

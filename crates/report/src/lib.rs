@@ -1,4 +1,5 @@
-//! The results of a run for readers: one self-contained HTML page ([`html`]) and the lines of the live view ([`live`]).
+//! Results for readers: a run as one self-contained HTML page ([`html`]), the page of `flopsmith bench` ([`bench`]), and
+//! the lines of the live view ([`live`]).
 //!
 //! Pure: data in, text out. This crate reads no files, knows no clock and no terminal, and computes no statistics
 //! except those that a drawing needs; the caller provides the numbers.
@@ -23,12 +24,14 @@ mod source;
 mod tables;
 mod text;
 mod timeline;
+mod workloads;
 
+pub mod bench;
 pub mod live;
 
 pub use model::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary,
+    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
 pub use page::{html, is_report};
 pub use text::{excerpt, share};

@@ -39,6 +39,8 @@ pub struct Live {
     pub best_gflops: Option<f64>,
     /// Techniques of the best program.
     pub best_techniques: Option<TechniqueSet>,
+    /// The worst workload of the best program, and its ratio to the plain reference there; none where there is one workload.
+    pub worst: Option<(String, f64)>,
     /// Measured peak.
     pub peak_gflops: Option<f64>,
     /// Technique sets with a verified program whose measurement was repeated.
@@ -206,6 +208,12 @@ fn best(live: &Live) -> String {
     }
     if let Some(techniques) = live.best_techniques {
         text.push_str(&format!(" · {}", techniques.words()));
+    }
+    if let Some((name, ratio)) = &live.worst {
+        text.push_str(&format!(
+            " · mean of workloads, worst {name} {}×",
+            number(*ratio)
+        ));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet};
+use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, WorkloadMeasurement};
 use serde::{Deserialize, Serialize};
 
 /// A run. Everything but the title may be missing; the page then leaves that part out.
@@ -75,7 +75,7 @@ pub struct Summary {
     pub share_of_time: BTreeMap<String, f64>,
     /// Peak memory of all processes of the run together.
     pub peak_memory_bytes: u64,
-    /// Did it reach its planned end?
+    /// True if it reached its planned end.
     pub finished: bool,
 }
 
@@ -206,12 +206,15 @@ pub struct Best {
     pub vector_bits: Option<u32>,
     /// The step that wrote it.
     pub step: Option<u64>,
-    /// Was it measured again before it was called the best?
+    /// True if it was measured again before it was called the best.
     pub measured_again: bool,
     /// Where its raw samples lie: a file of the run's folder, or a digest in its store.
     pub samples: Option<String>,
     /// Its source.
     pub source: String,
+    /// Its speed at each of several workloads; empty where there is one.
+    #[serde(default)]
+    pub workloads: Vec<WorkloadMeasurement>,
 }
 
 impl Best {
@@ -252,6 +255,25 @@ pub struct Roofline {
     pub ceilings: Vec<Ceiling>,
     /// Rates of reading. The one that sets the roof is called `memory`.
     pub bandwidths: Vec<Bandwidth>,
+    /// The roof at each of several workloads, of which intensity and roof above are the geometric means; empty where there is
+    /// one.
+    pub workloads: Vec<WorkloadRoof>,
+}
+
+/// The limit of a machine at one workload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkloadRoof {
+    /// Name of the workload.
+    pub name: String,
+    /// Operations of a call for each byte it must move at least, FLOP/byte; none where that is not known.
+    pub intensity: Option<f64>,
+    /// The limit at this intensity, 10⁹ operations a second.
+    pub roof_gflops: f64,
+    /// The resource that sets that roof.
+    pub bound: String,
+    /// Speed of the best program there.
+    pub best_gflops: Option<f64>,
 }
 
 /// How fast multiply-adds are with vectors of one width.
@@ -278,7 +300,7 @@ pub struct Bandwidth {
     pub gb_s: f64,
 }
 
-/// A command line and what it does.
+/// A command line and its effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Command {

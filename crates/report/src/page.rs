@@ -1,8 +1,8 @@
 //! Assembles the page.
 
-use crate::model::{Best, RunReport};
+use crate::model::{Best, Command, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
-use crate::{curves, heat, machine, mix, roofline, source, tables, timeline};
+use crate::{curves, heat, machine, mix, roofline, source, tables, timeline, workloads};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -21,19 +21,26 @@ pub fn is_report(begin: &[u8]) -> bool {
     has(MARK) || EARLIER.iter().all(|mark| has(mark))
 }
 
-/// The whole report as one HTML file without references to other files.
-pub fn html(report: &RunReport) -> String {
-    let top = scale_top(report);
-    let mut out = format!(
+/// The beginning of a page, up to its first section. `sub` is HTML.
+pub(crate) fn begin(title: &str, sub: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          {MARK}\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\
          <title>{title}</title><style>{STYLE}</style></head><body><main><header><h1>{title}</h1><p class=\"sub\">{sub}</p></header>",
-        title = escape(&report.title),
-        sub = subtitle(report),
-    );
+        title = escape(title),
+    )
+}
+
+/// The end of a page.
+pub(crate) const END: &str = "</main></body></html>\n";
+
+/// The whole report as one HTML file without references to other files.
+pub fn html(report: &RunReport) -> String {
+    let top = scale_top(report);
+    let mut out = begin(&report.title, &subtitle(report));
     out.push_str(&tiles(report));
     section(
         &mut out,
@@ -51,7 +58,7 @@ pub fn html(report: &RunReport) -> String {
         "speed",
         "How fast the best program is",
         &claim(report),
-        &tables::comparison(report),
+        &(tables::comparison(report) + &workloads::html(report)),
     );
     section(
         &mut out,
@@ -122,7 +129,7 @@ pub fn html(report: &RunReport) -> String {
         &machine::html(&report.attestation),
     );
     section(&mut out, "again", "Do it again", "", &again(report));
-    out.push_str("</main></body></html>\n");
+    out.push_str(END);
     out
 }
 
@@ -154,7 +161,7 @@ fn vectors(best: &Best) -> String {
     })
 }
 
-fn section(out: &mut String, id: &str, title: &str, lead: &str, body: &str) {
+pub(crate) fn section(out: &mut String, id: &str, title: &str, lead: &str, body: &str) {
     if body.is_empty() {
         return;
     }
@@ -168,7 +175,7 @@ fn section(out: &mut String, id: &str, title: &str, lead: &str, body: &str) {
     ));
 }
 
-fn wrap(class: &str, body: &str) -> String {
+pub(crate) fn wrap(class: &str, body: &str) -> String {
     if body.is_empty() {
         String::new()
     } else {
@@ -361,6 +368,7 @@ fn claim(report: &RunReport) -> String {
             number(best.gflops / corpus)
         ));
     }
+    text.push_str(&workloads::words(report));
     text
 }
 
@@ -382,15 +390,21 @@ fn archive(report: &RunReport, top: f64) -> String {
     )
 }
 
-fn again(report: &RunReport) -> String {
+/// Commands with their effects.
+pub(crate) fn commands(commands: &[Command]) -> String {
     let mut out = String::new();
-    for command in &report.commands {
+    for command in commands {
         out.push_str(&format!(
             "<p class=\"what\">{}</p><pre class=\"shell\"><code>{}</code></pre>",
             escape(&command.what),
             escape(&command.line)
         ));
     }
+    out
+}
+
+fn again(report: &RunReport) -> String {
+    let mut out = commands(&report.commands);
     if !report.config_toml.is_empty() {
         out.push_str(&format!(
             "<details><summary>The configuration with every default</summary><pre class=\"shell\"><code>{}</code></pre></details>",

@@ -1,7 +1,8 @@
 //! The roofline: the speed that the machine permits at each arithmetic intensity, and the speeds of programs below it.
 //!
 //! Both axes are logarithmic: a bandwidth is a line of slope one, and a rate of multiply-adds is level. All programs of
-//! a run solve one problem and have the same intensity.
+//! a run solve one problem and have the same intensity; of several workloads that is the mean, and the best program has a
+//! point at each of them as well.
 
 mod plane;
 mod table;
@@ -10,6 +11,7 @@ use crate::axis::{range, spread};
 use crate::model::{Roofline, RunReport};
 use crate::text::{coordinate as c, escape, number, share};
 use plane::Plane;
+pub(crate) use plane::ticks;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
@@ -31,8 +33,13 @@ pub fn lead(report: &RunReport) -> String {
     };
     let mut text = match roofline.intensity.and_then(drawable) {
         Some(intensity) => format!(
-            "The problem takes {} operations for each byte that a call must move at least. ",
-            number(intensity)
+            "The problem takes {} operations for each byte that a call must move at least{}. ",
+            number(intensity),
+            if roofline.workloads.is_empty() {
+                ""
+            } else {
+                ", as a geometric mean over its workloads"
+            }
         ),
         None => {
             "The number of bytes that a call must move is not known here, so only the ceilings are shown. "
@@ -96,6 +103,8 @@ struct Chart {
     memory: Option<f64>,
     spots: Vec<Spot>,
     elites: Vec<f64>,
+    /// The best program at each of several workloads: name, intensity and speed.
+    workloads: Vec<(String, f64, f64)>,
 }
 
 impl Chart {
@@ -145,23 +154,35 @@ impl Chart {
                 .iter()
                 .filter_map(|cell| drawable(cell.best_gflops?))
                 .collect(),
+            workloads: roofline
+                .workloads
+                .iter()
+                .filter_map(|workload| {
+                    let intensity = drawable(workload.intensity?)?;
+                    let gflops = drawable(workload.best_gflops?)?;
+                    Some((workload.name.clone(), intensity, gflops))
+                })
+                .collect(),
         })
     }
 
     /// The speeds of all programs.
     fn speeds(&self) -> impl Iterator<Item = f64> {
         let spots = self.spots.iter().map(|spot| spot.gflops);
-        spots.chain(self.elites.iter().copied())
+        let workloads = self.workloads.iter().map(|workload| workload.2);
+        spots.chain(self.elites.iter().copied()).chain(workloads)
     }
 
     fn html(&self, roofline: &Roofline) -> String {
         // The intensities at which slopes meet the peak.
         let ridges = self.slopes.iter().map(|slope| self.peak / slope.1);
-        let least = ridges.fold(self.intensity, f64::min);
+        let intensities = || self.workloads.iter().map(|workload| workload.1);
+        let least = ridges.chain(intensities()).fold(self.intensity, f64::min);
+        let most = intensities().fold(self.intensity, f64::max);
         let ridge = self
             .memory
             .map_or(self.intensity, |memory| self.peak / memory);
-        let x = (least / MARGIN, self.intensity.max(ridge) * MARGIN);
+        let x = (least / MARGIN, most.max(ridge) * MARGIN);
         let permitted = self
             .memory
             .map_or(self.peak, |memory| self.peak.min(memory * self.intensity));
@@ -232,6 +253,18 @@ impl Chart {
             c(plane.y(permitted)),
             x = c(x)
         ));
+        for (name, intensity, gflops) in &self.workloads {
+            let (x, y) = (plane.x(*intensity), plane.y(*gflops));
+            svg.push_str(&format!(
+                "<circle class=\"dot s1\" cx=\"{x}\" cy=\"{y}\" r=\"3\"><title>best at {name}: {} GFLOPS</title></circle>\
+                 <text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{name}</text>",
+                number(*gflops),
+                c(y + 14.0),
+                x = c(x),
+                y = c(y),
+                name = escape(name)
+            ));
+        }
         for gflops in &self.elites {
             svg.push_str(&format!(
                 "<circle class=\"elite\" cx=\"{}\" cy=\"{}\" r=\"2\"><title>best of a set of techniques: {} GFLOPS</title></circle>",

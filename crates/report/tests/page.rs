@@ -1,93 +1,41 @@
-//! The page as a whole: any data gives a well-formed file that holds nothing but text where text belongs.
+//! The page as a whole: all data give a well-formed file in which text stays text.
 #![expect(clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, PpoMetrics, Technique, TechniqueSet};
+use flopsmith_protocol::{
+    Interval, PpoMetrics, StopReason, Technique, TechniqueSet, WorkloadMeasurement,
+};
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary, html,
+    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Checks that tags nest and that the page names nothing outside itself; returns the texts between the tags.
-fn well_formed(page: &str) -> Result<Vec<String>, String> {
-    let mut open: Vec<String> = Vec::new();
-    let mut texts = Vec::new();
-    let mut rest = page.strip_prefix("<!doctype html>\n").ok_or("no doctype")?;
-    while let Some(at) = rest.find('<') {
-        texts.push(rest[..at].to_owned());
-        let end = rest[at..].find('>').ok_or("a tag without end")? + at;
-        let tag = &rest[at + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = tag.strip_prefix('/') {
-            match open.pop() {
-                Some(last) if last == name => {}
-                last => return Err(format!("</{name}> closes {last:?}")),
-            }
-            continue;
-        }
-        let name: String = tag
-            .chars()
-            .take_while(|c| c.is_ascii_alphanumeric())
-            .collect();
-        if name.is_empty()
-            || name == "script"
-            || name == "iframe"
-            || name == "img"
-            || name == "link"
-        {
-            return Err(format!("tag <{tag}>"));
-        }
-        attributes(tag)?;
-        // Raw text up to its end: braces and the like mean nothing there.
-        if name == "style" {
-            let end = rest.find("</style>").ok_or("style without end")?;
-            if rest[..end].contains("http") || rest[..end].contains("@import") {
-                return Err("the style refers to something outside".into());
-            }
-            rest = &rest[end..];
-        }
-        if !tag.ends_with('/') {
-            open.push(name);
-        }
-    }
-    if open.is_empty() {
-        Ok(texts)
-    } else {
-        Err(format!("left open: {open:?}"))
-    }
-}
+mod well_formed;
 
-/// No handlers, no links to outside, and numbers where numbers belong.
-fn attributes(tag: &str) -> Result<(), String> {
-    for (i, part) in tag.split('"').enumerate() {
-        let inside = i % 2 == 1;
-        let text = ["title=", "aria-label=", "class="].iter().any(|n| {
-            tag.split('"')
-                .nth(i - usize::from(inside))
-                .is_some_and(|b| b.ends_with(n))
-        });
-        if inside && !text && (part.contains("NaN") || part.contains("inf")) {
-            return Err(format!("no number: <{tag}>"));
-        }
-        if !inside {
-            let name = part
-                .trim()
-                .trim_end_matches('=')
-                .rsplit(' ')
-                .next()
-                .unwrap_or_default();
-            if name.starts_with("on") || name == "src" {
-                return Err(format!("attribute {name} in <{tag}>"));
-            }
-        }
-    }
-    match tag.split("href=\"").nth(1) {
-        Some(target) if !target.starts_with('#') => Err(format!("a link to outside: <{tag}>")),
-        _ => Ok(()),
-    }
+use well_formed::well_formed;
+
+/// Workloads of this name and these numbers.
+fn workloads(name: &str, numbers: &[f64], interval: Interval) -> Vec<WorkloadMeasurement> {
+    let each = numbers.iter().map(|number| WorkloadMeasurement {
+        name: name.into(),
+        gflops: *number,
+        seconds_per_call: *number,
+        minimum_seconds: None,
+        median_seconds: None,
+        ratio: *number,
+        interval,
+        log_ratio_se: *number,
+        share_of_peak: *number,
+        gb_per_second: Some(*number),
+        stop: StopReason::Budget,
+        calls: 1,
+        mdape: *number,
+        certificate: None,
+    });
+    each.collect()
 }
 
 /// Numbers that decimal and binary write alike, so that a file holds them exactly.
@@ -204,6 +152,7 @@ fn example() -> RunReport {
             samples: Some("certified/dgemm-1-s17-g0-c3-m1.json".into()),
             source: "#include <stddef.h>\nvoid dgemm(int n){ if (n < 4 && n > 2) return; }\n"
                 .into(),
+            workloads: Vec::new(),
         }),
         peak_gflops: Some(51.6),
         reference_gflops: Some(1.1),
@@ -235,6 +184,7 @@ fn example() -> RunReport {
                 threads: 1,
                 gb_s: 12.5,
             }],
+            workloads: Vec::new(),
         }),
         attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
         config_toml: "seed = 1\n".into(),
@@ -379,7 +329,7 @@ fn a_training_by_ppo_shows_how_far_the_policy_has_gone_and_how_well_values_predi
 fn the_data_survive_a_file() {
     let text = serde_json::to_string(&example()).expect("the data can be written");
     let again: RunReport = serde_json::from_str(&text).expect("the data can be read");
-    // Not by `assert_eq`, which would print everything.
+    // assert_eq would print the whole page.
     assert!(
         again == example(),
         "something was lost or changed on the way"
@@ -511,6 +461,7 @@ proptest! {
                 measured_again: false,
                 samples: Some(text.clone()),
                 source: text.clone(),
+                workloads: workloads(&text, &numbers, interval),
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),
@@ -524,6 +475,13 @@ proptest! {
                 cached_in: Some(text.clone()),
                 ceilings: numbers.iter().map(|n| Ceiling { name: text.clone(), threads: 1, gflops: *n }).collect(),
                 bandwidths: numbers.iter().map(|n| Bandwidth { name: text.clone(), threads: 1, gb_s: n.abs() }).collect(),
+                workloads: numbers.iter().map(|n| WorkloadRoof {
+                    name: text.clone(),
+                    intensity: Some(*n),
+                    roof_gflops: *n,
+                    bound: text.clone(),
+                    best_gflops: Some(*n),
+                }).collect(),
             }),
             summary: Summary {
                 seconds: numbers[9],

@@ -8,5 +8,7 @@ pub const CANDIDATE: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Infrastructure: this machine cannot do it.
 pub const INFRASTRUCTURE: u8 = 3;
+/// A program is slower than its saved result.
+pub const SLOWER: u8 = 4;
 /// Interrupted; the run can be resumed.
 pub const INTERRUPTED: u8 = 130;

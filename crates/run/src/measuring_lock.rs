@@ -82,7 +82,7 @@ fn meet(folder: &Path, what: &str) -> Result<Option<String>> {
     }
 }
 
-/// Opens the file, whoever owns it. Links are not followed, since all users can write to the folder.
+/// Opens the file of any owner. Links are not followed, since all users can write to the folder.
 fn open(path: &Path) -> Result<File> {
     // Without O_CREAT: in such folders the kernel refuses O_CREAT for files of other users.
     let there = || {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use flopsmith_config::Settings;
 use flopsmith_problem::{Problem, flags};
 
 use crate::console::usage;
@@ -27,10 +28,23 @@ pub fn problem_roots() -> Result<Vec<PathBuf>> {
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
+    let suites: Vec<PathBuf> = roots.iter().flat_map(|root| suites(root)).collect();
+    roots.extend(suites);
     // In the repository's own folder, two of these folders are the same.
     let mut seen = BTreeSet::new();
     roots.retain(|r| seen.insert(r.canonicalize().unwrap_or_else(|_| r.clone())));
     Ok(roots)
+}
+
+/// The folders of suites in a folder of problems: those that are no problem themselves.
+fn suites(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir() && !path.join("problem.toml").exists())
+        .collect();
+    folders.sort();
+    folders
 }
 
 /// The problems folder that the environment names, if it names one.
@@ -63,6 +77,19 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     }
     let flags = flags::parse(flags).map_err(|e| usage(e.to_string()))?;
     Ok(problem.with_flags(flags))
+}
+
+/// The problem of a run: with the run's compiler flags, and timed at the run's workloads.
+pub fn problem_of(settings: &Settings) -> Result<Problem> {
+    let problem = problem_under(&settings.problem, &settings.evaluate.flags)?;
+    selected(problem, &settings.workloads)
+}
+
+/// The problem with the workloads of these names only; with all of them if there is no name.
+pub fn selected(problem: Problem, workloads: &[String]) -> Result<Problem> {
+    problem
+        .select(workloads)
+        .map_err(|e| usage(format!("{e} (--workload, or `workloads` of a run)")))
 }
 
 /// The harness next to this binary.
@@ -104,6 +131,23 @@ fn find_harness() -> Result<PathBuf> {
     )
 }
 
+/// The folder of data that the user wants kept, such as saved results: `flopsmith` in XDG_DATA_HOME, or in
+/// `~/.local/share`.
+pub fn data_folder() -> Result<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    data_folder_of(set("XDG_DATA_HOME"), set("HOME"))
+}
+
+fn data_folder_of(data: Option<OsString>, home: Option<OsString>) -> Result<PathBuf> {
+    // A relative path is invalid by the XDG specification, which tells programs to ignore it.
+    let data = data.map(PathBuf::from).filter(|data| data.is_absolute());
+    let data = data.or_else(|| Some(PathBuf::from(home?).join(".local/share")));
+    let data = data.ok_or_else(|| {
+        usage("neither XDG_DATA_HOME nor HOME is set, so there is no folder for saved data")
+    })?;
+    Ok(data.join("flopsmith"))
+}
+
 /// A model folder named in a configuration: relative to the working folder, or else to the repository.
 pub fn model(folder: &Path) -> PathBuf {
     if folder.is_dir() || folder.is_absolute() {
@@ -133,6 +177,23 @@ pub fn must_be_there(store: &str) -> Result<()> {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_lie_in_the_folder_that_the_desktop_names_or_in_the_home() {
+        let of = |data: Option<&str>, home: Option<&str>| {
+            let found = data_folder_of(data.map(Into::into), home.map(Into::into));
+            found.ok().map(|path| path.display().to_string())
+        };
+        let expected = |path: &str| Some(path.to_owned());
+        assert_eq!(
+            of(Some("/data"), Some("/home/a")),
+            expected("/data/flopsmith")
+        );
+        let home = expected("/home/a/.local/share/flopsmith");
+        assert_eq!(of(None, Some("/home/a")), home);
+        assert_eq!(of(Some("relative"), Some("/home/a")), home);
+        assert_eq!(of(None, None), None);
+    }
 
     #[test]
     fn a_folder_of_problems_that_was_named_has_to_be_there() {

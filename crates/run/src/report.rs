@@ -151,6 +151,7 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             measured_again: b.measured_again,
             samples: b.samples.clone(),
             source: b.source.clone(),
+            workloads: b.workloads.clone(),
         }),
         peak_gflops: summary.peak_gflops,
         reference_gflops: summary.reference_gflops,
@@ -159,7 +160,8 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             core: summary.openblas_core.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
-        roofline: machine.and_then(|m| roofline::of_run(folder, &settings, m)),
+        roofline: machine
+            .and_then(|m| roofline::of_run(folder, &settings, m, summary.best.as_ref())),
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),

@@ -5,11 +5,13 @@ use std::path::Path;
 use flopsmith_config::Settings;
 use flopsmith_machine::peak::Peak;
 use flopsmith_machine::roofline::{self, Bound, Place, Roof, Roofs};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::MachineFacts;
-use flopsmith_report::{Bandwidth, Ceiling, Roofline};
+use flopsmith_report::{Bandwidth, Ceiling, Roofline, WorkloadRoof};
 use serde::Deserialize;
 
 use crate::digits::{four, share, significant};
+use crate::summary::{Best, Facts};
 use crate::{comparability, paths};
 
 /// A place as one line.
@@ -17,8 +19,13 @@ pub fn words(place: &Place) -> String {
     let at = place.intensity.map_or_else(String::new, |intensity| {
         format!(" at {} FLOP/byte", significant(intensity, 3))
     });
+    // The bytes of the roof are those that its operations need at least.
+    let bytes = place.intensity.filter(|_| place.bound == Bound::Memory);
+    let bytes = bytes.map_or_else(String::new, |intensity| {
+        format!("{} GB/s, ", four(place.roof_gflops / intensity))
+    });
     let mut words = format!(
-        "{} of its roof by the roofline model ({} GFLOPS): {} binds{at}",
+        "{} of its roof by the roofline model ({bytes}{} GFLOPS): {} binds{at}",
         share(place.share),
         four(place.roof_gflops),
         place.bound
@@ -74,32 +81,87 @@ struct Attested {
 
 /// The roofs of the machine that a run was timed on, for the report. `None` if the attestation cannot be read.
 ///
-/// The intensity is computed from the problem's definition, and is left out if the problem is gone or was edited after
-/// the run.
-pub fn of_run(folder: &Path, settings: &Settings, machine: &MachineFacts) -> Option<Roofline> {
-    let problem = paths::problem(&settings.problem)
-        .ok()
-        .filter(|problem| comparability::is_of(folder, problem));
-    let call = problem.map(|p| (p.work_flops(&p.timed), p.moved_bytes(&p.timed)));
-    drawn(machine, call)
+/// Intensities are computed from the problem's definition, and are left out if the problem is gone or was edited after
+/// the run. Each of several workloads has a place of its own, where `best` is its best program's speed.
+pub fn of_run(
+    folder: &Path,
+    settings: &Settings,
+    machine: &MachineFacts,
+    best: Option<&Best>,
+) -> Option<Roofline> {
+    let problem = of_folder(folder, &settings.problem, &settings.workloads);
+    let calls = problem.as_ref().map(calls).unwrap_or_default();
+    let roofline = drawn(machine, &calls)?;
+    let Some(problem) = problem.filter(|_| calls.len() > 1) else {
+        return Some(roofline);
+    };
+    let best = best.map(|best| &best.workloads[..]).unwrap_or_default();
+    let workloads = problem.workloads.iter().zip(&calls);
+    let workloads = workloads.map(|(workload, (flops, bytes))| {
+        let (place, _) = placed(machine, *flops, *bytes, 0.0)?;
+        let here = best.iter().find(|b| b.name == workload.name);
+        Some(WorkloadRoof {
+            name: workload.name.clone(),
+            intensity: place.intensity,
+            roof_gflops: place.roof_gflops,
+            bound: place.bound.to_string(),
+            best_gflops: here.map(|b| b.gflops),
+        })
+    });
+    Some(Roofline {
+        workloads: workloads.flatten().collect(),
+        ..roofline
+    })
 }
 
-/// The place of a run's best program, and the width of the vectors of the compute roof. `None` if the machine's
-/// attestation cannot be read, or if the problem is gone or was edited after the run.
+/// The problem of a run with the run's workloads. `None` if it is gone or was edited after the run.
+fn of_folder(folder: &Path, problem: &str, workloads: &[String]) -> Option<Problem> {
+    let problem = paths::problem(problem).and_then(|p| paths::selected(p, workloads));
+    problem
+        .ok()
+        .filter(|problem| comparability::is_of(folder, problem))
+}
+
+/// Operations and bytes of a call at each workload.
+fn calls(problem: &Problem) -> Vec<(f64, f64)> {
+    let each = problem.each().into_iter();
+    each.map(|p| (p.work_flops(&p.timed), p.moved_bytes(&p.timed)))
+        .collect()
+}
+
+/// The places of a program.
+#[derive(Debug, Default)]
+pub struct Placed {
+    /// At each workload.
+    pub places: Vec<Place>,
+    /// Width of the vectors of the compute roof.
+    pub vector_bits: Option<u32>,
+}
+
+/// The places of a run's best program. `None` if the machine's attestation cannot be read, or if the problem is gone or was
+/// edited after the run.
 pub fn of_best(
     folder: &Path,
-    problem: &str,
+    facts: &Facts,
     machine: &MachineFacts,
-    gflops: f64,
-) -> Option<(Place, u32)> {
-    let problem = paths::problem(problem)
-        .ok()
-        .filter(|problem| comparability::is_of(folder, problem))?;
-    let (flops, bytes) = (
-        problem.work_flops(&problem.timed),
-        problem.moved_bytes(&problem.timed),
-    );
-    placed(machine, flops, bytes, gflops)
+    best: &Best,
+) -> Option<Placed> {
+    let problem = of_folder(folder, &facts.problem, &facts.workloads)?;
+    let calls = calls(&problem);
+    let speeds: Vec<f64> = match &best.workloads[..] {
+        [] => vec![best.gflops],
+        several => several.iter().map(|workload| workload.gflops).collect(),
+    };
+    if speeds.len() != calls.len() {
+        return None;
+    }
+    let mut found = Placed::default();
+    for ((flops, bytes), gflops) in calls.into_iter().zip(speeds) {
+        let (place, bits) = placed(machine, flops, bytes, gflops)?;
+        found.places.push(place);
+        found.vector_bits = Some(bits);
+    }
+    Some(found)
 }
 
 /// The place of a program that reaches `gflops` on a machine, where a call performs `flops` operations and moves
@@ -132,8 +194,11 @@ fn ceilings_of(attested: &Attested, peak_gflops: f64) -> (&[roofline::Ceiling], 
     }
 }
 
-/// `call`: operations and bytes of one call, if they are known.
-fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
+/// A call whose bytes are not known.
+const UNKNOWN: &[(f64, f64)] = &[(1.0, f64::NAN)];
+
+/// `calls`: operations and bytes of a call at each workload, if they are known.
+fn drawn(machine: &MachineFacts, calls: &[(f64, f64)]) -> Option<Roofline> {
     let attested: Attested = serde_json::from_str(&machine.attestation_json).ok()?;
     let measured = &attested.roofs;
     let (computed, lanes) = ceilings_of(&attested, machine.peak_gflops);
@@ -142,8 +207,15 @@ fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
         threads: attested.threads,
         measured,
     };
-    let (flops, bytes) = call.unwrap_or((1.0, f64::NAN));
-    let place = roofline::place(flops, bytes, 0.0, roof)?;
+    let calls = match calls {
+        [] => UNKNOWN,
+        known => known,
+    };
+    let places: Option<Vec<Place>> = calls
+        .iter()
+        .map(|(flops, bytes)| roofline::place(*flops, *bytes, 0.0, roof))
+        .collect();
+    let place = Place::over(&places?)?;
     let mut ceilings: Vec<Ceiling> = computed
         .iter()
         .map(|ceiling| Ceiling {
@@ -176,6 +248,7 @@ fn drawn(machine: &MachineFacts, call: Option<(f64, f64)>) -> Option<Roofline> {
                 gb_s: bandwidth.gb_s,
             })
             .collect(),
+        workloads: Vec::new(),
     })
 }
 
@@ -197,7 +270,7 @@ mod tests {
         };
         assert_eq!(
             words(&dot),
-            "320.0 % of its roof by the roofline model (2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
+            "320.0 % of its roof by the roofline model (20.00 GB/s, 2.500 GFLOPS): memory binds at 0.125 FLOP/byte; its data fit the L3 cache, so it may exceed this roof"
         );
         assert_eq!(short(&dot), "320.0 % memory");
         assert_eq!(reached(&dot, Some(512)), "320.0 % of the roof (memory)");
@@ -243,7 +316,7 @@ mod tests {
                 "integer": [],
             },
         }));
-        let found = drawn(&facts, Some((4000.0, 2000.0))).unwrap();
+        let found = drawn(&facts, &[(4000.0, 2000.0)]).unwrap();
         assert_eq!(found.intensity, Some(2.0));
         assert_eq!((found.roof_gflops, found.bound.as_str()), (20.0, "memory"));
         assert_eq!(found.cached_in.as_deref(), Some("L2"));
@@ -253,7 +326,10 @@ mod tests {
         let (place, bits) = placed(&facts, 4000.0, 2000.0, 10.0).unwrap();
         assert_eq!((place.share, place.bound, bits), (0.5, Bound::Memory, 256));
         assert_eq!(place.cached_in.as_deref(), Some("L2"));
-        let unknown = drawn(&facts, None).unwrap();
+        let several = drawn(&facts, &[(4000.0, 2000.0), (4000.0, 500.0)]).unwrap();
+        assert_eq!(several.intensity, Some(4.0));
+        assert!((several.roof_gflops - (20.0f64 * 50.0).sqrt()).abs() < 1e-9);
+        let unknown = drawn(&facts, &[]).unwrap();
         assert_eq!((unknown.intensity, unknown.roof_gflops), (None, 50.0));
     }
 
@@ -273,7 +349,7 @@ mod tests {
                 peak_gflops,
                 ..machine(&attestation)
             };
-            let found = drawn(&facts, None).unwrap();
+            let found = drawn(&facts, &[]).unwrap();
             found.ceilings.iter().map(|c| c.gflops).collect()
         };
         assert_eq!(heights(10.0), [10.0]);
@@ -287,7 +363,7 @@ mod tests {
             "threads": 2,
             "peak": {"gflops": 50.0, "bandwidth_gb_s": 10.0, "vector_bits": 512, "threads": 2},
         }));
-        assert_eq!(drawn(&facts, Some((2000.0, 1000.0))), None);
-        assert_eq!(drawn(&flopsmith_test_support::machine("words"), None), None);
+        assert_eq!(drawn(&facts, &[(2000.0, 1000.0)]), None);
+        assert_eq!(drawn(&flopsmith_test_support::machine("words"), &[]), None);
     }
 }

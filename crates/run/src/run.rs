@@ -138,6 +138,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     }
     facts.job = job_name(job).into();
     facts.problem = settings.problem.clone();
+    facts.workloads = settings.workloads.clone();
     if facts.started_unix_ms == 0 {
         facts.started_unix_ms = unix_ms();
     }
@@ -338,7 +339,7 @@ async fn session(
     let problem = match evaluator {
         Some(evaluator) => Arc::clone(&evaluator.problem),
         None => {
-            let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+            let problem = paths::problem_of(&settings)?;
             comparability::keep_for_workers(&folder.path, &problem)?;
             Arc::new(problem)
         }
@@ -356,10 +357,10 @@ async fn session(
         repeated::say_machine(&bus, &folder.id, recorded, &class).await?;
     }
     if server.is_none() {
-        let chain = timer.as_ref().map(flopsmith_measure::Timer::chain);
+        let chains = timer.as_ref().map(flopsmith_measure::Timer::chains);
         let first = facts.sessions == 1;
         let parts = (folder, &settings, &*problem, &class);
-        Box::pin(announce::announce(&bus, &store, job, parts, chain, first)).await?;
+        Box::pin(announce::announce(&bus, &store, job, parts, chains, first)).await?;
     }
     let context = Context::new(Parts {
         run: folder.id.clone(),
@@ -453,7 +454,7 @@ async fn session(
         say(
             match settings.is_hosted(Hosted::Archive) && !told.ended.is_cancelled() {
                 false => {
-                    "stopping: finishing the work in hand (press Ctrl-C again to stop at once)…"
+                    "stopping: finishing the current work (press Ctrl-C again to stop at once)…"
                 }
                 true => {
                     "leaving; the cluster continues the run (`flopsmith cluster stop` ends it)…"

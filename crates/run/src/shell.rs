@@ -91,6 +91,9 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
             quoted(&settings.evaluate.compiler)
         ));
     }
+    for name in &settings.workloads {
+        line.push_str(&format!(" --workload {}", quoted(name)));
+    }
     if !settings.evaluate.flags.is_empty() {
         // The form with `=`: the first compiler flag begins with `-`, as an option of this program does.
         line.push_str(&format!(" --flags={}", quoted(&settings.evaluate.flags)));

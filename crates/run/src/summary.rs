@@ -10,10 +10,10 @@ use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_archive::identity::source_digest;
 use flopsmith_machine::roofline::Place;
-use flopsmith_measure::Chain;
+use flopsmith_measure::Chains;
 use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
-    PolicyPublished, Purpose, TechniqueSet, Verdict,
+    PolicyPublished, Purpose, TechniqueSet, Verdict, WorkloadMeasurement,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,9 @@ pub struct Best {
     pub samples: Option<String>,
     /// The disturbance of its last measurement, if the machine did not become quiet.
     pub machine_busy: Option<String>,
+    /// Its speed at each of several workloads; empty where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadMeasurement>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -84,6 +87,9 @@ pub struct Summary {
     /// Place of the best program under the roofs of the machine that it was measured on; none if the machine's
     /// attestation does not contain the roofs, or if the problem was edited since.
     pub roofline: Option<Place>,
+    /// The same at each of several workloads, in the order of `best.workloads`; `roofline` is their mean then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooflines: Vec<Place>,
     /// Width of the vectors of the compute roof, bits.
     pub roof_vector_bits: Option<u32>,
     /// Measured peak of the machine that the best program was measured on, at the run's thread count. Each session
@@ -144,6 +150,9 @@ pub struct Facts {
     pub job: String,
     /// The problem.
     pub problem: String,
+    /// Names of the workloads, if not all of the problem's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<String>,
     /// Start of the run, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
@@ -155,7 +164,7 @@ pub struct Facts {
     pub corpus_best_gflops: Option<f64>,
     /// The ratio of the plain reference to the baseline, as the first session measured it; all ratios of the run's loop
     /// use it. The ratios of the last measurements use a longer measurement.
-    pub reference: Option<Chain>,
+    pub reference: Option<Chains>,
     /// Shares of the time in which roles could be at work, over all sessions so far.
     pub shares: Shares,
     /// Number of programs that were timed while other processes were at work on the timed cores, over all sessions so
@@ -241,10 +250,11 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let trained: Vec<PolicyPublished> = lines(&folder.join(files::TRAINING))?;
     let best = best(&outcomes, &facts.certified, &facts.refused);
     let machine = machine_of(&machines, best.as_ref());
-    let place = best.as_ref().zip(machine).and_then(|(best, machine)| {
-        roofline::of_best(folder, &facts.problem, machine, best.gflops)
-    });
-    let (place, roof_vector_bits) = place.unzip();
+    let placed = best
+        .as_ref()
+        .zip(machine)
+        .and_then(|(best, machine)| roofline::of_best(folder, facts, machine, best));
+    let placed = placed.unwrap_or_default();
     let coverage = archive_view::coverage(&outcomes);
     let (judged_programs, correct_programs) = refusals::judged(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
@@ -285,8 +295,12 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         search_correct_rate: Some(searched())
             .filter(|s| s.samples > 0)
             .map(|s| s.correct_rate),
-        roofline: place,
-        roof_vector_bits,
+        roofline: Place::over(&placed.places),
+        rooflines: match placed.places.len() {
+            0 | 1 => Vec::new(),
+            _ => placed.places,
+        },
+        roof_vector_bits: placed.vector_bits,
         peak_gflops: machine.map(|m| m.peak_gflops),
         peak_threads: machine.and_then(roofline::threads),
         reference_gflops: machine.map(|m| m.reference_gflops),
@@ -439,6 +453,7 @@ impl Best {
             attestation: measurement.attestation.clone(),
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
             machine_busy: None,
+            workloads: measurement.workloads.clone(),
         }
     }
 }

@@ -197,6 +197,7 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
             .unwrap_or_default(),
         best_gflops: progress.best.map(|b| b.0),
         best_techniques: progress.best.map(|b| b.1),
+        worst: progress.worst.clone(),
         peak_gflops: progress.machine.as_ref().map(|m| m.peak_gflops),
         cells: progress.cells,
         total_outcomes: progress.total,

@@ -77,7 +77,7 @@ pub struct Plan {
     pub class: MachineClass,
     /// The worker's name.
     pub node: NodeId,
-    /// Time that the worker has after a stop request to finish its messages in hand.
+    /// Time that the worker has after a stop request to finish the messages that it holds.
     pub grace: Duration,
     /// Address of the status server.
     pub listen: Option<SocketAddr>,
@@ -210,7 +210,7 @@ async fn work(plan: Plan, watch: &Watch) -> Result<bool> {
     };
     if failed.is_none() {
         say(
-            "stopping: finishing the work in hand, giving back the rest (a second signal stops at once)…",
+            "stopping: finishing the current work, handing back the rest (a second signal stops at once)…",
         );
     }
     stop.cancel();

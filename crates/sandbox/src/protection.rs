@@ -51,9 +51,9 @@ impl fmt::Display for Measure {
 pub struct State {
     /// The measure.
     pub measure: Measure,
-    /// Is it in effect?
+    /// True if it is in effect.
     pub in_effect: bool,
-    /// Why it is not.
+    /// The reason why it is not in effect; none if it is.
     pub why_not: Option<String>,
 }
 

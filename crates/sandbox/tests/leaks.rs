@@ -1,4 +1,5 @@
-//! Jobs and killed supervisors leave nothing behind. Apart from other tests: it counts what the whole process has open.
+//! Jobs and killed supervisors leave nothing behind. A separate test program, since it counts everything that the
+//! process has open.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -11,7 +12,7 @@ fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Processes whose parent we are, ended ones too.
+/// Child processes of this process, also ended ones.
 fn children() -> usize {
     let ours = std::process::id().to_string();
     std::fs::read_dir("/proc")
@@ -30,8 +31,8 @@ fn roots() -> usize {
         .count()
 }
 
-/// The traces of which there are clearly more than before. Most of them belong to the whole machine, where other things
-/// go on; two hundred jobs of four kinds that left something would leave fifty at least.
+/// The resources that have clearly grown. Most of them belong to the whole machine, where other processes run; two
+/// hundred jobs of four kinds that leave something behind would leave at least fifty.
 fn grown(before: &Traces, after: &Traces) -> Vec<String> {
     const FEW: u64 = 20;
     const FEW_KILOBYTES: u64 = 32 << 10;
@@ -58,7 +59,7 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
         .unwrap();
     let job = Job::new(Kind::Run { threads: 1 }, [loader, "--version"]);
     assert!(sandbox.run(&job).unwrap().exit.success());
-    // The test's own runtime may close a file of its own later on, so less than before is no leak.
+    // The test's own runtime may close one of its files later, so a smaller count is no leak.
     let before = (open_files(), children(), roots());
     let traces_before = traces::take();
     let mut times: Vec<Duration> = Vec::new();
@@ -85,7 +86,7 @@ fn two_hundred_jobs_leave_nothing_and_start_fast() {
         if expected == Exit::Code(0) {
             times.push(started.elapsed());
         }
-        // A program may be done before anybody looks at the clock.
+        // A program may end before the first reading of the clock.
         assert!(
             exit == expected || (i % 4 == 2 && exit.success()),
             "{exit:?}"

@@ -1,4 +1,4 @@
-//! Nodes that lack something: the sandbox is made in a process that may less than this one.
+//! Nodes that lack something: the tests make the sandbox in a process with fewer permissions.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::process::Command;
 use flopsmith_sandbox::{Limits, MemoryBound, Options, Sandbox};
 use flopsmith_test_support::skipped;
 
-/// Set where this is the process that may less; it holds the stack that a job asks for, in bytes.
+/// Set in the process with fewer permissions; the value is a job's stack, in bytes.
 const INSIDE: &str = "FLOPSMITH_TEST_INSIDE";
-/// Before what a sandbox comes to there.
+/// Precedes the result of making a sandbox there.
 const CAME_TO: &str = "came to: ";
 
-/// Not a test of its own: what the others start.
+/// A helper that the tests start.
 #[test]
 fn inside() {
     let Ok(stack) = std::env::var(INSIDE) else {
@@ -33,8 +33,8 @@ fn inside() {
     }
 }
 
-/// The result of making a sandbox behind these words of a shell, for a job that asks for a stack of so many MiB. None
-/// where the shell cannot do that here.
+/// The result of making a sandbox after these shell commands, for a job with a stack of this many MiB. None if the
+/// shell cannot run them here.
 fn behind(before: &[&str], does: &str, stack: u64) -> Option<String> {
     let this = std::env::current_exe().unwrap();
     let script = format!("{does} exec \"$0\" --exact inside --nocapture");
@@ -58,7 +58,7 @@ fn behind(before: &[&str], does: &str, stack: u64) -> Option<String> {
     Some(came_to?.lines().next().unwrap().to_owned())
 }
 
-/// Behind a limit that cannot be raised.
+/// With a limit that cannot be raised.
 fn under(limit: &str, stack: u64) -> Option<String> {
     const UNABLE: [&str; 3] = [
         "setpriv",
@@ -89,7 +89,7 @@ fn a_job_gets_the_stack_there_is_where_that_is_the_usual_one() {
             "RLIMIT_STACK",
         ],
     );
-    // Nothing is missing where nothing more is asked for.
+    // A job within the limits lacks nothing.
     let said = under("-s 8192", 8).unwrap();
     assert_eq!(said, "a jail ");
 }

@@ -1,4 +1,4 @@
-//! The next supervisor cleans up after one that was killed at the worst moment.
+//! The next supervisor cleans up after a supervisor that was killed at the worst moment.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use flopsmith_sandbox::{Options, Sandbox};
 #[test]
 fn what_a_killed_supervisor_left_is_ended() {
     use std::process::{Command, Stdio};
-    // A process that has come and gone, so that its number names nobody.
+    // A process that has ended, so that its number belongs to no process.
     let mut gone = Command::new("true").spawn().unwrap();
     let owner = gone.id();
     gone.wait().unwrap();

@@ -1,13 +1,19 @@
-//! Looks through many seeds for one under which an invariant does not hold.
+//! Searches many seeds for one that breaks an invariant.
 //!
 //! ```text
 //! cargo run --release -p flopsmith-simulation --example explore -- --seeds 10000 --workers 1000
 //! ```
 //!
-//! `--from` is the first seed, `--workers` how many nodes evaluate (`--nodes` and `--step` say each number by itself), `--steps` the training
-//! steps, `--seconds` for how long faults befall the cluster, `--only` which (`--only list` names them), `--patience`
-//! how many seconds later everything must be over, `--mutation` a mistake to make (`--mutation list` names them), `--trace` shows the
-//! last events of the seed that was found. Ends with 1 where there is such a seed, and with 2 where the arguments make no sense.
+//! - `--from`: the first seed;
+//! - `--workers`: the number of evaluating nodes (`--nodes` and `--step` set nodes and samples of a step separately);
+//! - `--steps`: the number of training steps;
+//! - `--seconds`: the time during which faults strike;
+//! - `--only`: the kinds of faults (`--only list` names them);
+//! - `--patience`: the seconds after the last fault within which the run must be complete;
+//! - `--mutation`: a mutation of the protocol (`--mutation list` names them);
+//! - `--trace`: prints the last events of the found seed.
+//!
+//! Exit code 1 means that a seed was found, 2 that the arguments are invalid.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use std::io::IsTerminal;
@@ -25,7 +31,7 @@ struct Arguments {
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| format!("{name}: `{text}` is no number"))
+        .map_err(|_| format!("{name}: `{text}` is not a number"))
 }
 
 fn read(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
@@ -98,7 +104,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
                 let unknown = || format!("mutations: {}", names().join(", "));
                 config.mutation = Some(Mutation::named(&value).ok_or_else(unknown)?);
             }
-            _ => return Err(format!("{name} is no argument")),
+            _ => return Err(format!("unknown argument {name}")),
         }
     }
     Ok(read)

@@ -1,4 +1,4 @@
-//! How large a simulated cluster is, what befalls it, and which mistake it makes.
+//! The size of a simulated cluster, its faults, and its mutation.
 
 use flopsmith_coordination::delivery::Room;
 use flopsmith_coordination::sampling::{Asked, asked};
@@ -15,7 +15,7 @@ pub struct Config {
     pub tasks: u32,
     /// Samples of a task.
     pub group: u32,
-    /// So many times at most, tasks of a step are given out in the place of those whose samples are all right or all wrong.
+    /// Largest number of tasks of a step that are drawn in place of tasks with only right or only wrong samples.
     pub rounds: u32,
     /// Steps that generators may be ahead of the learner.
     pub ahead: u32,
@@ -27,17 +27,17 @@ pub struct Config {
     pub verifiers: u32,
     /// Nodes that time.
     pub timers: u32,
-    /// Nodes that hold, or wait for, the archive's lease; as many do for the learner's.
+    /// Number of nodes that hold, or wait for, the archive's lease, and of as many for the learner's.
     pub singles: u32,
-    /// Faults befall it for so long; none at 0.
+    /// Time during which faults strike; none at 0.
     pub faults_for: Micros,
-    /// Only these befall it; each seed draws its own where there are none.
+    /// The only kinds of faults; if empty, each seed draws its own.
     pub only: Vec<Kind>,
-    /// So long after the last fault, and after the beginning, everything must be over.
+    /// The run must be complete this long after the last fault, and after the start.
     pub patience: Micros,
-    /// The mistake that the protocol is made with.
+    /// The mutation of the protocol.
     pub mutation: Option<Mutation>,
-    /// How many of the last events are kept for people.
+    /// Number of the last events that are kept for people.
     pub trace: usize,
 }
 
@@ -61,7 +61,7 @@ pub(crate) mod terms {
     pub const FIRST_PAUSE: Micros = micros(duplicates::FIRST_PAUSE);
     pub const LOST_AFTER: Micros = 150 * SECOND;
     pub const ROLLOUT_SILENCE: Micros = micros(limits::ROLLOUT);
-    /// Of a process whose role was replaced or failed too often.
+    /// Wait of a process whose role was replaced or failed too often.
     pub const PAUSE: Micros = micros(limits::ROLE_PAUSE);
     pub const ROLES: restart::Limits = restart::Limits::DEFAULT;
 }
@@ -69,7 +69,7 @@ pub(crate) mod terms {
 /// The role of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Takes work off a queue.
+    /// Takes work from a queue.
     Worker(Queue),
     /// Holds a lease, or waits for it.
     Lease(crate::message::Single),
@@ -97,7 +97,7 @@ impl Config {
         }
     }
 
-    /// So many nodes that evaluate programs, and a step of about as many samples.
+    /// A cluster with this many evaluating nodes, and a step of about as many samples.
     pub fn with_workers(workers: u32) -> Self {
         let third = (workers / 3).max(1);
         let small = Self::small();
@@ -108,13 +108,13 @@ impl Config {
             compilers: third,
             verifiers: third,
             timers: workers.saturating_sub(2 * third).max(1),
-            // A message that kills each worker that takes it goes through a hundred hands.
+            // A message that kills each worker that takes it is delivered a hundred times.
             patience: small.patience * 2,
             ..small
         }
     }
 
-    /// The same with a mistake.
+    /// The same with a mutation.
     #[must_use]
     pub fn mutated(self, mutation: Mutation) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    /// The same with nothing befalling it.
+    /// The same without faults.
     #[must_use]
     pub fn undisturbed(self) -> Self {
         Self {
@@ -136,12 +136,12 @@ impl Config {
         self.mutation == Some(mutation)
     }
 
-    /// Tasks that a step may have: each has its numbers, whether they are given out or not.
+    /// Largest number of tasks of a step: each has its numbers, whether they are used or not.
     fn slots(&self) -> u32 {
         self.tasks * (1 + self.rounds)
     }
 
-    /// Samples that a step may have.
+    /// Largest number of samples of a step.
     pub(crate) fn samples_in_step(&self) -> u32 {
         self.slots() * self.group
     }
@@ -155,19 +155,19 @@ impl Config {
         Sample(step * self.samples_in_step())
     }
 
-    /// The samples of the first so many tasks of a step.
+    /// The samples of the first tasks of a step.
     pub(crate) fn samples_of(&self, step: u32, tasks: u32) -> impl Iterator<Item = Sample> + use<> {
         let first = self.first_of_step(step).0;
         (first..first + tasks * self.group).map(Sample)
     }
 
-    /// The first so many tasks of a step, behind those that were given out before.
+    /// The next tasks of a step, after those that were drawn before.
     pub(crate) fn tasks_of(&self, step: u32, given: std::ops::Range<u32>) -> std::ops::Range<u32> {
         let first = step * self.slots();
         first + given.start..first + given.end
     }
 
-    /// The tasks of a step, as far as the known outcomes decide it.
+    /// The tasks of a step, as far as the known outcomes determine them.
     pub(crate) fn asked(&self, step: u32, outcome: impl Fn(Sample) -> Option<Verdict>) -> Asked {
         let first = self.tasks_of(step, 0..0).start;
         asked(self.tasks, self.rounds, |task| {
@@ -185,7 +185,7 @@ impl Config {
         task / self.slots()
     }
 
-    /// The policies that may answer a step's tasks: the one that the step before left, or one of so many before it.
+    /// The policies that may answer a step's tasks: the one after the previous step, or one of this many before it.
     pub(crate) fn versions_of_step(&self, step: u32) -> std::ops::RangeInclusive<u32> {
         step.saturating_sub(self.ahead)..=step
     }
@@ -207,13 +207,13 @@ impl Config {
             .collect()
     }
 
-    /// Nodes that have a role of which a run has one, or few: those that faults look for most.
+    /// Nodes with roles that a run has once or a few times: faults strike these most.
     pub(crate) fn rare(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.singles * 2 + self.generators).map(NodeId)
     }
 }
 
-/// Are all samples of a group right, or all wrong? A sample that the infrastructure failed is neither.
+/// True if all samples of a group are right, or all are wrong. A sample that the infrastructure failed is neither.
 fn is_flat(group: &[Verdict]) -> bool {
     let judged = group.iter().filter_map(|verdict| match verdict {
         Verdict::Measured(_) => Some(true),
@@ -224,11 +224,11 @@ fn is_flat(group: &[Verdict]) -> bool {
     judged.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The messages that a node takes at a time, and how many of them it works on at once.
+/// Number of messages that a node takes at a time, and number of those it works on at once.
 pub(crate) fn room(queue: Queue) -> (Room, usize) {
     let (slots, most) = match queue {
         Queue::Generate => (16, 16),
-        // Duplicates keep a slot each while they wait.
+        // Waiting duplicates keep a slot each.
         Queue::Compile => (8, 2),
         Queue::Verify => (2, 2),
         Queue::Time => (4, 1),
@@ -238,7 +238,7 @@ pub(crate) fn room(queue: Queue) -> (Room, usize) {
 
 macro_rules! mutations {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A mistake that a protocol like this one is easily made with. The simulation has to notice each.
+        /// A typical mistake in such a protocol. The simulation has to detect each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Mutation { $($(#[doc = $doc])+ $name,)+ }
 
@@ -246,7 +246,7 @@ macro_rules! mutations {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Its name, as `--mutation` takes it.
+            /// The name that `--mutation` takes.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
@@ -255,60 +255,60 @@ macro_rules! mutations {
 }
 
 mutations! {
-    /// Work is acknowledged first, and its result published then.
+    /// Roles acknowledge work before they publish its result.
     AcknowledgeBeforePublish,
-    /// Messages carry no id, so that a message that is sent again is stored again.
+    /// Messages carry no id, so a repeated message is stored again.
     NoMessageId,
-    /// The archive counts what it reads, not whose it is.
+    /// The archive counts every entry that it reads, also a sample's second one.
     NoDedupeAtArchive,
-    /// The record of a lease is written whatever its revision.
+    /// Processes write the record of a lease at any revision.
     FenceWithoutRevision,
-    /// An acknowledgement whose confirmation does not come is taken for one that arrived.
+    /// A worker treats an acknowledgement without a confirmation as confirmed.
     AcknowledgementNotRetried,
     /// The outcome that was read last counts, not the first.
     LaterResultOverwrites,
-    /// The archive does not look at dead letters.
+    /// The archive ignores dead letters.
     DeadLetterWithoutOutcome,
-    /// A message that fails too often is taken out of its queue without a dead letter.
+    /// A message that fails too often is removed from its queue without a dead letter.
     LostWithoutDeadLetter,
     /// Work that takes longer than the ack wait gets no more signs of life.
     SignsOfLifeStopEarly,
-    /// Work that hangs gets signs of life for ever.
+    /// Work that hangs gets signs of life without limit.
     HoldLimitIgnored,
-    /// A process that takes a lease over begins anew instead of resuming the saved state.
+    /// A process that takes over a lease starts from nothing instead of the saved state.
     TakeOverWithoutJournal,
-    /// The broker loses what it confirmed shortly before it was killed.
+    /// A killed broker loses its latest confirmed messages.
     BrokerForgetsConfirmed,
-    /// The learner publishes a version before its state is the run's.
+    /// The learner publishes a version before it commits its state.
     PublishedBeforeCommit,
-    /// The archive lets tasks go before the step is saved.
+    /// The archive publishes tasks before it saves the step.
     TasksBeforeSave,
-    /// A worker asks for more messages than it has room for.
+    /// A worker requests more messages than it can hold.
     AsksForTooMuch,
-    /// Candidates go out before the rollouts that belong to them.
+    /// The generator publishes candidates before their rollouts.
     CandidatesBeforeRollouts,
-    /// The learner goes through what it has learnt from once more after a restart.
+    /// After a restart the learner trains again on earlier samples.
     LearnsAgainAfterRestart,
-    /// After a restart the archive waits for tasks that it may not have told anybody.
+    /// After a restart the archive waits for tasks that it may not have published.
     TasksNotToldAgain,
-    /// A worker whose connection was lost waits for what it had asked for on the old one.
+    /// A worker whose connection was lost waits for the messages that it requested on the old one.
     DoesNotAskAnew,
-    /// A generator answers tasks before it has the policy that they need.
+    /// A generator answers tasks before it has the required policy.
     AnswersWithOldPolicy,
-    /// The learner takes a step for complete that has the outcomes of its first tasks.
+    /// The learner regards a step as complete once it has the outcomes of its first tasks.
     LearnsBeforeDrawnAgain,
-    /// Tasks that are drawn again go out before they are saved.
+    /// The archive publishes further tasks of a step before it saves them.
     DrawsAgainBeforeSave,
-    /// The learner takes the tokens that it has of a sample for those of the program that was evaluated.
+    /// The learner pairs the tokens that it has of a sample with an outcome of another program.
     LearnsFromOtherTokens,
 }
 
 impl Mutation {
-    /// The mistake of this name.
+    /// The mutation of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|m| m.name() == name)
     }
 }
 
-/// Half a second, at most, between two looks at a queue that is empty. So much virtual time may pass unnoticed.
+/// Longest time between two checks of an empty queue, half a second. This much virtual time may pass unnoticed.
 pub(crate) const CLOCK: Micros = 500 * MILLI;

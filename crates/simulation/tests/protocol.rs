@@ -1,4 +1,4 @@
-//! The protocol holds under faults, and would not hold with the mistakes that it avoids.
+//! The protocol holds under faults, and fails with each of the mutations.
 #![expect(clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ fn the_protocol_holds_with_a_thousand_workers() {
     }
 }
 
-/// A cluster whose learner is given others in the place of groups that teach nothing.
+/// A cluster with dynamic sampling: further groups replace those without a spread of rewards.
 fn drawing_again() -> Config {
     Config {
         rounds: 2,
@@ -158,7 +158,7 @@ fn a_seed_gives_the_same_events_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For all numbers of nodes, and all ways to cut a step into tasks.
+    /// For all numbers of nodes, and all divisions of a step into tasks.
     #[test]
     fn the_protocol_holds_in_any_cluster(
         counts in (1u32..4, 1u32..6, 1u32..6, 1u32..6, 1u32..4),
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// Every mistake, and the invariant that finds it.
+/// Every mutation, and the invariant that detects it.
 const FOUND_BY: &[(Mutation, &[&str])] = &[
     (
         Mutation::AcknowledgeBeforePublish,
@@ -246,7 +246,7 @@ const FOUND_BY: &[(Mutation, &[&str])] = &[
     ),
 ];
 
-/// Where a mistake can be made.
+/// The places where a mutation applies.
 fn cluster_for(mutation: Mutation) -> Config {
     match mutation {
         Mutation::LearnsBeforeDrawnAgain | Mutation::DrawsAgainBeforeSave => drawing_again(),

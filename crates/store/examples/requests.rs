@@ -1,7 +1,7 @@
-//! Measures a store: objects of some size put and got again, several at a time.
+//! Measures a store: puts and gets objects of some size, several at a time.
 //!
-//! `requests PLACE [--objects 2000] [--bytes 16384] [--at-a-time 16]`; the environment holds the credentials of an
-//! object store.
+//! `requests PLACE [--objects 2000] [--bytes 16384] [--at-a-time 16]`; the environment has the credentials of an object
+//! store.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;

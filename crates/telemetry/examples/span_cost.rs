@@ -1,10 +1,11 @@
-//! The cost of a span: processor time of making it as the roles do — continued from a message's headers, with its
-//! fields, its own headers for the next message — and of sending it, all threads of the process together.
+//! Measures the cost of a span: the processor time of all threads of this process for making and sending it. Spans are
+//! made like those of the roles: each continues from a message's headers, and has fields and headers for the next
+//! message.
 //!
 //! `span_cost [ENDPOINT] [--spans 100000]`
 //!
-//! Without an endpoint the same spans are made and go nowhere. One line of JSON says what was found. The endpoint is a collector's, as
-//! `flopsmith --otlp-endpoint` takes it; `scripts/bench/telemetry.py` brings one along.
+//! Without an endpoint the same spans are made and not sent. Prints one line of JSON. The endpoint is that of a
+//! collector, like that of `flopsmith --otlp-endpoint`; `scripts/bench/telemetry.py` starts one.
 #![expect(clippy::print_stdout, reason = "its output is the measurement")]
 
 use std::error::Error;
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 use flopsmith_telemetry::{Options, child_of, extract, init, inject_from};
 use tracing::field::Empty;
 
-/// Spans that are made before the queue is given time to empty: the exporter drops what is made faster than it can send.
+/// Number of spans before a pause in which the queue empties: the exporter drops spans that come faster than it can
+/// send.
 const BURST: u64 = 500;
 /// Pause after a burst. Nodes make a span or two in that time.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -41,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..spans {
         let parent = extract(headers.iter().map(|(k, v): &(String, String)| (&**k, &**v)));
         let span = tracing::info_span!(
-            // Others' spans are not sent.
+            // Spans of other libraries are not sent.
             target: "flopsmith_actors",
             parent: None,
             "compile",
@@ -56,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let span = child_of(span, &parent);
         span.in_scope(|| span.record("verdict", "measured"));
         span.record("seconds", 0.25);
-        // Six to a trace, as a program has that is measured.
+        // Six to a trace, like those of a measured program.
         headers = match number % 6 {
             5 => Vec::new(),
             _ => inject_from(&span),
@@ -75,10 +77,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Of all threads of this process, those that have ended included.
+/// Processor time of all threads of this process, with those that have ended.
 fn processor_seconds() -> Result<f64, Box<dyn Error>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program may have spaces in it, and stands in brackets.
+    // The name of the program may contain spaces, and stands in brackets.
     let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat has no name")?;
     let mut times = fields.split_whitespace().skip(11);
     let mut ticks = 0.0;
@@ -88,6 +90,6 @@ fn processor_seconds() -> Result<f64, Box<dyn Error>> {
             .ok_or_else(|| format!("/proc/self/stat has no {what} time"))?;
         ticks += time.parse::<f64>()?;
     }
-    // The kernel counts in hundredths for programs, whatever it counts in itself.
+    // The kernel reports hundredths to programs, in any configuration.
     Ok(ticks / 100.0)
 }

@@ -1,4 +1,4 @@
-//! Lines of a text log name their trace, where they belong to one.
+//! Lines of a text log name their trace, if they have one.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_telemetry::{Options, extract, init, inject};
@@ -7,7 +7,7 @@ use flopsmith_telemetry::{Options, extract, init, inject};
 fn a_line_within_a_span_names_its_trace() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("run.log");
-    // Nobody has to take the spans.
+    // No collector has to receive the spans.
     let guard = init(Options {
         log_level: "info".to_owned(),
         json: false,
@@ -33,6 +33,6 @@ fn a_line_within_a_span_names_its_trace() {
     );
     assert!(line("somewhere").ends_with(&ids), "{text}");
     assert!(line("nowhere").ends_with("nowhere"), "{text}");
-    // The log names the spans that could not be sent; this test does not look at that.
+    // The log names the spans that could not be sent; this test ignores these lines.
     drop(guard);
 }

@@ -1,4 +1,4 @@
-//! Spans really reach a collector: a listener of our own takes the requests and decodes them.
+//! Spans really reach a collector: a listener of the test receives the requests and decodes them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -59,7 +59,7 @@ fn spans_are_exported_and_flushed_when_the_guard_goes() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("run.log");
     let (endpoint, requests) = collector();
-    // Inside a runtime, because that is where the binary does it.
+    // Inside a runtime, like in the program.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

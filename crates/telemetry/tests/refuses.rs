@@ -30,7 +30,7 @@ fn wrong_options_are_named() {
     assert!(matches!(error, Error::Exporter { .. }), "{error}");
 }
 
-/// Whether anybody is there shows later.
+/// A missing collector shows later.
 #[test]
 fn a_collector_may_be_reached_over_https() {
     let otlp_endpoint = Some("https://127.0.0.1:1".to_owned());

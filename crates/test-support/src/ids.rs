@@ -1,4 +1,4 @@
-//! The one run, problem and machine that all messages are of.
+//! The run, problem and machine of all messages.
 
 use flopsmith_protocol::{MachineClass, NodeId, ProblemId, RunId};
 
@@ -7,12 +7,12 @@ pub fn run_id() -> RunId {
     RunId::new("r").expect("an id")
 }
 
-/// The problem: one that is shipped.
+/// The problem, one of the shipped ones.
 pub fn problem_id() -> ProblemId {
     ProblemId::new("dgemm").expect("an id")
 }
 
-/// The machine class: that of a run whose settings name none.
+/// The default machine class of runs.
 pub fn machine_class() -> MachineClass {
     MachineClass::new("local").expect("an id")
 }

@@ -1,7 +1,7 @@
 //! Measurements.
 
 use flopsmith_protocol::{
-    CandidateRef, Digest, Interval, Measurement, Outcome, StopReason, Verdict,
+    AtWorkload, CandidateRef, Digest, Interval, Measurement, Outcome, StopReason, Verdict,
 };
 
 use crate::machine::{ATTESTED, PEAK_GFLOPS};
@@ -10,7 +10,7 @@ use crate::outcome::outcome;
 /// Floating-point operations of one call, 10⁹: two 256 × 256 matrices.
 const GFLOP_PER_CALL: f64 = 0.033_554_432;
 
-/// A measurement in the making, then a verdict or an outcome. Numbers that make no sense are taken as they are.
+/// A measurement under construction, then a verdict or an outcome. Invalid numbers stay as they are.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Measured {
@@ -23,8 +23,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// This fast, give or take a hundredth, on a machine where the plain reference makes one GFLOPS and the peak is
-    /// [`PEAK_GFLOPS`].
+    /// A program of this speed, within a hundredth, on a machine where the plain reference makes one GFLOPS and the
+    /// peak is [`PEAK_GFLOPS`].
     pub fn at(gflops: f64) -> Self {
         Self {
             gflops,
@@ -36,7 +36,7 @@ impl Measured {
         }
     }
 
-    /// So many times as fast as the plain reference.
+    /// This many times as fast as the plain reference.
     pub fn ratio(self, ratio: f64) -> Self {
         Self { ratio, ..self }
     }
@@ -54,7 +54,7 @@ impl Measured {
         }
     }
 
-    /// Looked up, not measured.
+    /// A cached measurement.
     pub fn reused(self) -> Self {
         Self {
             reused: true,
@@ -62,7 +62,7 @@ impl Measured {
         }
     }
 
-    /// Far less sure than was aimed at.
+    /// A measurement far less precise than its target.
     pub fn unconverged(self) -> Self {
         Self {
             stop: StopReason::Unconverged,
@@ -75,6 +75,7 @@ impl Measured {
         Measurement {
             gflops: self.gflops,
             seconds_per_call: GFLOP_PER_CALL / self.gflops,
+            minimum_seconds: Some(0.99 * GFLOP_PER_CALL / self.gflops),
             median_seconds: Some(1.01 * GFLOP_PER_CALL / self.gflops),
             ratio: self.ratio,
             interval: Interval {
@@ -95,7 +96,29 @@ impl Measured {
             rounds: 12,
             outlying: 0,
             sizes: None,
+            workloads: Vec::new(),
         }
+    }
+
+    /// The measurement over workloads of these names, at which the program is so many times as fast as `self` says.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn over(self, workloads: &[(&str, f64)]) -> Measurement {
+        let parts = workloads.iter().map(|(name, times)| {
+            let here = Self {
+                gflops: self.gflops * times,
+                ratio: self.ratio * times,
+                share_of_peak: self.share_of_peak * times,
+                ..self
+            };
+            AtWorkload {
+                name: (*name).to_owned(),
+                measurement: here.measurement(),
+                gb_per_second: None,
+            }
+        });
+        Measurement::over_workloads(parts.collect()).expect("there is a workload")
     }
 
     /// The verdict: verified and measured.

@@ -1,12 +1,14 @@
-//! Broken versions of real inputs, as a parser meets them when a model, a person or a wire goes wrong.
+//! Broken versions of real inputs, like those that a faulty model, person or wire gives to a parser.
 
-/// One change: what is done, where, with which part, and how much of it. Any numbers will do; they are taken modulo what there is.
+/// One change: the kind of edit, its place, the part, and its size. All numbers are valid; they are taken modulo the
+/// possible range.
 pub type Edit = (u8, usize, usize, usize);
 
-/// An edit moves or removes at most so many items.
+/// Largest number of items that an edit moves or removes.
 const MOST: usize = 48;
 
-/// `whole` after some edits. Parts are inserted, deleted, copied to elsewhere, spliced with the rest of `other`, or replaced by a part of it.
+/// `whole` after some edits. Parts are inserted, deleted, copied to another place, spliced with the rest of `other`, or
+/// replaced by a part of it.
 pub fn mutated<T: Clone>(whole: &[T], other: &[T], edits: &[Edit]) -> Vec<T> {
     let mut made = whole.to_vec();
     for (what, at, from, length) in edits {

@@ -1,4 +1,4 @@
-//! Verdicts and outcomes, and the rollouts they belong to.
+//! Verdicts and outcomes, and their rollouts.
 
 use flopsmith_protocol::{
     CandidateFault, CandidateRef, Digest, InfrastructureCause, Outcome, Rollout, TechniqueSet,
@@ -29,7 +29,7 @@ pub fn infrastructure(cause: InfrastructureCause) -> Verdict {
     }
 }
 
-/// Nobody knows whose fault.
+/// A failure whose fault cannot be assigned.
 pub fn unknown() -> Verdict {
     Verdict::Unknown {
         cause: UnknownCause::NoSamples,
@@ -37,8 +37,8 @@ pub fn unknown() -> Verdict {
     }
 }
 
-/// The outcome of `candidate`, which has a program of its own. No technique was detected in it if it was measured, and
-/// nothing was looked for otherwise.
+/// The outcome of `candidate`, with a program that no other candidate has. If it was measured, no technique was
+/// detected in it, else detection did not run.
 pub fn outcome(candidate: CandidateRef, verdict: Verdict) -> Outcome {
     Outcome {
         source: format!("program of {}", candidate.id),

@@ -1,6 +1,6 @@
-//! The choice of the cases that are tried, where all of them take too long for every time.
+//! Chooses the cases to try, if all of them take too long for every run.
 //!
-//! The choice follows the commit: each commit tries other cases, and the same commit the same ones, on any day and any machine.
+//! The commit decides: each commit tries other cases, and the same commit the same ones, on any day and any machine.
 
 use std::iter::{Skip, StepBy};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The variable that names a sample instead of the commit: a whole number, or `all`.
 pub const SAMPLE: &str = "FLOPSMITH_SAMPLE";
 
-/// One case in so many, or all.
+/// One case in a number of cases, or all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     first: usize,
@@ -16,7 +16,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// One case in `parts`: those that the commit chooses, or those that [`SAMPLE`] names.
+    /// One case in `parts`: the commit's choice, or that of [`SAMPLE`].
     pub fn of_commit(parts: usize) -> Self {
         let (part, why) = match std::env::var(SAMPLE) {
             Ok(named) => (Self::named(&named, parts), format!("{SAMPLE}={named}")),
@@ -54,12 +54,12 @@ impl Part {
         }
     }
 
-    /// Are all cases tried?
+    /// True if all cases are tried.
     pub fn is_all(self) -> bool {
         self.one_in == 1
     }
 
-    /// The same share, from `places` places further on: for lists whose heads are alike.
+    /// The same share, `places` places later: for lists with similar beginnings.
     #[must_use]
     pub fn shifted(self, places: usize) -> Self {
         Self {

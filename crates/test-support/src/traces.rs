@@ -1,16 +1,16 @@
-//! Counts of the things that a process and its machine hold: leftovers of jobs make them larger.
+//! Counts the resources that a process and its machine hold: leftovers of jobs increase them.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How deep control groups are looked at.
+/// Depth to which control groups are counted.
 const DEPTH: u32 = 8;
 
-/// The name of each thing, and its count.
+/// The name of each resource, and its count.
 pub type Traces = Vec<(&'static str, u64)>;
 
-/// Counts everything now. Some of it belongs to the whole machine, so all other work there is in it, too.
+/// Counts all resources now. Some of them belong to the whole machine, so the counts include other work there.
 pub fn take() -> Traces {
     vec![
         ("open files of this process", count("/proc/self/fd")),
@@ -64,12 +64,12 @@ fn kilobytes(file: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Processes whose parent we are, ended ones too.
+/// Child processes of this process, also ended ones.
 fn children() -> u64 {
     let ours = std::process::id().to_string();
     let is_ours = |process: &PathBuf| {
         let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        // The name before may hold blanks and brackets.
+        // The name before may contain blanks and brackets.
         let parent = stat
             .rsplit_once(')')
             .and_then(|(_, rest)| rest.split_whitespace().nth(1));
@@ -86,7 +86,7 @@ fn children() -> u64 {
         .count() as u64
 }
 
-/// Those that a process is in, as `lsns` lists them.
+/// The namespaces that have a process, like `lsns` lists them.
 fn namespaces() -> u64 {
     let found: BTreeSet<PathBuf> = entries(Path::new("/proc"))
         .iter()

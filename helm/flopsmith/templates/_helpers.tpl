@@ -2,7 +2,7 @@
 {{- default (printf "%s-flopsmith" .Release.Name) .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Labels of everything; takes the root and a component. */}}
+{{/* The labels of all objects; takes the root and a component. */}}
 {{- define "flopsmith.labels" -}}
 {{ include "flopsmith.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
@@ -21,7 +21,7 @@ app.kubernetes.io/component: {{ .component }}
 {{ $image.repository }}:{{ default .root.Chart.AppVersion $image.tag }}
 {{- end -}}
 
-{{/* The broker without credentials. */}}
+{{/* The broker's address without credentials. */}}
 {{- define "flopsmith.nats" -}}
 {{- if .Values.nats.internal.enabled -}}
 {{ if .Values.nats.tls.existingSecret }}tls{{ else }}nats{{ end }}://{{ include "flopsmith.name" . }}-nats:4222
@@ -42,7 +42,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- if .Values.nats.internal.enabled -}}{{ .Values.nats.internal.replicas }}{{- else -}}{{ .Values.nats.external.copies }}{{- end -}}
 {{- end -}}
 
-{{/* A profile; where it lies is said of one that lies on the node only. */}}
+{{/* A profile; only a profile of type Localhost has a path on the node. */}}
 {{- define "flopsmith.profile" -}}
 type: {{ .type }}
 {{- if eq .type "Localhost" }}
@@ -50,14 +50,14 @@ localhostProfile: {{ .localhostProfile }}
 {{- end }}
 {{- end -}}
 
-{{/* Values that contradict each other, each with a sentence. */}}
+{{/* Refuses contradictory values, each with a message. */}}
 {{- define "flopsmith.check" -}}
 {{- $nats := .Values.nats -}}
 {{- if and $nats.internal.enabled $nats.external.url -}}
-{{- fail "nats: there is a server of the chart's own (internal.enabled) and one elsewhere (external.url); choose one" -}}
+{{- fail "nats: the values ask for the chart's own server (internal.enabled) and for an existing one (external.url); choose one" -}}
 {{- end -}}
 {{- if and (not $nats.internal.enabled) (not $nats.external.url) -}}
-{{- fail "nats: internal.enabled is false, so external.url has to say where the server is" -}}
+{{- fail "nats: internal.enabled is false, so external.url has to name the server" -}}
 {{- end -}}
 {{- if contains "@" $nats.external.url -}}
 {{- fail "nats.external.url holds credentials; they belong in the secret that nats.auth.existingSecret names" -}}
@@ -65,7 +65,7 @@ localhostProfile: {{ .localhostProfile }}
 {{- $keys := $nats.auth.keys -}}
 {{- if $keys.enabled -}}
 {{- if and $nats.internal.enabled (not $keys.users) -}}
-{{- fail "nats.auth.keys.users has to name the secret with users.conf, or the chart's own server knows nobody" -}}
+{{- fail "nats.auth.keys.users has to name the secret with users.conf: without it the chart's own server has no users" -}}
 {{- end -}}
 {{- if not $keys.init -}}
 {{- fail "nats.auth.keys.init has to name the secret with an admin's key, which sets the broker up" -}}
@@ -79,11 +79,11 @@ localhostProfile: {{ .localhostProfile }}
 {{- $names := dict -}}
 {{- range $pool := .Values.pools -}}
 {{- if hasKey $names $pool.name -}}
-{{- fail (printf "pools: there are two called %s" $pool.name) -}}
+{{- fail (printf "pools: two pools have the name %s" $pool.name) -}}
 {{- end -}}
 {{- $_ := set $names $pool.name true -}}
 {{- if and $keys.enabled (not $pool.key) -}}
-{{- fail (printf "pool %s: key has to name the secret with its key, as nats.auth.keys are in use" $pool.name) -}}
+{{- fail (printf "pool %s: key has to name the secret with its key, since nats.auth.keys.enabled is true" $pool.name) -}}
 {{- end -}}
 {{- if and $pool.key (not $keys.enabled) -}}
 {{- fail (printf "pool %s has a key, but nats.auth.keys.enabled is false" $pool.name) -}}
@@ -94,16 +94,16 @@ localhostProfile: {{ .localhostProfile }}
 {{- fail (printf "pool %s: autoscaling.min is above autoscaling.max" $pool.name) -}}
 {{- end -}}
 {{- if not (include "flopsmith.monitoring" $) -}}
-{{- fail (printf "pool %s is to scale by its queue: nats.external.monitoring has to say where the server tells how long that is" $pool.name) -}}
+{{- fail (printf "pool %s: autoscaling needs the length of its queue, so nats.external.monitoring has to name the server's monitoring address" $pool.name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (has "timer" $pool.roles) (lt (int $pool.cores) 2) -}}
-{{- fail (printf "pool %s times programs: it needs two cores, one for the program and one for the stopwatch" $pool.name) -}}
+{{- fail (printf "pool %s times programs: it needs two cores, one for the program and one for the clock" $pool.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* What every node is told. */}}
+{{/* The environment of every node. */}}
 {{- define "flopsmith.env" -}}
 {{- if .root.Values.nats.auth.keys.enabled -}}
 - name: FLOPSMITH_NATS_NKEY
@@ -145,8 +145,8 @@ localhostProfile: {{ .localhostProfile }}
 {{- end }}
 {{- end -}}
 
-{{/* What a node proves itself and trusts the broker by; takes root and key, the secret with its key. Of the broker's secret it gets the certificate of
-who vouches for it alone. */}}
+{{/* The key of a node and the certificate by which it trusts the broker; takes root and key, the secret with its key. Of the broker's secret a node
+gets only the certificate of the authority. */}}
 {{- define "flopsmith.trustMounts" -}}
 {{- if .root.Values.nats.auth.keys.enabled -}}
 - name: key
@@ -179,7 +179,7 @@ who vouches for it alone. */}}
 {{- end }}
 {{- end -}}
 
-{{/* A pod that is a node; takes root, component, image, roles, the secret with its key, and what is special about it. */}}
+{{/* The pod of a node; takes root, component, image, roles, the secret with its key, and the node's own values. */}}
 {{- define "flopsmith.pod" -}}
 metadata:
   labels:
@@ -192,7 +192,7 @@ spec:
   serviceAccountName: {{ include "flopsmith.name" .root }}{{ if .jailed }}-pool{{ end }}
   automountServiceAccountToken: false
   enableServiceLinks: false
-  # Longer than a node takes to finish what it has in hand.
+  # Longer than a node needs to finish its current work.
   terminationGracePeriodSeconds: {{ add .root.Values.graceSeconds 15 }}
   {{- with .root.Values.images.pullSecrets }}
   imagePullSecrets:
@@ -258,7 +258,7 @@ spec:
         capabilities:
           drop: [ALL]
         {{- if .jailed }}
-        # The jail's exceptions, for pods that run programs only.
+        # Only pods that run programs get the jail's exceptions.
         seccompProfile:
           {{- include "flopsmith.profile" .root.Values.jail.seccompProfile | nindent 10 }}
         {{- with .root.Values.jail.appArmorProfile }}
@@ -281,7 +281,7 @@ spec:
       emptyDir:
         sizeLimit: {{ if .jailed }}4Gi{{ else }}16Gi{{ end }}
     {{- if .jailed }}
-    # Arrays of programs that are timed.
+    # Holds the arrays of timed programs.
     - name: shm
       emptyDir:
         medium: Memory

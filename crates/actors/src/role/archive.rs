@@ -53,7 +53,7 @@ struct Saved {
     tasks: Vec<Task>,
     /// Outcomes up to here are in `sqd`.
     sequence: u64,
-    /// The last of them that was new: what the tasks rest on.
+    /// The last of them that was new, on which the tasks depend.
     outcomes_seen: u64,
     elapsed: f64,
     /// The best speeds of the stages before the current step, as the learner knows them: rewards may be relative to them.
@@ -398,7 +398,7 @@ impl Archive {
             if left > 0 {
                 tracing::warn!(
                     left,
-                    "work of this run waits in the queues: is there a worker of its machine class?"
+                    "work of this run waits in the queues; check that workers of its machine class run"
                 );
                 work.last_news = self.news();
                 return Ok(());
@@ -451,7 +451,7 @@ impl Archive {
             let verdict = Verdict::Infrastructure {
                 cause,
                 detail: format!(
-                    "nobody could work it off in {}: {}",
+                    "no worker could process it in {}: {}",
                     letter.subject, letter.reason
                 ),
             };

@@ -104,7 +104,7 @@ enum Found {
     New(Job, Option<BuiltBefore>),
 }
 
-/// Work in hand. All of it is awaited together, because one candidate may produce the result that another one waits
+/// The held work. All of it is awaited together, because one candidate may produce the result that another one waits
 /// for.
 #[derive(Default)]
 struct Hand {
@@ -274,7 +274,7 @@ async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     let found = found.unwrap_or_else(|error| {
         // At worst the program is evaluated twice.
         let error = crate::supervisor::words(&error);
-        tracing::warn!(candidate = %candidate.id, error, "what is known of the program cannot be read");
+        tracing::warn!(candidate = %candidate.id, error, "the outcome cache cannot be read");
         Lookup::New(None)
     });
     match found {

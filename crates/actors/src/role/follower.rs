@@ -75,7 +75,7 @@ impl Role for Follower {
             let looked = self.look().await;
             // A broker that is away comes back; until then the run is not over.
             if let Err(error) = looked {
-                tracing::debug!(error = %crate::supervisor::words(&error), "the run cannot be looked at");
+                tracing::debug!(error = %crate::supervisor::words(&error), "the run's state cannot be read");
             }
         }
     }

@@ -137,7 +137,7 @@ impl Role for Generator {
                 }
                 // The reader may advance in the log without returning a new outcome, so its place is checked again.
                 () = tokio::time::sleep(Duration::from_millis(100)), if !seen => {}
-                // The rest of the step does not come (another node has it): begin with the tasks in hand.
+                // The rest of the step does not come (another node has it): begin with the held tasks.
                 () = tokio::time::sleep(rest), if ready => {
                     self.answer(std::mem::take(&mut held)).await?;
                 }

@@ -54,8 +54,8 @@ impl Role for Queues {
                         let error = words(&error);
                         // A warning is logged once: a key without the right to list the queues never gets that right.
                         match std::mem::replace(&mut self.told, true) {
-                            false => tracing::warn!(error, "the queues could not be looked at; may this key list them?"),
-                            true => tracing::debug!(error, "the queues could not be looked at"),
+                            false => tracing::warn!(error, "the queues cannot be read; check that this key may list them"),
+                            true => tracing::debug!(error, "the queues cannot be read"),
                         }
                     }
                 }

@@ -46,6 +46,7 @@ fn steady(mut timed: Timed, object: &[u8]) -> Timed {
     let measured = &mut timed.measurement;
     measured.gflops = ratio;
     measured.seconds_per_call = 1e-3 / ratio;
+    measured.minimum_seconds = Some(measured.seconds_per_call);
     measured.median_seconds = Some(measured.seconds_per_call);
     measured.ratio = ratio;
     measured.interval = Interval {

@@ -199,7 +199,7 @@ impl Role for Timer {
                     let Some(delivery) = delivery else { break };
                     batch.push(delivery);
                 }
-                // With work in hand: begin once no role compiles any more, or after a while.
+                // With held work: begin once no role compiles any more, or after a while.
                 () = self.host.cores.wait_until_idle(Duration::from_millis(15), Duration::from_secs(4)), if !batch.is_empty() => {
                     self.time(std::mem::take(&mut batch), &mut worker, &stop).await?;
                 }
@@ -377,9 +377,9 @@ async fn look(batch: &[Held]) {
             }
             tracing::warn!(programs, %why, "the machine is busy; numbers will be less certain");
         }
-        Ok(None) => tracing::info!(programs, "nobody else is at work on the timed cores"),
+        Ok(None) => tracing::info!(programs, "no other process uses the timed cores"),
         // The programs meet the same panic, and their stage failure is handled there.
-        Err(panic) => tracing::warn!(programs, %panic, "the machine could not be looked at"),
+        Err(panic) => tracing::warn!(programs, %panic, "the machine's load could not be read"),
     }
 }
 
@@ -410,10 +410,7 @@ impl StageContext {
             let left = limit.saturating_sub(waited);
             if left.is_zero() {
                 let waited = waited.as_secs_f64();
-                tracing::warn!(
-                    waited,
-                    "the machine does not become quiet; timing on it all the same"
-                );
+                tracing::warn!(waited, "the machine does not become quiet; timing anyway");
                 unharmed(&self.stage).go_on();
                 return;
             }
@@ -433,7 +430,7 @@ impl StageContext {
                 Ok(_) => return,
                 Err(stage_failure) => {
                     // The next program meets the same failure, and its stage failure is handled there.
-                    tracing::warn!(verdict = ?stage_failure.verdict, "a canary failed; timing goes on");
+                    tracing::warn!(verdict = ?stage_failure.verdict, "a canary failed; timing continues");
                     return;
                 }
             }

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
-use flopsmith_problem::Problem;
+use flopsmith_nest::search::{Search as NestSearch, marked, unmarked};
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, Task};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 use crate::answer::{Answer, Source};
 use crate::error::Error;
@@ -16,27 +19,128 @@ use crate::error::Error;
 /// leads back to its schedule. The schedules for a task depend on the task and on the reported outcomes, not on the
 /// answers to other tasks: each task of a step has a share of the space.
 pub struct ScheduleSource {
-    searches: HashMap<ProblemId, OfProblem>,
+    searches: HashMap<ProblemId, Searching>,
 }
 
-struct OfProblem {
+/// The search for one problem.
+#[derive(Clone)]
+pub enum Searching {
+    /// Over the schedules of a matrix product.
+    Product(Box<Product>),
+    /// Over the schedules of a loop nest.
+    Nest(Box<NestSearch>),
+}
+
+/// A search over the schedules of a matrix product.
+#[derive(Clone)]
+pub struct Product {
     search: Search,
     proposed: HashMap<String, Schedule>,
     /// Made when a reported program was not proposed by this process, as after a restart.
     index: Option<Index>,
 }
 
-impl ScheduleSource {
-    /// A source of the schedules that each problem's search proposes.
-    pub fn new(searches: impl IntoIterator<Item = (ProblemId, Search)>) -> Self {
-        let of = |search| OfProblem {
+impl From<Search> for Searching {
+    fn from(search: Search) -> Self {
+        Self::Product(Box::new(Product {
             search,
             proposed: HashMap::new(),
             index: None,
-        };
+        }))
+    }
+}
+
+impl From<NestSearch> for Searching {
+    fn from(search: NestSearch) -> Self {
+        Self::Nest(Box::new(search))
+    }
+}
+
+impl Searching {
+    /// The search for a problem.
+    ///
+    /// # Errors
+    /// A problem for which no schedules are known, with the reason.
+    pub fn of(problem: &Problem, seed: u64) -> Result<Self, String> {
+        if problem.language != Language::C {
+            return Err(format!(
+                "the schedule space writes programs in C, and this problem's must be in {}",
+                problem.language.name()
+            ));
+        }
+        if let Some(space) = flopsmith_generator::schedule::Space::of(problem.id.as_str()) {
+            return Ok(Search::new(space, seed).into());
+        }
+        let program = flopsmith_nest::read::read(problem).map_err(|why| {
+            format!(
+                "the schedule space writes programs for affine loop nests, and reference.c is none ({why})"
+            )
+        })?;
+        // The schedule of a program stands in a comment behind it.
+        let largest = problem.max_source_bytes - problem.max_source_bytes / 8;
+        let space = flopsmith_nest::generate::Space::new(program);
+        Ok(NestSearch::new(space, largest).into())
+    }
+
+    /// The programs for a task.
+    fn programs(&mut self, task: &Task) -> Vec<String> {
+        let count = task.group_size as usize;
+        match self {
+            Self::Product(of) => {
+                of.search.reseed(task.seed);
+                let proposed = of.search.propose(count, task.permitted, share_of(task));
+                let rendered = proposed.into_iter().map(|schedule| {
+                    let source = schedule.render();
+                    of.proposed.insert(source.clone(), schedule);
+                    source
+                });
+                rendered.collect()
+            }
+            Self::Nest(search) => {
+                let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
+                let share = share_of(task);
+                let mine = |text: &str| share.has(text.as_bytes());
+                let proposed = search.propose(count, task.permitted, &mine, &mut rng);
+                proposed
+                    .iter()
+                    .map(|p| marked(&p.text, &p.schedule))
+                    .collect()
+            }
+        }
+    }
+
+    fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
+        match self {
+            Self::Product(of) => {
+                let schedule = match of.proposed.get(source) {
+                    Some(schedule) => Some(*schedule),
+                    None => {
+                        let space = of.search.space();
+                        let index = of.index.get_or_insert_with(|| Index::new(space));
+                        index.schedule(source)
+                    }
+                };
+                if let Some(schedule) = schedule {
+                    of.search.report(&schedule, gflops);
+                }
+            }
+            Self::Nest(search) => {
+                if let Some((text, schedule)) = unmarked(source)
+                    && search.recall(text, &schedule)
+                {
+                    search.report(text, gflops);
+                }
+            }
+        }
+    }
+}
+
+impl ScheduleSource {
+    /// A source of the schedules that each problem's search proposes.
+    pub fn new<S: Into<Searching>>(searches: impl IntoIterator<Item = (ProblemId, S)>) -> Self {
         let searches = searches.into_iter();
         Self {
-            searches: searches.map(|(id, search)| (id, of(search))).collect(),
+            searches: searches.map(|(id, search)| (id, search.into())).collect(),
         }
     }
 }
@@ -57,37 +161,20 @@ impl Source for ScheduleSource {
             let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
                 Error::Generator(format!("no schedule space for `{}`", task.problem))
             })?;
-            of.search.reseed(task.seed);
-            let count = task.group_size as usize;
-            let mut group = Vec::with_capacity(count);
-            for schedule in of.search.propose(count, task.permitted, share_of(task)) {
-                let source = schedule.render();
-                of.proposed.insert(source.clone(), schedule);
-                group.push(Answer {
-                    source,
-                    raw: None,
-                    sampled: None,
-                });
-            }
-            answers.push(group);
+            let programs = of.programs(task).into_iter();
+            let group = programs.map(|source| Answer {
+                source,
+                raw: None,
+                sampled: None,
+            });
+            answers.push(group.collect());
         }
         Ok(answers)
     }
 
     fn outcome_seen(&mut self, problem: &ProblemId, source: &str, gflops: Option<f64>) {
-        let Some(of) = self.searches.get_mut(problem) else {
-            return;
-        };
-        let schedule = match of.proposed.get(source) {
-            Some(schedule) => Some(*schedule),
-            None => {
-                let space = of.search.space();
-                let index = of.index.get_or_insert_with(|| Index::new(space));
-                index.schedule(source)
-            }
-        };
-        if let Some(schedule) = schedule {
-            of.search.report(&schedule, gflops);
+        if let Some(of) = self.searches.get_mut(problem) {
+            of.outcome_seen(source, gflops);
         }
     }
 }
@@ -150,6 +237,49 @@ mod tests {
         assert!(!next.iter().flatten().any(known), "nothing is tried again");
         let other = source
             .answer(&[&problem], &[task(6)])
+            .await
+            .expect("answers");
+        assert_eq!(next, other, "as if it had never ended");
+    }
+
+    fn of_nest(problem: &Problem) -> NestSearch {
+        let program = flopsmith_nest::read::read(problem).expect("it is affine");
+        NestSearch::new(flopsmith_nest::generate::Space::new(program), 16_384)
+    }
+
+    #[tokio::test]
+    async fn a_search_of_a_loop_nest_goes_on_from_the_outcomes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
+        let problem = Problem::load(&folder).expect("a problem");
+        let task = |number: u32| Task {
+            problem: problem.id.clone(),
+            ..task(number)
+        };
+        let made = || ScheduleSource::new([(problem.id.clone(), of_nest(&problem))]);
+        let mut source = made();
+        let mut log: Vec<(String, Option<f64>)> = Vec::new();
+        for number in 0..4 {
+            let groups = source.answer(&[&problem], &[task(number)]).await;
+            for answer in groups.expect("answers").into_iter().flatten() {
+                let length = answer.source.len();
+                let gflops = (length % 5 > 0).then_some(length as f64);
+                source.outcome_seen(&problem.id, &answer.source, gflops);
+                log.push((answer.source, gflops));
+            }
+        }
+        let mut again = made();
+        for (program, gflops) in &log {
+            again.outcome_seen(&problem.id, program, *gflops);
+        }
+        again.outcome_seen(&problem.id, "int other;", Some(1e9));
+        let next = again
+            .answer(&[&problem], &[task(4)])
+            .await
+            .expect("answers");
+        let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
+        assert!(!next.iter().flatten().any(known), "nothing is tried again");
+        let other = source
+            .answer(&[&problem], &[task(4)])
             .await
             .expect("answers");
         assert_eq!(next, other, "as if it had never ended");

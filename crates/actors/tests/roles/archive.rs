@@ -1,4 +1,4 @@
-//! The archive when outcomes do not come, and the end of a run.
+//! The archive without outcomes, and the end of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn each_missing_sample_gets_one_outcome_and_no_known_one_does() {
     let finished = CancellationToken::new();
     let archive = Archive::new(world.context(impatient()), Job::Search, finished.clone());
     let working = start(archive);
-    // With the lost ones the only step is complete, and the run over.
+    // The lost ones complete the only step, so the run is over.
     soon(finished.cancelled()).await;
     working.end().await.unwrap();
 
@@ -74,7 +74,7 @@ async fn nothing_is_lost_while_a_role_is_at_work() {
         .worker::<Task>(WorkerOptions::new(Queue::generate("schedule").all(), 2))
         .await
         .unwrap();
-    // Held, as by a generator that takes long.
+    // Held, as by a slow generator.
     let tasks = (
         soon(queue.next()).await.unwrap(),
         soon(queue.next()).await.unwrap(),
@@ -128,7 +128,7 @@ async fn the_tasks_of_two_problems_take_turns_and_an_elite_is_one_of_its_own_pro
     assert_eq!(problems, ["dgemm", "dot"]);
     let subject = subjects::outcome(&run_id());
     world.bus.publish_many(&subject, &outcomes).await.unwrap();
-    // The only program that is right is measured again, for the problem that it solves.
+    // The only correct program is measured again, for its problem.
     let queue = WorkerOptions::new(Queue::compile(&machine_class()).all(), 1);
     let mut again = world.bus.worker::<Candidate>(queue).await.unwrap();
     let again = soon(again.next()).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     let finished = CancellationToken::new();
     let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
     let working = start(archive);
-    // The only step is over, and the last measurement under way.
+    // The only step is over, and the last measurement still runs.
     let checkpoints = Checkpoints::new(world.store.clone(), "archive");
     soon(async {
         loop {
@@ -195,7 +195,7 @@ async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() 
     working.end().await.unwrap();
 }
 
-/// A model whose every answer is refused goes on neither for the whole budget nor to harder stages.
+/// A model with only refused answers continues neither for the whole budget nor to harder stages.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_a_correct_program_ends_in_the_stage_it_began_with() {
     let world = World::new().await;
@@ -278,7 +278,7 @@ async fn the_time_that_is_told_goes_on_from_what_was_saved() {
 async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     let world = World::new().await;
     let finished = CancellationToken::new();
-    // With the usual patience, which is longer than any test.
+    // With the default wait, which is longer than any test.
     let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
     let working = start(archive);
     let mut queue = world
@@ -295,7 +295,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         }
     }
     queue.close();
-    // The samples of the other task get further, and one is of a run that is none of ours.
+    // The samples of the other task progress, and one belongs to an unknown run.
     let of = |sample| candidate(0, 1, sample, Purpose::Search);
     let program = |candidate: CandidateRef| Candidate {
         source: format!("program of {}", candidate.id),
@@ -335,7 +335,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     world
         .dead_letter(&time, &[verified], "it kills timers")
         .await;
-    // With them the only step is complete, and the run over.
+    // They complete the only step, so the run is over.
     soon(finished.cancelled()).await;
     working.end().await.unwrap();
 
@@ -343,7 +343,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
         let mut lost = BTreeMap::new();
         for outcome in world.log::<Outcome>(&subjects::outcome(&run_id())).await {
             let id = outcome.candidate.id.to_string();
-            // The programs of the first task were never written, the others were lost on their way.
+            // The programs of the first task were never written, and the others' messages were lost.
             let kind = if id.starts_with("r-s0-g0-") {
                 "generator"
             } else {
@@ -371,7 +371,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
     }
     assert_eq!(all["r-s0-g1-c1"].techniques, Some(TechniqueSet::all()));
 
-    // An archive that reads the dead letters again later finds that all is decided.
+    // An archive that reads the dead letters again later finds that everything is decided.
     let finished = CancellationToken::new();
     let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
     let working = start(archive);
@@ -384,7 +384,7 @@ async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
 async fn an_outcome_that_cannot_be_read_counts_as_lost_and_the_run_goes_on() {
     let world = World::new().await;
     let subject = subjects::outcome(&run_id());
-    // One of another version, under the name that any other outcome of the sample would have.
+    // An outcome of another version, under the name that any other outcome of the sample would have.
     let unknown = outcome(candidate(0, 0, 0, Purpose::Search), wrong());
     world.publish_other_version(&subject, &unknown).await;
     let known: Vec<Outcome> = [(0, 1), (1, 0), (1, 1)]
@@ -392,7 +392,7 @@ async fn an_outcome_that_cannot_be_read_counts_as_lost_and_the_run_goes_on() {
         .into();
     world.bus.publish_many(&subject, &known).await.unwrap();
     let finished = CancellationToken::new();
-    // With the usual patience, which is longer than any test.
+    // With the default wait, which is longer than any test.
     let archive = Archive::new(world.context(settings()), Job::Search, finished.clone());
     let working = start(archive);
     soon(finished.cancelled()).await;
@@ -422,7 +422,7 @@ fn step_of(step: u64, gflops: [f64; 4]) -> Vec<Outcome> {
     places.into_iter().zip(gflops).map(outcome).collect()
 }
 
-/// The programs of a run of one step that are measured again when their outcomes come in this order.
+/// The programs of a run of one step that are measured again if their outcomes come in this order.
 async fn measured_again(outcomes: Vec<Outcome>) -> Vec<String> {
     let world = World::new().await;
     let subject = subjects::outcome(&run_id());
@@ -490,7 +490,7 @@ async fn a_step_rests_on_the_second_measurements_that_were_asked_for_before_the_
         for _ in 0..2 {
             assert_eq!(next().await.step, step);
         }
-        // Nothing of the second step is worth a second look.
+        // No program of the second step qualifies for a second measurement.
         let gflops = if step == 0 { 40.0 } else { 1.0 };
         let outcomes = step_of(step, [gflops; 4]);
         world.bus.publish_many(&subject, &outcomes).await.unwrap();

@@ -1,4 +1,4 @@
-//! A node that fails again and again leaves its work to others.
+//! A node that fails repeatedly leaves its work to others.
 
 use std::sync::Arc;
 

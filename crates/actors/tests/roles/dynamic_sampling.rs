@@ -1,4 +1,4 @@
-//! Steps with several rounds, whoever dies meanwhile: groups without a spread are drawn again, and conversations go on.
+//! Steps with several rounds under kills: groups without a spread are drawn again, and conversations continue.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Working, World, settings, soon, start};
 
-/// One step of two tasks, of which each may be drawn once more.
+/// One step of two tasks, each of which may be drawn once more.
 fn drawing_again() -> Settings {
     let mut settings = Settings {
         evaluate_tasks: 1,
@@ -102,7 +102,7 @@ async fn a_group_without_a_spread_is_drawn_again_once_and_the_learner_waits_for_
     first.ended.abort();
     let second = archive(&world, drawing_again());
     answer(&world, task, [wrong(), wrong()]).await;
-    // It is flat as well, and that was the last time.
+    // It has no spread either, and there is no further round.
     let last = tasks(&mut queue, 1).await;
     let end = last[0].message();
     assert_eq!((end.purpose, end.step), (Purpose::EvaluateEnd, 2));
@@ -140,7 +140,7 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
     answer(&world, step[0], [measured(10.0), wrong()]).await;
     let lost = infrastructure(InfrastructureCause::Jail);
     answer(&world, step[1], [lost, wrong()]).await;
-    // An answer that no machine could measure has no result to tell.
+    // An answer without a measurement has no result to report.
     let second = tasks(&mut queue, 3).await;
     let told_of = |sample: u32, of: &Task| Some(sample_of(of, sample).id);
     let follows: Vec<_> = second.iter().map(|d| d.message().follows.clone()).collect();
@@ -156,7 +156,7 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
         assert_eq!(task.history.len(), 1);
     }
 
-    // The archive may die meanwhile; nothing is told twice.
+    // The archive may die meanwhile; no source gets a result twice.
     first.ended.abort();
     let context = world.context(told());
     let mut batches = Batches::open(&context, 0, limits::ROLLOUT).await.unwrap();
@@ -185,7 +185,7 @@ async fn each_answer_is_told_its_result_once_and_the_learner_has_both_turns() {
     let share = context.settings.turns.discount;
     // The answers to the two tasks come first, then the turns that follow them, each faster than the one before.
     assert!(score(4) > score(3) && score(5) > score(4));
-    // Two wrong first answers differ by what follows them.
+    // Two equal wrong first answers differ by the turns after them.
     let gap = score(2) - score(1);
     assert!((gap - share * (score(5) - score(4))).abs() < 1e-9, "{gap}");
     for delivery in evaluation

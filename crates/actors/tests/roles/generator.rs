@@ -1,4 +1,4 @@
-//! The state of a generator when it answers its first task.
+//! The state of a generator at its first answer.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,14 +28,14 @@ enum Said {
     Asked,
 }
 
-/// A source that writes down what happens to it, and reads its weights from the store.
+/// A source that records its calls, and reads its weights from the store.
 struct Witness {
     store: Store,
     version: Option<PolicyVersion>,
     said: Arc<Mutex<Vec<Said>>>,
     /// Each update takes a permit.
     gate: Arc<Semaphore>,
-    /// Its answer where it writes no program.
+    /// Its answer without a program.
     unread: Option<String>,
 }
 
@@ -202,7 +202,7 @@ async fn a_source_sees_what_a_task_rests_on_and_nothing_later() {
     assert_eq!(*said.lock().unwrap(), expected);
 }
 
-/// An answer without a program is not lost, and does not fill the disk either.
+/// An answer without a program is kept, and cannot fill the disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn some_answers_without_a_program_are_kept_of_each_step() {
     let world = World::new().await;
@@ -249,7 +249,7 @@ async fn some_answers_without_a_program_are_kept_of_each_step() {
     working.end().await.unwrap();
 }
 
-/// Waits until this was said last.
+/// Waits until this is the last call.
 async fn until(said: &Mutex<Vec<Said>>, wanted: Said) {
     soon(async {
         while said.lock().unwrap().last() != Some(&wanted) {
@@ -281,7 +281,7 @@ async fn weights_that_were_removed_before_they_were_read_are_passed_over() {
     let (said, gate) = (Arc::clone(&source.said), Arc::clone(&source.gate));
     let working = start(Generator::new(context, Box::new(source), "policy"));
     until(&said, Said::Wants(0)).await;
-    // While it reads the first version, the learner goes two further and removes what is between.
+    // While it reads the first version, the learner publishes two more and removes the one between.
     let between = world.store.put("weights 1").await.unwrap();
     let last = world.store.put("weights 2").await.unwrap();
     publish(1, between.clone()).await;

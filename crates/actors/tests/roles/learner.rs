@@ -1,4 +1,4 @@
-//! The samples that a step is trained on, and the weights after it.
+//! The samples of a training step, and the weights after it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use flopsmith_test_support::{ATTESTED, infrastructure, machine, outcome, rollout
 
 use crate::{World, candidate, settings, soon};
 
-/// A training step: three programs that teach, and one that the infrastructure failed.
+/// A training step: three programs with rewards, and one that the infrastructure failed.
 fn step(step: u64) -> Vec<Outcome> {
     let sample = |group, sample, verdict| {
         let candidate = candidate(step, group, sample, Purpose::Train);
@@ -51,7 +51,7 @@ async fn outcomes_that_are_read_first_wait_for_their_rollouts() {
         (vec![true, true], vec![false, true])
     );
 
-    // After a restart both logs are read from their beginnings, and no sample is trained on again.
+    // After a restart the learner reads both logs from their beginnings, and trains on no sample again.
     let mut again = Batches::open(&context, 1, limits::ROLLOUT).await.unwrap();
     assert_eq!(soon(again.next()).await.unwrap(), batch);
     let mut later = Batches::open(&context, 2, limits::ROLLOUT).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_rollout_that_is_nowhere_is_an_error_and_no_smaller_batch() {
     let world = World::new().await;
     let context = world.context(settings());
     let outcomes = step(1);
-    // All but the last.
+    // All except the last.
     let rollouts: Vec<Rollout> = outcomes[..3].iter().map(rollout).collect();
     let of = subjects::rollout(&run_id());
     world.bus.publish_many(&of, &rollouts).await.unwrap();
@@ -95,7 +95,7 @@ async fn weights_that_nobody_needs_any_more_leave_the_store() {
     for version in 0..4 {
         publish(&mut versions, version).await;
     }
-    // The learner is started again, says its version once more and goes on.
+    // The learner restarts, publishes its version once more and continues.
     let mut versions = Versions::open(&context).await.unwrap();
     for version in 3..8 {
         publish(&mut versions, version).await;

@@ -1,4 +1,4 @@
-//! Roles against a real nats-server, one of its own for every test.
+//! Roles against a real nats-server, a separate one for every test.
 #![expect(clippy::unwrap_used, reason = "tests")]
 #![expect(
     clippy::disallowed_methods,
@@ -41,7 +41,7 @@ use flopsmith_test_support::{machine_class, node_id, run_id, sample_of};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// No wait in these tests is longer.
+/// Longest wait of these tests.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A run with its broker and its store.
@@ -107,7 +107,7 @@ impl World {
         Host::new(node_id(), machine_class(), bus, store, Pool::new(2))
     }
 
-    /// Puts messages into a queue, and lets somebody take each who can do nothing with it.
+    /// Puts messages into a queue, and takes each with a worker that cannot process it.
     async fn dead_letter<M: Message + Send + 'static>(
         &self,
         queue: &Queue,
@@ -125,7 +125,7 @@ impl World {
         queue.close();
     }
 
-    /// A connection to the server that knows nothing of ours.
+    /// A plain connection to the server.
     async fn client(&self) -> async_nats::Client {
         let options = self._server.connect_options();
         let flopsmith_bus::Auth::Token(token) = options.auth else {
@@ -138,7 +138,8 @@ impl World {
             .unwrap()
     }
 
-    /// Publishes a message as a node of another version would: under its own name, and in an envelope that nobody here knows.
+    /// Publishes a message like a node of another version: under its own name, and in an envelope that this build does
+    /// not know.
     async fn publish_other_version<M: Message>(&self, subject: &str, message: &M) {
         let mut bytes = flopsmith_protocol::encode(message).unwrap();
         let version = bytes.windows(2).position(|w| w == b"\xa1v").unwrap() + 2;
@@ -154,7 +155,7 @@ impl World {
         client.flush().await.unwrap();
     }
 
-    /// Everything in a log by now.
+    /// All current entries of a log.
     async fn log<M: Message>(&self, subject: &str) -> Vec<M> {
         let mut log = soon(self.bus.log::<M>(subject, 0)).await.unwrap();
         let all = soon(log.replay()).await.unwrap();
@@ -162,7 +163,7 @@ impl World {
     }
 }
 
-/// A role at work.
+/// A running role.
 struct Working {
     stop: CancellationToken,
     ended: tokio::task::JoinHandle<Result<(), Error>>,
@@ -209,7 +210,7 @@ fn candidate(step: u64, number: u32, sample: u32, purpose: Purpose) -> Candidate
     sample_of(&task(step, number, purpose), sample)
 }
 
-/// Waits for a future, but not for ever.
+/// Waits for a future, with a limit.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future)
         .await

@@ -25,7 +25,7 @@ fn starter() -> Handle {
     handle.unwrap()
 }
 
-/// The answers of the starter to one task under these settings: programs, and whether each ended.
+/// The answers of the starter to one task with these settings: programs, and whether each ended.
 async fn answers(settings: &Generator) -> Vec<(String, bool)> {
     let world = World::new().await;
     let handle = starter();
@@ -46,7 +46,7 @@ async fn answers_end_at_the_strings_that_were_set_and_are_read_without_them() {
     let plain = answers(&Generator::default()).await;
     let stopped = answers(&Generator {
         stop: vec!["for(".to_owned()],
-        // One after the other: the answers do not depend on it.
+        // One after the other: this does not change the answers.
         rows: Some(1),
         ..Generator::default()
     })

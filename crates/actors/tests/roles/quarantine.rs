@@ -1,4 +1,4 @@
-//! A timer while its machine is not quiet.
+//! A timer on a machine with disturbances.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ type Asked = Arc<Mutex<Vec<&'static str>>>;
 
 const WHY: Why = Why::Slower { times: 1.5 };
 
-/// Quarantined after its first measurement, until it had some canaries.
+/// Quarantined after its first measurement, until it has had some canaries.
 struct Noisy {
     asked: Asked,
     looks: Asked,
@@ -80,8 +80,8 @@ impl Stage for Noisy {
     }
 }
 
-/// Has three programs timed where so many canaries find nothing. Returns the calls of the stage, and how long the role
-/// waited. The role looks around before the first program, and the disturbance that it sees does not stop it.
+/// Times three programs with a quarantine of this many canaries. Returns the calls of the stage, and the wait of the
+/// role. The role checks the machine before the first program, and the disturbance that it sees does not stop it.
 async fn three_programs(settings: Settings, canaries: u32) -> (Vec<&'static str>, Duration) {
     let world = World::new().await;
     publish_three(&world).await;
@@ -137,7 +137,7 @@ async fn publish_three(world: &World) {
     world.bus.publish_many(&subject, &jobs).await.unwrap();
 }
 
-/// One that never becomes quiet, with a limit that nobody waits for, and another one.
+/// A quarantine that never ends, with a long limit, and another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! A run's programs, and what came of them in the run that it repeats.
+//! A run's programs, with their outcomes in the run that it repeats.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ async fn a_program_has_the_outcome_it_had_and_another_one_ends_the_run() {
     let world = World::new().await;
     let context = world.context(settings());
     let of = |sample| candidate(1, 0, sample, Purpose::Train);
-    // As it is read from JSON, to the last bit.
+    // The value as it is read from JSON, to the last bit.
     let fast = Measured::at(100.0 / 3.0).outcome(of(0));
     let known = [fast.clone(), outcome(of(1), wrong())];
     let recorded = recorded(&world, &known);
     let role = start(RecordedEvaluator::new(context, recorded));
     let queue = Queue::compile(&machine_class()).of(&run_id());
-    // Nobody waited for its second measurement.
+    // The run had ended before its second measurement.
     let again = Candidate {
         candidate: remeasured(&fast.candidate, 1),
         source: fast.source.clone(),

@@ -1,4 +1,4 @@
-//! The content of a run's folder once its recorder has left.
+//! The content of a run's folder after the end of its recorder.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn what_other_roles_publish_while_they_drain_is_written() {
     let working = start(Recorder::new(Arc::clone(&context), sender));
     let outcomes = step();
     world.bus.publish(&subject, &outcomes[0]).await.unwrap();
-    // From here on its readers have nothing before them that they know of.
+    // From here on its readers know of no further entry.
     soon(progress.wait_for(|p| p.total == 1)).await.unwrap();
     let rest = &outcomes[1..];
     world.bus.publish_many(&subject, rest).await.unwrap();

@@ -1,4 +1,4 @@
-//! The run registry tells nodes of runs.
+//! The run registry informs nodes of runs.
 
 use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Change, RunSetup};
@@ -15,7 +15,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
         .in_common(&run, &problem_id(), &class, 7u32)
         .await
         .unwrap();
-    // A part of the bus does not do what it is asked for, as one does not that has no room to write to.
+    // A part of the bus fails, like one that has no space to write.
     let jetstream = async_nats::jetstream::new(world.client().await);
     let stubborn = async_nats::jetstream::stream::Config {
         name: "KV_fs_classes".into(),
@@ -32,7 +32,7 @@ async fn a_run_that_is_over_waits_until_it_can_be_withdrawn() {
         let (bus, run) = (world.bus.clone(), run.clone());
         async move { RunRegistry::withdraw_patiently(&bus, &run).await }
     });
-    // It begins anew with the notice of the run.
+    // It starts anew with the run's entry.
     for _ in 0..2 {
         let change = soon(told.next()).await.unwrap();
         assert!(matches!(change, Change::Gone(_)), "{change:?}");

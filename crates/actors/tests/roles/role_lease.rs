@@ -22,14 +22,14 @@ const SHORT: Terms = Terms {
     patience: Duration::from_millis(500),
 };
 
-/// As a process that was stopped: it gives no sign of life and does not know that it has stood still.
+/// A suspended process: it gives no sign of life, and does not know of its suspension.
 const STOPPED: Terms = Terms {
     beat: Duration::from_secs(3600),
     give_up: Duration::from_secs(7200),
     patience: Duration::from_millis(500),
 };
 
-/// A connection to the server as one that others share.
+/// A connection to the server, as shared by roles.
 pub async fn shared(world: &World) -> Bus {
     let known = world._server.connect_options();
     let mut options = Options::new(known.url);
@@ -69,7 +69,7 @@ async fn one_holds_it_and_the_next_goes_on_where_it_left() {
         let bus = bus.clone();
         tokio::spawn(async move { take(&bus, "b", SHORT).await })
     };
-    // Longer than anybody's patience: signs of life are what keeps it.
+    // Longer than any wait: only signs of life keep the lease.
     let enough = 3 * SHORT.patience.as_millis() / SHORT.beat.as_millis();
     let kv = bus.kv("fs_leases").await.unwrap();
     let key = format!("{}.archive", run_id());
@@ -104,13 +104,13 @@ async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
     let late = stopped.commit(head("2 of a")).await;
     assert!(matches!(late, Err(Error::Replaced)), "{late:?}");
     assert!(matches!(soon(stopped.lost()).await, Error::Replaced));
-    // Nor does it take away what it has no more.
+    // It does not remove a lease that it has lost.
     stopped.leave().await.unwrap();
     assert_eq!(second.head().await, Some(head("2 of b")));
     second.commit(head("3 of b")).await.unwrap();
 }
 
-/// A write whose answer was lost may arrive after its writer has looked: that is no stranger's.
+/// A write whose confirmation was lost may arrive after its writer has read the record: it is the writer's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_finds_its_own_late_write_goes_on() {
     let world = World::new().await;
@@ -132,7 +132,7 @@ async fn who_finds_its_own_late_write_goes_on() {
     let record: serde_json::Value = serde_json::from_slice(&found.value).unwrap();
     assert_eq!(record["beat"], 7, "the late record is kept: {record}");
     assert_eq!(lease.head().await, Some(head("1")));
-    // Another term is another holder, even of this name.
+    // Another term means another holder, even with this name.
     let term = lease.term() + 1;
     late(&|record| record["term"] = term.into()).await;
     let replaced = lease.commit(head("2")).await;
@@ -149,7 +149,7 @@ async fn who_is_asked_to_stop_while_it_waits_does() {
     let waiting = RoleLease::take(&bus, &run, "archive", "b", SHORT, &stop);
     let (waited, ()) = tokio::join!(waiting, async { stop.cancel() });
     assert!(waited.unwrap().is_none());
-    // The same process has it again at once, as after a failure of the role.
+    // The same process gets it back at once, like after a failure of the role.
     take(&bus, "a", SHORT).await;
 }
 
@@ -166,7 +166,7 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
         saved.await.unwrap()
     };
     let (ours, folder) = (of(&world.store), world.folder.path().join("store"));
-    // A state that was never made the one to go on from, as one that somebody wrote for a run that begins.
+    // A state that never became the one to continue from, like one for a run that starts.
     save(&ours, 9, "strange").await;
     assert!(lease.latest(&ours, &run).await.unwrap().is_none());
     let mut names = Vec::new();
@@ -180,7 +180,7 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
         Ok::<_, Error>(found.file("state").await.unwrap())
     };
     assert_eq!(state().await.unwrap(), "second");
-    // Whole in themselves and under the names of the right ones: only the record on the bus tells that they are others.
+    // Complete, and under the names of the right ones: only the record on the bus shows that they are others.
     let elsewhere = tempfile::tempdir().unwrap();
     let theirs = of(&Store::open(elsewhere.path().to_str().unwrap()).unwrap());
     let place = async |step: u64, name: &str| {
@@ -201,7 +201,7 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
     assert!(matches!(refused, Error::Strange { .. }), "{refused:?}");
 }
 
-/// Nobody has taken over from whoever holds a lease on a server that is full: the error names what it is.
+/// No process has taken over from the holder of a lease on a full server: the error names the cause.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     let world = World::with_server(ServerOptions {
@@ -212,7 +212,7 @@ async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     let bus = shared(&world).await;
     let lease = take(&bus, "a", SHORT).await;
     let kv = bus.kv("fs_leases").await.unwrap();
-    // To the last byte: a value smaller than a sign of life no longer fits either.
+    // To the last byte: a value smaller than a sign of life does not fit either.
     for size in [60_000, 1_000, 1] {
         for key in 0..1_000_000 {
             let name = format!("filler.{size}-{key}");
@@ -230,7 +230,7 @@ async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
     assert_eq!(late.to_string(), said);
 }
 
-/// A node of its own, of a cluster.
+/// A separate node of a cluster.
 async fn node(world: &World) -> Arc<Context> {
     let ours = world.context(settings());
     let bus = shared(world).await;
@@ -252,7 +252,7 @@ async fn a_second_archive_takes_over_when_the_first_is_gone() {
     let finished = [(); 2].map(|()| CancellationToken::new());
     let first = Archive::new(node(&world).await, Job::Search, finished[0].clone());
     let first = start(first);
-    // It has begun once its first tasks are out.
+    // It has started once its first tasks are published.
     soon(async {
         while world.bus.queued(&run_id()).await.unwrap() < 2 {
             tokio::task::yield_now().await;

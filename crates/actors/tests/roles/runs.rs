@@ -1,4 +1,4 @@
-//! Nodes that work for several runs, and several nodes that work for one.
+//! Nodes that work for several runs, and several nodes for one run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::{World, candidate, settings, soon, start};
 
-/// Builds everything but what is to be refused.
+/// Builds everything except programs that it has to refuse.
 struct Gcc;
 
 impl Stage for Gcc {
@@ -62,7 +62,7 @@ fn context(world: &World, run: RunId) -> Arc<Context> {
 /// Knows two runs.
 struct Two {
     stage_contexts: HashMap<RunId, Arc<StageContext>>,
-    /// How often it was asked for another one.
+    /// Number of requests for another one.
     unfit: watch::Sender<u32>,
 }
 
@@ -118,7 +118,7 @@ async fn a_node_works_for_every_run_it_knows_and_the_outcome_is_the_runs_own() {
     for run in &runs {
         let subject = Queue::compile(&machine_class()).of(run);
         let mut message = program(of(run), "refused");
-        // Ids begin with the run's in earnest.
+        // The ids really begin with the run's name.
         message.candidate.id = format!("{run}-s0-g0-c0").parse().unwrap();
         world.bus.publish(&subject, &message).await.unwrap();
     }
@@ -130,7 +130,7 @@ async fn a_node_works_for_every_run_it_knows_and_the_outcome_is_the_runs_own() {
         assert_eq!(outcome.candidate.run, *run);
         assert_eq!(outcome.verdict.kind(), "compile_error");
     }
-    // It leaves work that it cannot do to other nodes, however often it meets that work.
+    // It leaves work that it cannot do to other nodes, each time.
     let limit = world.host().attempts;
     soon(unfit.wait_for(|asked| *asked > limit)).await.unwrap();
     let log = world
@@ -151,7 +151,7 @@ async fn a_node_works_for_every_run_it_knows_and_the_outcome_is_the_runs_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_programs_on_two_nodes_are_evaluated_once() {
     let world = World::new().await;
-    // Two nodes share nothing but the bus and the store.
+    // Two nodes share only the bus and the store.
     let mut nodes = Vec::new();
     for _ in 0..2 {
         let bus = Bus::connect(&world._server).await.unwrap();
@@ -176,7 +176,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
     let mut built = world.bus.worker::<Compiled>(options).await.unwrap();
     let first = soon(built.next()).await.unwrap();
     let compiled = first.message().clone();
-    // The rest of its way, on one of the two nodes.
+    // The rest of its stages, on one of the two nodes.
     let decided = Decided {
         candidate: &compiled.candidate,
         source: &compiled.source,
@@ -192,7 +192,7 @@ async fn equal_programs_on_two_nodes_are_evaluated_once() {
     let verdicts = crate::stages::verdicts(&world, duplicates.len()).await;
     let reused = |verdict: &&Verdict| verdict.measurement().is_some_and(|m| m.reused);
     assert_eq!(verdicts.values().filter(reused).count(), 3, "{verdicts:?}");
-    // A program that is measured once more is not built once more.
+    // A second measurement of a program does not build it again.
     let again = program(
         flopsmith_test_support::remeasured(&compiled.candidate, 1),
         "program",

@@ -23,7 +23,7 @@ use crate::{Working, World, candidate, settings, soon, start};
 
 const POISON: &[u8] = b"poison";
 
-/// Stages that take everything and panic at poison.
+/// Stages that accept everything and panic at a poison program.
 struct Fake;
 
 fn taste(program: &[u8]) {
@@ -75,7 +75,7 @@ impl timer::Stage for Fake {
     }
 }
 
-/// Three programs: the object of the first is nowhere, the second is poison, and the third is good.
+/// Three programs: the object of the first is missing, the second is poison, and the third is good.
 async fn compiled(world: &World) -> [Compiled; 3] {
     let lost = ArtifactRef {
         digest: Digest::of(b"lost"),
@@ -95,7 +95,7 @@ async fn compiled(world: &World) -> [Compiled; 3] {
     })
 }
 
-/// The next `count` verdicts by their programs.
+/// The next `count` verdicts, by program.
 pub async fn verdicts(world: &World, count: usize) -> BTreeMap<String, Verdict> {
     let subject = subjects::outcome(&run_id());
     let mut log = world.bus.log::<Outcome>(&subject, 0).await.unwrap();
@@ -118,7 +118,7 @@ fn says(verdict: &Verdict, kind: &str, words: &str) {
     );
 }
 
-/// The role has been at work the whole time, and nothing became a dead letter.
+/// The role has worked the whole time, and no message became a dead letter.
 async fn all_well(world: &World, working: Working) {
     assert!(!working.ended.is_finished());
     working.end().await.unwrap();
@@ -179,7 +179,7 @@ async fn a_timer_measures_the_rest_of_a_batch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     let world = World::new().await;
-    // A file where the artifacts' folder should be: nothing can be put.
+    // A file in place of the artifacts' folder: no write can succeed.
     let artifacts = world.folder.path().join("store/artifacts");
     std::fs::write(artifacts, b"").unwrap();
     let subject = Queue::compile(&machine_class()).of(&run_id());
@@ -196,7 +196,7 @@ async fn a_compiler_outlives_a_full_store_and_programs_it_cannot_digest() {
     all_well(&world, working).await;
 }
 
-/// Ends in this way with whatever it looks at.
+/// Ends in this way for every program.
 struct Suspicious(Failure);
 
 impl verifier::LastLook for Suspicious {
@@ -212,7 +212,7 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
     the_last_look_ends_with(found, "undefined_behaviour").await;
 }
 
-/// Nobody is blamed, and it is not timed.
+/// The program is not at fault, and it is not timed.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_looked_at_does_not_count() {
     let unchecked = Failure::unknown(UnknownCause::Unchecked, "it could not be linked");
@@ -240,7 +240,7 @@ async fn the_last_look_ends_with(failure: Failure, kind: &str) {
     all_well(&world, working).await;
 }
 
-/// A program that is measured for the first time is passed on to be timed.
+/// A program in its first measurement is passed on for timing.
 async fn the_first_is_passed_on(world: &World) {
     let subject = Queue::time(&machine_class()).of(&run_id());
     let options = WorkerOptions::new(subject, 2);
@@ -251,7 +251,7 @@ async fn the_first_is_passed_on(world: &World) {
     passed.done().await.unwrap();
 }
 
-/// Builds a program at three places.
+/// Builds a program with three layouts.
 struct Places;
 
 impl timer::Layouts for Places {
@@ -260,7 +260,7 @@ impl timer::Layouts for Places {
     }
 }
 
-/// Notes what it is asked for; its screenings are rough.
+/// Records its calls; its screenings are imprecise.
 struct Rough(Arc<Mutex<Vec<String>>>);
 
 impl timer::Stage for Rough {
@@ -292,7 +292,7 @@ impl timer::Stage for Rough {
     }
 }
 
-/// The calls of a timer for a program that is measured a first time and then once more.
+/// The calls of a timer for a program with a first and a second measurement.
 async fn asked_for(again: Standard) -> Vec<String> {
     let world = World::new().await;
     let [_, _, first] = compiled(&world).await;
@@ -332,7 +332,7 @@ async fn what_is_to_count_is_certified_at_several_places_and_never_left_rough() 
     assert_eq!(rough, ["Rank", "Screen", "Screen"]);
 }
 
-/// Refuses whatever it looks at in full.
+/// Refuses every program in a full verification.
 struct Thorough;
 
 impl verifier::Stage for Thorough {
@@ -374,7 +374,7 @@ async fn what_is_measured_once_more_is_verified_in_full() {
 
 type Asked = Vec<(Vec<u8>, Instant)>;
 
-/// Fails the first time it is asked for a program, for want of space or by its jail; notes when it was asked.
+/// Fails at its first call for a program, for lack of space or by its jail; records the times of its calls.
 struct Starved(Arc<Mutex<Asked>>);
 
 impl verifier::Stage for Starved {
@@ -400,7 +400,7 @@ impl verifier::Stage for Starved {
     }
 }
 
-/// How long after the first try the second one came.
+/// Time from the first try to the second one.
 fn waited(asked: &[(Vec<u8>, Instant)], program: &str) -> Duration {
     let tries: Vec<Instant> = asked
         .iter()

@@ -1,4 +1,4 @@
-//! The learner as a role: updates that give no number.
+//! The learner as a role: updates without a finite gradient.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::{World, candidate, settings, soon, start};
 
-/// A log-probability that is a number, and whose ratio to what the policy says now is none: e to the power of 2000.
+/// A log-probability that is finite, with an infinite ratio to the current policy's: e to the power of 2000.
 const UNHEARD_OF: f32 = -2000.0;
 
 fn training(limit: u32) -> Settings {
@@ -30,7 +30,8 @@ fn training(limit: u32) -> Settings {
     settings
 }
 
-/// A step with a right and a wrong program in each group; the wrong ones were drawn from a policy that gave them next to nothing.
+/// A step with a right and a wrong program in each group; the wrong ones were drawn from a policy that gave them almost
+/// no probability.
 fn step(number: u64, logprob: f32) -> (Vec<Outcome>, Vec<Rollout>) {
     let mut outcomes = Vec::new();
     for group in 0..2 {
@@ -60,7 +61,7 @@ async fn publish(world: &World, number: u64, logprob: f32) {
     world.bus.publish_many(&of, &outcomes).await.unwrap();
 }
 
-/// A step in which nothing could be measured: there is nothing to learn from.
+/// A step without a measurement, which leaves nothing to train on.
 async fn publish_nothing(world: &World, number: u64) {
     let of = |group, sample| candidate(number, group, sample, Purpose::Train);
     let all = [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -72,7 +73,7 @@ async fn publish_nothing(world: &World, number: u64) {
     world.bus.publish_many(&subject, &all).await.unwrap();
 }
 
-/// The policy versions up to this one, once it is there.
+/// The policy versions up to this one, once it exists.
 async fn versions(world: &World, last: u64) -> Vec<PolicyPublished> {
     let subject = subjects::policy(&run_id());
     let mut log = soon(world.bus.log::<PolicyPublished>(&subject, 0))
@@ -100,7 +101,7 @@ async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the
     let ended = soon(start(Learner::new(context.clone())).ended)
         .await
         .unwrap();
-    // One with an update lies between the first two.
+    // One version with an update lies between the first two.
     let error = ended.unwrap_err();
     assert!(matches!(error, Error::Hopeless(_)), "{error}");
     assert!(error.is_final());
@@ -135,7 +136,7 @@ async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the
         assert!(same(sample, rollout), "{sample:?} {rollout:?}");
     }
 
-    // They are in the run's folder as well, whoever learned.
+    // They are in the run's folder too, for any learner.
     let recorder = Recorder::new(context.clone(), watch::Sender::new(Progress::default()));
     let recorder = start(recorder);
     recorder.end().await.unwrap();
@@ -143,7 +144,7 @@ async fn a_batch_without_a_finite_gradient_is_kept_and_too_many_in_a_row_end_the
     assert_eq!(files.len(), 3);
     assert_eq!(std::fs::read(&files[2]).unwrap(), bytes);
 
-    // A learner that goes on with the run begins behind that step, and has another chance.
+    // A learner that resumes the run starts after that step, with a new count.
     let learner = start(Learner::new(context.clone()));
     publish(&world, 5, UNHEARD_OF).await;
     publish(&world, 6, -1.0).await;
@@ -188,7 +189,7 @@ fn by_ppo(limit: u32) -> Settings {
     }
 }
 
-/// A sampler has no value head, so it could not take over weights with one.
+/// A sampler has no value head, so it could not load weights with one.
 #[tokio::test(flavor = "multi_thread")]
 async fn ppo_trains_on_rewards_and_publishes_what_a_sampler_takes_over() {
     let world = World::new().await;
@@ -223,11 +224,11 @@ async fn ppo_trains_on_rewards_and_publishes_what_a_sampler_takes_over() {
         assert!(ppo.value_loss > 0.0, "{ppo:?}");
         assert!(metrics.entropy > 0.0, "{metrics:?}");
     }
-    // The weight of the divergence follows the divergence, so the second step has another one.
+    // The weight of the divergence follows the divergence, so the second step has another weight.
     let weight = |step: usize| metrics[step].ppo.unwrap().divergence_weight;
     assert_ne!(weight(0), weight(1));
 
-    // A learner that takes over goes on like one that was never stopped.
+    // A learner that takes over continues like one that never stopped.
     let learner = start(Learner::new(context));
     publish(&world, 3, -1.0).await;
     let third = versions(&world, 3).await.pop().unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::made::*;
 
-/// Few cells, few sources and few speeds, so that they meet often.
+/// Few cells, sources and speeds, so that collisions are frequent.
 #[derive(Debug, Clone)]
 enum Act {
     Insert { cell: u8, elite: Elite },

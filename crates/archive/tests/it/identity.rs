@@ -1,4 +1,4 @@
-//! When two sources are the same text.
+//! The rule by which two sources count as the same text.
 
 use flopsmith_archive::identity::{normalise, source_digest};
 use proptest::prelude::*;

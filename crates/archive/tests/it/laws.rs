@@ -1,4 +1,4 @@
-//! Laws of the stages, the task choice and the re-measurements, whatever happens in whatever order.
+//! Laws of the stages, the task choice and the re-measurements, for all events in any order.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -175,7 +175,7 @@ proptest! {
         let mut earlier: Vec<Act> = Vec::new();
         let mut state = again;
         for act in &acts {
-            // Answers become the outcomes they stand for, so that they can be delivered twice as well.
+            // Converts answers to their outcomes, so that they can be delivered twice as well.
             let act = match act {
                 Act::Answer(n, factor) => match repetition(&once, *n, *factor) {
                     Some(outcome) => Act::Outcome(Box::new(outcome)),
@@ -243,7 +243,7 @@ proptest! {
         let bytes = rmp_serde::to_vec_named(&undisturbed).unwrap();
         let mut restored: Sqd = rmp_serde::from_slice(&bytes).unwrap();
         prop_assert_eq!(&restored, &undisturbed);
-        // JSON can hold it too, if not to the last bit of every number.
+        // JSON can hold it too, except the last bit of some numbers.
         let text = serde_json::to_string(&undisturbed).unwrap();
         let read: Sqd = serde_json::from_str(&text).unwrap();
         prop_assert_eq!((read.stage(), read.pending().count()), (restored.stage(), restored.pending().count()));

@@ -1,4 +1,4 @@
-//! The tests of this crate from outside, in one program: it is linked once.
+//! The tests of this crate from outside, in one program, which is linked once.
 
 mod archive;
 mod identity;

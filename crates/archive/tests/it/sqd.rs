@@ -22,14 +22,14 @@ fn a_new_best_counts_after_its_second_measurement() {
         }]
     );
     assert_eq!(s.archive().best(), None);
-    // Written again or unknown: nothing.
+    // Repeated or unknown programs change nothing.
     assert_eq!(
         s.on_outcome(&good(sample(0, 1), "a ;", set("simd"), 5.1, 0.01)),
         vec![]
     );
     let nobody = CandidateId::new("nobody").unwrap();
     assert_eq!(s.confirm(&nobody, &measurement(5.0, 0.01)), vec![]);
-    // The second measurement is what counts.
+    // The second measurement counts.
     let effects = s.confirm(&id, &measurement(4.0, 0.01));
     let accepted = Effect::EliteAccepted {
         candidate: id.clone(),
@@ -54,7 +54,7 @@ fn a_lucky_first_measurement_is_found_out() {
     s.on_outcome(&good(sample(0, 1), "lucky;", set("simd"), 8.0, 0.01));
     assert_eq!(answer(&mut s, 0, Some(0.5)), vec![]);
     assert_eq!(s.archive().best().unwrap().1.source, "a;");
-    // A program that fails the second time is no elite, and a number that was looked up is no measurement.
+    // A program that fails the second time is no elite, and a cached number is no measurement.
     s.on_outcome(&good(sample(0, 2), "unsteady;", set("simd"), 8.0, 0.01));
     let waiting = s.pending().next().unwrap().candidate.clone();
     let verdict = rejected(CandidateFault::Nondeterministic);
@@ -90,7 +90,7 @@ fn a_second_measurement_that_fails_is_tried_again_and_then_given_up() {
     assert_eq!(s.on_outcome(&again(&waiting, 2, lost())), ask(3));
     assert_eq!(s.on_outcome(&again(&waiting, 3, lost())), vec![]);
     assert_eq!(s.pending().count(), 0);
-    // One that never comes back does not keep its place for ever.
+    // A candidate that never comes back loses its place after a while.
     s.on_outcome(&good(sample(0, 1), "b;", set("simd"), 5.0, 0.01));
     for step in 0..4 {
         s.on_step_end(step);
@@ -124,7 +124,7 @@ fn a_measurement_that_did_not_converge_confirms_nothing_and_is_made_again() {
     };
     assert_eq!(s.on_outcome(&again(&waiting, 2, sure)).len(), 1);
     assert_eq!(s.archive().best().unwrap().1.ratio, 4.5);
-    // Not for ever: a machine that is never quiet has no elites.
+    // With a limit: a machine that is never quiet gets no elites.
     s.on_outcome(&good(sample(0, 1), "b;", set("unroll"), 5.0, 0.01));
     let waiting = s.pending().next().unwrap().candidate.clone();
     for repetition in 1..=3 {

@@ -1,4 +1,4 @@
-//! When a stage is left, and what a configuration may say.
+//! The rules that end a stage, and the checks of a configuration.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_archive::*;
@@ -45,7 +45,7 @@ fn fixed_steps() {
     );
 }
 
-/// Ends a step in which the shares of correct and faulty candidates of the current stage are given.
+/// Ends a step with these shares of correct and faulty candidates of the current stage.
 fn step(s: &mut Sqd, n: u64, right: u32, wrong: u32, ratio: f64) -> Vec<Effect> {
     let stage = s.stage();
     for i in 0..right {
@@ -99,7 +99,7 @@ fn success_rate_gate_and_demotion() {
         matches!(moved[0], Effect::StageChanged { from: 1, to: 0, .. }),
         "{moved:?}"
     );
-    // Windows begin anew, and the most steps lead on in any case.
+    // Windows start anew, and `max_steps` advances in any case.
     for n in 4..7 {
         assert_eq!(step(&mut s, n, 4, 4, 1.0), vec![]);
     }
@@ -107,7 +107,7 @@ fn success_rate_gate_and_demotion() {
         step(&mut s, 7, 4, 4, 1.0)[0],
         Effect::StageChanged { to: 1, .. }
     ));
-    // Going back is limited.
+    // The number of demotions is limited.
     assert_eq!(step(&mut s, 8, 0, 8, 1.0), vec![]);
     // Replayed samples, evaluations and exploration samples say nothing about this stage.
     let mut t = s.clone();
@@ -227,7 +227,7 @@ fn stages_go_by_the_share_of_the_budget_that_is_spent() {
             })
             .collect()
     };
-    // A long budget has all stages, a short one those that there is time for.
+    // A long budget has all stages, a short one only those that fit.
     let long = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.9];
     assert_eq!(stages(&long), [0, 1, 1, 2, 2, 3, 3, 4, 4]);
     assert_eq!(stages(&[0.12, 0.24, 0.36]), [2, 3, 4]);

@@ -127,7 +127,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The system provides no random bytes for the token.
-    #[error("no random token can be read from /dev/urandom")]
+    #[error("cannot read a random token from /dev/urandom")]
     Random {
         /// The error of the system.
         #[source]

@@ -16,7 +16,7 @@ async fn only_the_newest_revision_may_be_replaced() {
         "{error}"
     );
 
-    // Two learners, each believing that it is the only one.
+    // Two learners, each of which assumes that it is the only one.
     let other = Bus::connect(&world.server)
         .await
         .unwrap()
@@ -56,7 +56,7 @@ async fn wrong_names_are_refused() {
     );
 }
 
-/// Holders of leases and the outcome cache write to buckets only; a full server has to be named to them as well.
+/// Holders of leases and the outcome cache write only to buckets; so their errors must name a full server as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_store_is_named_by_every_way_to_write_a_key() {
     let options = ServerOptions {

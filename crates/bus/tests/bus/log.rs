@@ -126,7 +126,7 @@ async fn what_cannot_be_read_can_be_kept_as_a_dead_letter_and_comes_back_once() 
     let LogEntry::Unreadable(entry) = soon(log.entry()).await.unwrap() else {
         panic!("it was read");
     };
-    // Every reader of the log may do so, and a crash in between may repeat it.
+    // Every reader of the log may do so, and after a crash another time.
     world.bus.dead_letter_entry(&entry).await.unwrap();
     world.bus.dead_letter_entry(&entry).await.unwrap();
     let mut dead = world.bus.dead_letters(0).await.unwrap();

@@ -1,4 +1,4 @@
-//! The bus against a real nats-server, one of its own for every test.
+//! The bus against a real nats-server, a separate one for every test.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![expect(
     clippy::disallowed_methods,
@@ -20,13 +20,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// No wait in these tests is longer.
+/// Longest wait of these tests.
 const LIMIT: Duration = Duration::from_secs(20);
 
 const COMPILE: &str = "fs.v1.work.compile.local";
 const OUTCOME: &str = "fs.v1.outcome.r1";
 
-/// A message of the tests' own, so that they do not change with the protocol.
+/// A message type of the tests, so that they do not change with the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct Job {
     id: String,
@@ -47,7 +47,7 @@ fn job(number: usize) -> Job {
     }
 }
 
-/// A server, a bus with its streams, and the folder both lie in.
+/// A server, a bus with its streams, and the folder of both.
 struct World {
     server: Server,
     bus: Bus,
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// A bus of its own whose requests for messages stand only for a moment.
+    /// A separate bus whose requests for messages expire after a moment.
     async fn impatient(&self) -> Bus {
         let mut options = Options::from(&self.server);
         options.poll_limit = Duration::from_millis(300);
@@ -81,14 +81,14 @@ impl World {
     }
 }
 
-/// Waits for a future, but not for ever.
+/// Waits for a future, with a limit.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future)
         .await
         .expect("it takes too long")
 }
 
-/// Does nothing come for so long?
+/// True if nothing arrives for this time.
 async fn nothing<T>(millis: u64, future: impl Future<Output = T>) -> bool {
     tokio::time::timeout(Duration::from_millis(millis), future)
         .await

@@ -1,4 +1,4 @@
-//! Processes that are killed: workers, the server, the whole run.
+//! Kills of processes: workers, the server, the whole run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const FOLDER: &str = "FLOPSMITH_TEST_FOLDER";
 const URL: &str = "FLOPSMITH_TEST_URL";
 const TOKEN: &str = "FLOPSMITH_TEST_TOKEN";
 
-/// This test program again, as one of the helpers below.
+/// This test program again, in the role of one of the helpers below.
 fn helper(name: &str, variables: &[(&str, &str)]) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("process::{name}"), "--ignored"])
@@ -113,7 +113,7 @@ async fn a_killed_server_is_started_again_and_nothing_is_lost() {
     let role = tokio::spawn(async move {
         while let Some(delivery) = worker.next().await {
             bus.publish(OUTCOME, delivery.message()).await.unwrap();
-            // An acknowledgement lost with the server only means that the message comes again.
+            // An acknowledgement that was lost with the server only means a redelivery.
             let _ = delivery.done().await;
         }
     });
@@ -160,7 +160,7 @@ async fn a_killed_run_takes_its_server_with_it_and_loses_nothing() {
         run.wait().unwrap();
         until("the server is gone", || !runs(pid));
     }
-    // The next start needs the store's lock, which the old server held until it was gone.
+    // The next start needs the store's lock, which the old server held until its end.
     let server = Server::start(None, &folder.path().join("store"), ServerOptions::default())
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! The private server: every way not to start has its own clear error.
+//! The private server: each failed start has its own clear error.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -107,7 +107,7 @@ async fn a_store_that_cannot_be_used_is_named() {
     std::fs::write(&file, "").unwrap();
     let error = refused(None, &file.join("store"), ServerOptions::default()).await;
     assert!(matches!(error, ServerError::Store { .. }), "{error}");
-    // Nobody can write here, not even root.
+    // Not even root can write here.
     let error = refused(None, Path::new("/proc/self"), ServerOptions::default()).await;
     assert!(matches!(error, ServerError::Store { .. }), "{error}");
 
@@ -182,7 +182,7 @@ async fn a_server_that_is_not_there_or_has_no_jetstream_is_named() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Kept open: a server that cannot write its log any more dies.
+    // The file stays open: a server that can no longer write its log dies.
     let mut log = BufReader::new(plain.stderr.take().unwrap()).lines();
     let address = log
         .find_map(|line| {
@@ -219,7 +219,7 @@ async fn a_server_ends_with_its_handle() {
             drop(server);
         }
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
-        // The same store again, this time with the slower promise.
+        // The same store again, this time with a sync of each message.
         let options = ServerOptions {
             sync: Sync::Always,
             ..ServerOptions::default()

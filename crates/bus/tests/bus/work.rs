@@ -1,4 +1,4 @@
-//! Work queues: nothing is lost, nobody gets more than they can hold.
+//! Work queues: no message is lost, and no worker gets more than it can hold.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn what_only_waits_leaves_its_slot_to_another() {
     assert_eq!(worker.held(), 0);
 }
 
-/// The server keeps 128 requests; whose request it did not keep asks again when somebody else has enough.
+/// The server keeps 128 requests. A worker whose request was refused asks again when another worker is busy.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_more_workers_than_may_wait_each_gets_work() {
     let world = World::new().await;
@@ -106,7 +106,7 @@ async fn of_more_workers_than_may_wait_each_gets_work() {
     }
     let jobs: Vec<_> = (0..400).map(job).collect();
     world.bus.publish_many(COMPILE, &jobs).await.unwrap();
-    // Nobody has two, so all are needed.
+    // Each worker has one, so all are needed.
     let all = futures::future::join_all(workers.iter_mut().map(Worker::next));
     let held = soon(all).await;
     let ids: HashSet<_> = held
@@ -128,17 +128,17 @@ async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
     world.bus.publish_many(COMPILE, &jobs).await.unwrap();
     let first = soon(resting.next()).await.unwrap();
     resting.rest(Duration::from_secs(3600));
-    // Those that it had taken as well.
+    // The messages that it had already taken as well.
     let mut other: Worker<Job> = world.bus.worker(quick(4)).await.unwrap();
     for _ in 0..3 {
         soon(other.next()).await.unwrap().done().await.unwrap();
     }
     other.close();
     drop(other);
-    // Work in hand stays in hand.
+    // The messages that it holds stay.
     first.done().await.unwrap();
     world.bus.publish(COMPILE, &job(9)).await.unwrap();
-    // The last word counts.
+    // The last call decides.
     let time = Duration::from_secs(1);
     let began = std::time::Instant::now();
     resting.rest(time);
@@ -148,8 +148,8 @@ async fn a_worker_that_rests_leaves_the_work_to_others_and_comes_back() {
     next.done().await.unwrap();
 }
 
-/// A worker may begin to rest at any moment while messages arrive. Other workers get the messages that it has not returned
-/// by then.
+/// A worker may pause at any moment while messages arrive. Other workers get the messages that it has not returned by
+/// then.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_message_stays_with_a_worker_that_begins_to_rest() {
     let world = World::new().await;
@@ -253,7 +253,7 @@ async fn an_acknowledgement_that_nobody_waits_for_any_more_holds_up_no_other() {
     }
     let first = soon(worker.next()).await.unwrap();
     let second = soon(worker.next()).await.unwrap();
-    // As in a loop that has some work in hand and waits for other work to end.
+    // Like in a loop that holds some work and waits for other work to end.
     let mut unpolled = Box::pin(first.done());
     assert!(futures::poll!(unpolled.as_mut()).is_pending());
     soon(second.done()).await.unwrap();
@@ -270,7 +270,7 @@ async fn what_is_worked_on_is_not_given_to_another() {
         delivery = worker.next() => delivery.unwrap(),
         delivery = other.next() => delivery.unwrap(),
     };
-    // Several times the acknowledgement time passes while somebody works.
+    // The processing takes several times the acknowledgement time.
     assert!(nothing(1500, async { tokio::join!(worker.next(), other.next()) }).await);
     assert_eq!(delivery.attempt(), 1);
     delivery.done().await.unwrap();
@@ -348,7 +348,7 @@ async fn what_nobody_can_do_for_long_is_refused_less_and_less_often() {
     client.flush().await.unwrap();
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     world.bus.publish(COMPILE, &job(1)).await.unwrap();
-    // Given out to many who were told to stop.
+    // Delivered to many workers that had the order to stop.
     for _ in 0..14 {
         let delivery = soon(worker.next()).await.unwrap();
         delivery.retry(ErrorClass::Shutdown).await.unwrap();
@@ -356,7 +356,7 @@ async fn what_nobody_can_do_for_long_is_refused_less_and_less_often() {
     let delivery = soon(worker.next()).await.unwrap();
     assert_eq!((delivery.attempt(), delivery.failures()), (15, 0));
     delivery.retry(ErrorClass::OtherNode).await.unwrap();
-    // The server is told how long to wait: the first ten times two seconds, then ever longer.
+    // The server gets the delays: the first ten times two seconds, then growing ones.
     let said = soon(async {
         loop {
             let answer = answers.next().await.unwrap().payload;
@@ -384,7 +384,7 @@ async fn a_shutdown_is_no_failed_attempt() {
         .await
         .unwrap();
     world.bus.publish(COMPILE, &job(1)).await.unwrap();
-    // However often: only one failure is allowed, and there is none.
+    // Only one failure is permitted, and none happens, at any number of deliveries.
     for attempt in 1..=7 {
         let delivery = soon(worker.next()).await.unwrap();
         assert_eq!((delivery.attempt(), delivery.failures()), (attempt, 0));
@@ -534,7 +534,7 @@ async fn queues_are_told_by_what_waits_and_what_is_in_hand() {
     let of_a_run = format!("{COMPILE}.r-1");
     world.bus.publish_many(&of_a_run, &jobs).await.unwrap();
     let state = async || world.bus.queues().await.unwrap().pop().unwrap();
-    // Nobody has ever taken anything.
+    // No worker has ever taken a message.
     let found = state().await;
     assert_eq!((found.waiting, found.in_hand), (5, 0), "{found:?}");
     assert_eq!(found.stage, "compile");
@@ -554,7 +554,7 @@ async fn queues_are_told_by_what_waits_and_what_is_in_hand() {
     for delivery in held {
         delivery.done().await.unwrap();
     }
-    // It may have the next ones in hand by now.
+    // It may already hold the next ones.
     let found = state().await;
     assert_eq!(found.waiting + found.in_hand, 3, "{found:?}");
     assert!(state().await.oldest_unix_ms.unwrap() >= first);
@@ -566,14 +566,14 @@ async fn draining_finishes_what_is_in_hand_and_gives_back_the_rest() {
     let jobs: Vec<_> = (0..6).map(job).collect();
     world.bus.publish_many(COMPILE, &jobs).await.unwrap();
     let bus = Bus::connect(&world.server).await.unwrap();
-    // Long, so that nothing comes back by itself while the test runs.
+    // Long, so that nothing is redelivered while the test runs.
     let options = WorkerOptions {
         ack_wait: Duration::from_secs(60),
         ..quick(4)
     };
     let mut worker: Worker<Job> = bus.worker(options.clone()).await.unwrap();
     let in_hand = soon(worker.next()).await.unwrap();
-    // The role keeps what it is given until the worker says that there is no more.
+    // The role keeps its messages until the worker reports the end.
     let role = tokio::spawn(async move {
         let mut held = Vec::new();
         while let Some(delivery) = worker.next().await {
@@ -629,7 +629,7 @@ async fn a_resumed_run_gets_its_work_back_at_once() {
     };
     let mut worker: Worker<Job> = world.bus.worker(options.clone()).await.unwrap();
     let _never_decided = std::mem::ManuallyDrop::new(soon(worker.next()).await.unwrap());
-    // Without a word to the server, as by kill -9.
+    // Without a message to the server, like kill -9.
     let World { server, folder, .. } = world;
     drop(server);
     let server =
@@ -756,7 +756,7 @@ async fn a_dead_letter_is_shown_and_given_out_again_once() {
     let same = world.bus.dead_letter(letter.sequence).await.unwrap();
     assert_eq!(same, Some(letter.clone()));
     assert_eq!(world.bus.dead_letter(99).await.unwrap(), None);
-    // Its own id was published a moment ago, and would be taken for known.
+    // Its own id was published a moment ago, and the server would drop it as a duplicate.
     world.bus.retry_dead(&letter).await.unwrap();
     world.bus.retry_dead(&letter).await.unwrap();
     let again = soon(worker.next()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Compilers that die, hang, wait or are killed: who is blamed, and what is said.
+//! Compilers that die, hang, wait or are killed: the party at fault, and the message.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -8,14 +8,14 @@ use flopsmith_protocol::{CandidateFault as Fault, InfrastructureCause as Cause};
 
 use super::*;
 
-/// Sources with this word in them are those at which the compiler does something else.
+/// The word in sources at which the compiler misbehaves.
 const WORD: &str = "NOW";
 
-/// A compiler that is the usual one but for sources with [`WORD`] in them, in a folder of its own.
+/// The usual compiler, except for sources with [`WORD`] in them, in its own folder.
 fn installed(folder: &Path, does: &str) -> Toolchain {
     let mut toolchain = compiler().toolchain().clone();
     let usual = toolchain.compiler.display().to_string();
-    // The jail shows what lies beside the folder of programs.
+    // The jail can read the folder of programs.
     let programs = folder.join("bin");
     std::fs::create_dir(&programs).unwrap();
     std::fs::write(
@@ -43,7 +43,7 @@ fn installed(folder: &Path, does: &str) -> Toolchain {
     toolchain
 }
 
-/// How a compilation ends at which the compiler does that, within so many seconds of processor time and of time.
+/// The result of a compilation with such a compiler, within these limits of processor time and of time.
 fn end_of(does: &str, cpu: u64, wall: u64) -> Failure {
     let folder = tempfile::tempdir().unwrap();
     let sandbox = Arc::new(Sandbox::new(Options::default()).unwrap());

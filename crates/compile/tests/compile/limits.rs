@@ -1,4 +1,4 @@
-//! Sources that are too large, too deep or no text, and compilers driven to their limits.
+//! Sources that are too large, too deep or not text, and sources that drive compilers to their limits.
 
 use flopsmith_protocol::{CandidateFault, Failure, TechniqueSet};
 

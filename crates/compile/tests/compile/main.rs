@@ -1,8 +1,8 @@
-//! The compile stage against files: each says on its first line what must become of it.
+//! The compile stage against files: the first line of each names the required result.
 //!
-//! `refused/*.c` begins with `// FAULT: WORDS` and must end with that fault and those words in its
-//! diagnostics; `// FAULT/PERMITTED: WORDS` says which techniques the task permits (all, if it does not say).
-//! `honest/*.c` begins with `// TECHNIQUES` and must build with exactly these techniques found.
+//! `refused/*.c` begins with `// FAULT: WORDS` and must end with that fault and those words in its diagnostics; `//
+//! FAULT/PERMITTED: WORDS` names the techniques that the task permits (default: all). `honest/*.c` begins with `//
+//! TECHNIQUES` and must build with exactly these techniques found.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod compilers;
@@ -110,7 +110,7 @@ fn the_problems_own_programs_build() {
             .compile(problem(), source, TechniqueSet::all())
             .unwrap();
         assert!(!built.object.is_empty() && built.seconds > 0.0);
-        // Arithmetic in double precision is done in vector registers there, be it one number at a time.
+        // The compiler does double-precision arithmetic in vector registers there, even for single numbers.
         if cfg!(target_arch = "x86_64") {
             assert!(built.vector_bits >= Some(128), "{:?}", built.vector_bits);
         }
@@ -157,7 +157,7 @@ fn the_fingerprint_names_compiler_linker_language_and_flags() {
     );
 }
 
-/// A compiler that says what the real one says, but for its linker.
+/// A compiler that gives the answers of the real one, except for its linker.
 #[test]
 fn another_linker_is_another_fingerprint() {
     let place = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn another_linker_is_another_fingerprint() {
 #[test]
 fn a_missing_compiler_of_another_language_is_missed_only_where_it_is_needed() {
     let place = tempfile::tempdir().unwrap();
-    // A folder with a C compiler and nothing else.
+    // A folder with only a C compiler.
     let gcc = place.path().join("gcc");
     std::fs::write(&gcc, "#!/bin/sh\nexec gcc \"$@\"\n").unwrap();
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);

@@ -1,4 +1,4 @@
-//! A byte-order mark before a source says how the file is encoded and is no part of the program.
+//! A byte-order mark before a source names the encoding and is not part of the program.
 
 use super::*;
 
@@ -31,13 +31,13 @@ fn a_source_is_the_same_program_with_a_byte_order_mark_before_it() {
         let plain = build(source).unwrap();
         let marked = build(&format!("\u{feff}{source}")).unwrap();
         assert_eq!(marked.object, plain.object, "{language:?}");
-        // A mistake is in the line that people see, with the mark and without.
+        // A message names the line that people see, with the mark and without.
         let wrong = |begin: &str| match build(&format!("{begin}{source}?\n")) {
             Err(Failure::Candidate { detail, .. }) => detail,
             other => panic!("{language:?}: {:?}", other.map(|b| b.diagnostics)),
         };
         assert_eq!(wrong("\u{feff}"), wrong(""), "{language:?}");
-        // Anywhere else it is what it was: no sign of any language.
+        // Elsewhere the mark stays an invalid character in every language.
         assert!(build(&format!("{source}\u{feff}")).is_err(), "{language:?}");
     }
 }

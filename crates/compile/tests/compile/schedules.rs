@@ -1,4 +1,4 @@
-//! The detection agrees with what the schedule space claims of its own programs.
+//! Detection agrees with the techniques that the schedule space claims for its own programs.
 
 use std::collections::BTreeMap;
 

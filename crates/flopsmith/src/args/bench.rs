@@ -5,22 +5,29 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 use flopsmith_bench::Format;
+use flopsmith_bench::sizes::SizeSpec;
 use flopsmith_bench::threads::ThreadCount;
 
-use super::Waiting;
+use super::{Waiting, Workloads};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
 Examples:
   flopsmith bench kernel.c --problem dgemm
+  flopsmith bench kernel.c --problem dgemm --workload n=256 --workload n=512
   flopsmith bench 'tries/**/*.c' --problem dgemm --against best.c
   flopsmith bench tries/ --problem dgemm --threads 1,2,all --format csv > tries.csv
   flopsmith bench tries/ --problem dgemm --purpose rank --format jsonl | jq -c .ranks
   flopsmith bench kernel.c --problem dgemm --watch --keep objects/
   flopsmith bench kernel.cpp kernel.f90 --problem dgemm --flags '-O2 -march=native'
+  flopsmith bench tries/ --problem dgemm --size n=64..1024 --report sizes.html
+  flopsmith bench kernel.c --problem dgemm --format markdown > issue.md
+  flopsmith bench kernel.c --problem dgemm --save main
+  flopsmith bench kernel.c --problem dgemm --compare main || echo slower or refused
 
 Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
-3 this machine could not measure at least one, 130 interrupted (of several
+3 this machine could not measure at least one, 4 all were measured and at least
+one is slower than its saved result (--compare), 130 interrupted (of several
 programs, the results so far are printed).
 
 A measurement has not converged if its standard error is above the limit when
@@ -43,6 +50,9 @@ pub struct Bench {
     /// The problem that the programs solve, by name or folder.
     #[arg(long)]
     pub problem: String,
+    /// The workloads.
+    #[command(flatten)]
+    pub workloads: Workloads,
     /// Compile with this C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with the other
     /// compilers of its family: g++ or clang++, and gfortran.
     #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
@@ -89,6 +99,14 @@ pub struct Bench {
         default_value = "1"
     )]
     pub threads: Vec<ThreadCount>,
+    /// Time at these sizes instead of the problem's own workloads. n=64..1024 stands for powers of two and the numbers halfway
+    /// between them (at most nine sizes that the problem permits), n=64..1024/64 for steps, n=64,100,1000 for a list.
+    /// Repeat the option for several parameters: they vary together, so their lists need the same length or one value;
+    /// parameters that are not named keep the value of the first workload. Every program is verified and timed at each size. Several
+    /// sizes have a table each, and at the end a table of the fastest programs by size. --resolve and --wait hold for
+    /// each size.
+    #[arg(long, value_name = "NAME=SIZES", conflicts_with = "names")]
+    pub size: Vec<SizeSpec>,
     /// Measure this program too, and show every ratio relative to it as well (column `vs`). Its own row is marked.
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
@@ -103,6 +121,23 @@ pub struct Bench {
     /// Write the raw samples to this file as JSON, with source and attestation; for one FILE at one number of threads.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_RAW", conflicts_with_all = ["against", "watch"])]
     pub raw: Option<PathBuf>,
+    /// Write the results to this file as one HTML page, with a chart of the speeds over several sizes (--size).
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    pub report: Option<PathBuf>,
+    /// Save the result under this name, for --compare. An earlier result of the name is replaced once the new one is
+    /// complete. Save what --purpose certify measured: other purposes measure one process of each program, and processes
+    /// differ by a few per cent.
+    #[arg(long, value_name = "NAME", conflicts_with = "watch")]
+    pub save: Option<String>,
+    /// Compare each program with the saved result of this name: how many times as fast it is now, with a 95 % interval,
+    /// and whether it is faster, slower, or not different. Programs are matched by their paths, or else by their file
+    /// names. The exit code is 4 if one is slower. Results of another machine, compiler, problem or other flags are
+    /// refused.
+    #[arg(long, value_name = "NAME", conflicts_with = "watch")]
+    pub compare: Option<String>,
+    /// Folder of saved results; flopsmith/baselines in XDG_DATA_HOME or ~/.local/share without it.
+    #[arg(long, value_name = "DIR", env = "FLOPSMITH_BASELINES")]
+    pub baselines: Option<PathBuf>,
     /// Check the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
     /// OpenMP is used on several threads), and refuse programs in which they find something. --purpose certify always
     /// does this.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{Format, Place};
+use super::{Format, Place, Workloads};
 
 /// Shown under the options.
 pub const EXAMPLES: &str = "\
@@ -59,6 +59,9 @@ pub struct Measure {
     /// The problem that the programs solve.
     #[arg(long, default_value = "dgemm")]
     pub problem: String,
+    /// The workloads.
+    #[command(flatten)]
+    pub workloads: Workloads,
     /// Make all programs answers to the one prompt that permits these techniques, e.g. simd+unroll; `all` permits all
     /// of the problem's but openmp. A program that uses other techniques is then not correct.
     #[arg(long, value_name = "TECHNIQUES")]

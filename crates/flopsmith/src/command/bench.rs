@@ -4,14 +4,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::compare::Compare;
 use flopsmith_bench::inputs::{self, Program};
 use flopsmith_bench::keep::Keep;
-use flopsmith_bench::{Order, threads};
+use flopsmith_bench::saved::{self, Slot};
+use flopsmith_bench::{Order, sizes, threads};
 use flopsmith_compile::Toolchain;
 use flopsmith_measure::Purpose;
+use flopsmith_problem::Problem;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::output::Output;
-use flopsmith_run::{durations, measuring_lock, paths, record};
+use flopsmith_run::{durations, measuring_lock, paths, record, shell};
 
 use crate::args::{Bench, BenchPurpose};
 
@@ -21,6 +24,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,
     };
+    problem = paths::selected(problem, &args.workloads.names)?;
     if let Some(bytes) = args.max_source {
         problem.max_source_bytes = bytes as usize;
     }
@@ -32,7 +36,18 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             args.compiler
         )));
     }
-    let problem = Arc::new(problem);
+    let sizes = sizes::problems(&args.size, &problem)?;
+    if let Some(note) = sizes::note(&sizes, &problem) {
+        say(&note);
+    }
+    // A single size is an ordinary comparison at that size.
+    let (problem, sizes) = match <[Arc<Problem>; 1]>::try_from(sizes) {
+        Ok([one]) => (one, Vec::new()),
+        Err(sizes) => (Arc::new(problem), sizes),
+    };
+    if args.watch && !sizes.is_empty() {
+        return Err(usage("--watch works with one --size only"));
+    }
     let inputs = inputs::collect(&args.files)?;
     let against = args
         .against
@@ -45,9 +60,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     }
     // A script that reads the output for one file must never get a table.
     let alone = inputs.plain && threads.len() == 1;
-    if args.raw.is_some() && !alone {
+    if args.raw.is_some() && !(alone && sizes.is_empty()) {
         return Err(usage(
-            "--raw works only with one FILE at one number of threads",
+            "--raw works only with one FILE at one number of threads and one size",
         ));
     }
     if args.purpose != BenchPurpose::Rank && args.resolve != "60s" {
@@ -57,16 +72,35 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         let stems = inputs.programs.iter().map(|p| p.stem.as_str());
         Keep::new(folder, stems)
     });
+    let purpose = match args.purpose {
+        BenchPurpose::Screen => Purpose::Screen,
+        BenchPurpose::Rank => Purpose::Rank,
+        BenchPurpose::Certify => Purpose::Certify,
+    };
+    let folder = args.baselines.as_deref();
+    let at = match sizes.as_slice() {
+        [] => std::slice::from_ref(&problem),
+        several => several,
+    };
+    let compare = args.compare.as_deref().map(|name| {
+        let saved = saved::load(folder, name)?;
+        Compare::new(name, saved, &inputs.programs, at, &threads, purpose)
+    });
+    let compare = compare.transpose()?;
+    let save = args.save.as_deref().map(|name| Slot::claim(folder, name));
+    let save = save.transpose()?;
+    if save.is_some() && purpose != Purpose::Certify {
+        say(
+            "note: later comparisons with this result have wide intervals, because this purpose measures one process of each program; --purpose certify measures many",
+        );
+    }
     let order = Order {
         problem_name: &args.problem,
         problem,
+        sizes,
         compiler: &args.compiler,
         allow_weaker_jail: args.allow_weaker_jail,
-        purpose: match args.purpose {
-            BenchPurpose::Screen => Purpose::Screen,
-            BenchPurpose::Rank => Purpose::Rank,
-            BenchPurpose::Certify => Purpose::Certify,
-        },
+        purpose,
         resolve: durations::time(&args.resolve).context("--resolve cannot be read")?,
         wait: args.wait.limit()?,
         sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
@@ -79,10 +113,26 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             .as_deref()
             .map(|path| Output::claim_of_kind(path, "earlier record", record::is_record))
             .transpose()?,
+        report: args
+            .report
+            .as_deref()
+            .map(|path| Output::claim_of_kind(path, "earlier report", flopsmith_report::is_report))
+            .transpose()?,
+        save,
+        compare,
+        command: command(),
         watch: args.watch,
         alone,
         against,
     };
     measuring_lock::announce(&format!("bench --problem {}", args.problem));
     Ok(ExitCode::from(flopsmith_bench::run(order)?))
+}
+
+/// The command line of this process, as a shell reads it.
+fn command() -> String {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| shell::quoted(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once(shell::program()).chain(words).collect();
+    words.join(" ")
 }

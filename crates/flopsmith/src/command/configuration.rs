@@ -45,7 +45,7 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     super::train::check_files(&settings).map_err(located)?;
     #[cfg(not(feature = "torch"))]
     {
-        flopsmith_run::paths::problem(&settings.problem)?;
+        flopsmith_run::paths::problem_of(&settings)?;
         say("warning: this build has no libtorch, so the model was not checked");
     }
     // The machine that checks a configuration may differ from the one that trains with it, so this is only a warning.

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_config::search::{BUDGET, defaults};
+use flopsmith_actors::source::schedule::Searching;
+use flopsmith_config::search::{BUDGET, defaults, stage};
 use flopsmith_config::{GeneratorKind, Job, Settings};
-use flopsmith_generator::schedule::Space;
-use flopsmith_problem::{Language, Problem};
+use flopsmith_problem::Problem;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
@@ -40,6 +40,8 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--set", !args.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
                 ("--evaluations", args.evaluations > 0),
+                ("--staged", args.staged),
+                ("--workload", !args.workloads.names.is_empty()),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;
@@ -89,6 +91,10 @@ fn settings(args: &Search) -> Result<Settings> {
     let budget = args.budget.as_deref().map(durations::budget).transpose()?;
     let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
     told.seed = args.seed.unwrap_or(told.seed);
+    told.workloads = args.workloads.names.clone();
+    if args.staged {
+        stage(&mut told);
+    }
     let text = toml::to_string(&told)?;
     let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.set)?;
     if args.evaluations > 0 {
@@ -110,19 +116,12 @@ fn prefix(problem: &Problem) -> String {
 /// Loads the problem, and checks that the generator can write programs for it.
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
-    let language = problem.language;
-    if settings.generator.kind == GeneratorKind::Schedule && language != Language::C {
-        return Err(usage(format!(
-            "`flopsmith search` writes programs in C, and programs for `{}` must be in {}; `flopsmith train` takes any language",
-            problem.id,
-            language.name()
-        )));
-    }
+    let problem = paths::selected(problem, &settings.workloads)?;
     if settings.generator.kind == GeneratorKind::Schedule
-        && Space::of(problem.id.as_str()).is_none()
+        && let Err(why) = Searching::of(&problem, settings.seed)
     {
         return Err(usage(format!(
-            "`flopsmith search` cannot write programs for `{}`: the schedule space has dgemm only; `flopsmith train` takes any problem",
+            "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
             problem.id
         )));
     }
@@ -179,12 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn a_short_search_has_smaller_steps_and_all_have_stages_by_their_budget() {
+    fn a_short_search_has_smaller_steps_and_a_staged_one_stages_by_its_budget() {
         let (short, usual) = (told(&["--budget", "60s"]), told(&[]));
         assert_eq!((short.tasks, short.evaluate.finalists), (2, 2));
         assert_eq!((usual.tasks, usual.evaluate.finalists), (4, 4));
         for settings in [short, usual] {
             settings.sqd.check().unwrap();
+            assert_eq!(settings.sqd.stages.len(), 1, "all techniques at once");
+        }
+        for budget in ["60s", "10m"] {
+            let settings = told(&["--staged", "--budget", budget]);
+            settings.sqd.check().unwrap();
+            assert_eq!(settings.sqd.stages.len(), 5);
             let Advance::BudgetShare { shares } = settings.sqd.advance else {
                 unreachable!("it goes by the budget");
             };

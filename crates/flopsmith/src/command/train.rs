@@ -34,6 +34,9 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             let mut settings = flopsmith_config::load(&args.config, &args.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
+            if !args.workloads.names.is_empty() {
+                settings.workloads.clone_from(&args.workloads.names);
+            }
             args.join.apply(&mut settings, &args.set, Job::Train)?;
             check(&settings).map_err(|e| console::located(e, &args.config, &args.set))?;
             if settings.budget_seconds < SHORT {
@@ -51,6 +54,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             refuse_with_resume(&[
                 ("--set", !args.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
+                ("--workload", !args.workloads.names.is_empty()),
             ])?;
             let prefix = format!("{stem}-");
             let (folder, mut settings) =
@@ -100,7 +104,7 @@ pub fn check(settings: &Settings) -> Result<()> {
 pub fn check_files(settings: &Settings) -> Result<()> {
     use flopsmith_config::Prompt;
     use flopsmith_problem::prompt::{self, Style};
-    let problem = flopsmith_run::paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+    let problem = flopsmith_run::paths::problem_of(settings)?;
     let folder = flopsmith_run::paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(

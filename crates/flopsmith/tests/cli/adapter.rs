@@ -1,4 +1,4 @@
-//! A run that trains an adapter, and what can be done with what it leaves.
+//! A run that trains an adapter, and the commands on the adapter that it leaves.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
         "sqd.enabled=false",
         "learner.lora.rank=4",
         "learner.lora.alpha=8",
-        // The shipped configuration's changes a weight that an adapter does not have.
+        // The shipped configuration's setting changes a weight that an adapter does not have.
         "learner.sharpen=1.0",
         "learner.warmup_steps=0",
     ];
@@ -45,7 +45,8 @@ fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
     assert_eq!(summary["steps"], 2, "{summary}");
     let folder = only_run(&runs).unwrap();
 
-    // Only the adapter travels: every version is a small part of the model, and the last one is another one than the first.
+    // Only the adapter is published: every version is a small part of the model, and the last one differs from the
+    // first.
     let starter = std::fs::metadata(root().join("models/starter/model.safetensors")).unwrap();
     let published = objects(&folder.join("training.jsonl"));
     for version in &published {
@@ -74,7 +75,7 @@ fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
         works(&[&sample[..], &["--temperature", "0", "--max-tokens", "40"]].concat())
     };
     assert_eq!(greedy(model), greedy(whole));
-    // Nothing is written over.
+    // No file is replaced.
     let output = run(&["model", "merge", model, whole]);
     assert_eq!(output.status.code(), Some(2));
     let output = run(&["model", "merge", whole, "elsewhere"]);

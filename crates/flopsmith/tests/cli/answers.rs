@@ -1,4 +1,4 @@
-//! Commands that answer at once: wrong usage, the soundness of a problem, the state of this machine.
+//! Commands that answer at once: wrong usage, checks of a problem, the state of this machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -28,6 +28,15 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["bench", "problems/dgemm/problem.toml", "--problem", "dgemm"],
         "named with --problem",
     );
+    let workload = |name: &str, part: &str| {
+        let of = ["--problem", "dgemm", "--workload", name];
+        says(&[&["bench", "Cargo.toml"], &of[..]].concat(), part);
+        says(&[&["search"], &of[..]].concat(), part);
+        #[cfg(feature = "torch")]
+        says(&["train", "examples/dgemm.toml", "--workload", name], part);
+    };
+    workload("n=265", "did you mean `n=256`?");
+    workload("everything", "it has `n=256`");
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(
         &["runs", "--log", "a=b=c"],
@@ -110,7 +119,7 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
         .map(|p| p["problem"].as_str().unwrap())
         .collect();
     assert!(names.is_sorted(), "{names:?}");
-    // A prompt permits no technique that the starter model was never shown, unless the user asks for it.
+    // Unless the user asks for it, a prompt permits no technique that the starter's corpus lacks.
     let prompt = object(&["problem", "prompt", "dgemm"]);
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
@@ -159,8 +168,12 @@ fn a_corpus_has_a_line_for_each_example_and_is_the_same_for_the_same_seed() {
 
 #[test]
 fn the_shipped_problem_is_sound() {
-    let check = ["problem", "check", "dgemm", "--format", "json"];
-    let output = as_shipped().args(check).output().unwrap();
+    let check = ["problem", "check", "dgemm", "--workload", "n=256"];
+    let output = as_shipped()
+        .args(check)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
     let object = last_object(&output);
     assert_eq!(object["sound"], true, "{object}");
 }
@@ -293,7 +306,7 @@ fn who_has_no_nats_server_is_told_what_needs_one() {
         assert_eq!(found["state"], state, "{object}");
         assert!(found["found"].as_str().unwrap().contains("/no/such"));
         assert_eq!(object["ready"], code == 0, "{object}");
-        // The advice about a missing broker has words of its own.
+        // The advice about a missing broker has its own text.
         found["advice"].as_str().unwrap_or_default().to_owned()
     };
     let advice = says(&[], 0, "advice");
@@ -301,7 +314,7 @@ fn who_has_no_nats_server_is_told_what_needs_one() {
     says(&["--broker"], 3, "missing");
 }
 
-/// A nats-server that answers `--version`, and leaves the file `started` when it is called in any other way.
+/// A nats-server that answers `--version`, and writes the file `started` on any other call.
 fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
     let path = folder.join("nats-server");
     let text = format!(
@@ -334,7 +347,7 @@ fn what_needs_no_broker_starts_none() {
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
         assert!(!started.exists(), "{arguments:?} started a broker");
     }
-    // It would have been noticed.
+    // The test would have noticed a call.
     Command::new(&server).arg("--js").status().unwrap();
     assert!(started.exists());
 }

@@ -4,6 +4,8 @@ mod languages;
 mod layouts;
 mod measuring_lock;
 mod ranks;
+mod saved;
+mod sizes;
 mod threads;
 
 use std::io::{BufRead, BufReader};
@@ -17,12 +19,12 @@ use serde_json::Value;
 
 use crate::{as_shipped, assert_traceable, flopsmith, last_object, root, run, wait_for};
 
-/// Rows times rows: right, and many times as fast as the textbook.
+/// Rows times rows: right, and many times as fast as the textbook loops.
 pub const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
     for(int i=0;i<n*n;i++)C[i]=0;\n\
     for(int i=0;i<n;i++)for(int k=0;k<n;k++)for(int j=0;j<n;j++)C[i*n+j]+=A[i*n+k]*B[k*n+j];}\n";
 
-/// The textbook: right and slow.
+/// The textbook loops: right and slow.
 const SLOW: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\
     for(int i=0;i<n;i++)for(int j=0;j<n;j++){double s=0;\n\
     for(int k=0;k<n;k++)s+=A[i*n+k]*B[k*n+j];C[i*n+j]=s;}}\n";
@@ -33,7 +35,7 @@ const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}";
 /// No C.
 const BROKEN: &str = "void dgemm(int n,const double*A,const double*B,double*C){ int x = ; }";
 
-/// The result of timing a program, its exit code and what was written of its samples.
+/// The result of timing a program, its exit code and its raw samples.
 fn bench(source: &str) -> (Value, i32, Option<Value>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("program.c");
@@ -57,7 +59,7 @@ fn bench(source: &str) -> (Value, i32, Option<Value>) {
     (last_object(&output), output.status.code().unwrap(), raw)
 }
 
-/// It has a number. Other tests keep the machine busy, and then a screening need not converge.
+/// It has a number. Other tests keep the machine busy, so a screening need not converge.
 fn assert_timed(object: &Value) {
     let outcome = object["outcome"].as_str().unwrap();
     assert!(["measured", "unconverged"].contains(&outcome), "{object}");
@@ -175,7 +177,7 @@ fn programs(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// `bench` at its quickest.
+/// `bench` with the shortest measurements.
 fn quick(inputs: &[&Path], more: &[&str]) -> Command {
     let mut command = flopsmith();
     command.arg("bench").args(inputs).args(more);
@@ -226,7 +228,7 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(objects.len(), 3);
-    // On a busy machine the faster one may not converge, and then it stands behind the other one.
+    // On a busy machine the faster one may not converge, and is then listed after the other one.
     if objects[0]["rank"].is_null() || objects[1]["rank"].is_null() {
         objects[..2].sort_by_key(|row| row["file"].to_string());
     }
@@ -240,7 +242,7 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
     assert!(!ranked(1) || of(0, "ratio").as_f64() > of(1, "ratio").as_f64());
     // A program whose measurement did not converge on a busy machine has no rank.
     assert!(of(0, "outcome") == "unconverged" || of(0, "group") == "a");
-    // On a busy machine the two may be too close to what noise makes to be told apart.
+    // On a busy machine noise may hide the difference of the two.
     let bound = |n: usize, end: &str| objects[n]["interval"][end].as_f64().unwrap();
     if bound(0, "low") > 2.0 * bound(1, "high") && !of(0, "rank").is_null() {
         assert!(of(1, "outcome") == "unconverged" || of(1, "group") == "b");
@@ -373,15 +375,15 @@ fn what_cannot_be_measured_is_said_before_anything_is() {
 
 #[test]
 fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_it_has() {
-    // Duplicates cannot be told apart, however often they are measured.
+    // No number of measurements can tell duplicates apart.
     let duplicate = format!("{GOOD}/* another one */\n");
     let folder = programs(&[("a.c", GOOD), ("b.c", &duplicate)]);
     let ranked = |time: &str| {
         let output = as_shipped()
             .arg("bench")
             .arg(folder.path())
-            .args(["--problem", "dgemm", "--purpose", "rank"])
-            .args(["--resolve", time, "--format", "json"])
+            .args(["--problem", "dgemm", "--workload", "n=256"])
+            .args(["--purpose", "rank", "--resolve", time, "--format", "json"])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -403,11 +405,11 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
         "{again}"
     );
 
-    // One that takes longer than an interruption.
+    // A measurement that takes longer than the interruption.
     let child = as_shipped()
         .arg("bench")
         .arg(folder.path())
-        .args(["--problem", "dgemm"])
+        .args(["--problem", "dgemm", "--workload", "n=256"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -419,7 +421,7 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
     let pid = child.0.id().to_string();
     let done = Command::new("kill").args(["-INT", &pid]).status();
     assert!(done.unwrap().success());
-    // Nobody waits for what is said after that.
+    // The test ignores later output.
     let rest = std::thread::spawn(move || stderr.map_while(Result::ok).count());
     let mut shown = String::new();
     let mut stdout = child.0.stdout.take().unwrap();
@@ -434,7 +436,7 @@ fn a_ranking_measures_neighbours_again_and_an_interrupted_comparison_keeps_what_
     );
 }
 
-/// Does a process have a handler of its own for SIGINT?
+/// True if a process has its own handler for SIGINT.
 fn listens(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
@@ -465,12 +467,12 @@ fn a_single_program_that_is_interrupted_ends_with_the_code_for_that() {
     assert_eq!(shown, "", "a measurement that was cut short is no result");
 }
 
-/// A process that ends with the test, whatever becomes of that.
+/// A process that ends with the test, on success and on failure.
 struct Ending(Child);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
     }
 }
@@ -504,7 +506,7 @@ fn a_watched_program_is_measured_again_when_it_is_saved() {
     std::fs::write(&file, format!("{GOOD}/* saved */\n")).unwrap();
     let line = until("since the previous measurement: ");
     assert!(
-        line.contains("good.c: ") && line.contains(" GFLOPS, "),
+        line.contains("good.c: ") && (line.contains(" GFLOPS, ") || line.contains(" GB/s, ")),
         "{line}"
     );
     std::fs::write(&file, IDLE).unwrap();

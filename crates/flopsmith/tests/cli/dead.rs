@@ -9,7 +9,7 @@ use super::*;
 
 const QUEUE: &str = "fs.v1.work.compile.local.r";
 
-/// Leaves a run behind in which nobody could compile these programs.
+/// Leaves a run without a compiler node for these programs.
 async fn run_with_dead_letters(folder: &Path, samples: u32) {
     let store = folder.join("nats");
     let server = Server::start(None, &store, ServerOptions::default());

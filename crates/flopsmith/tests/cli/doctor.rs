@@ -6,7 +6,7 @@ use crate::{flopsmith, last_object};
 
 #[test]
 fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
-    // Figures that were measured on this machine before would be shown.
+    // Remove earlier figures of this machine, which `doctor` would print.
     let state = tempfile::tempdir().unwrap();
     let mut doctor = flopsmith();
     doctor.env("XDG_STATE_HOME", state.path());
@@ -64,7 +64,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
     let (said, _) = found("peak");
     let (printed, unit) = said.split_once(' ').unwrap();
     assert_eq!(unit, "GFLOPS, double precision, one core");
-    // It is measured once more where a program goes beyond it.
+    // The peak is measured again if a program exceeds it.
     assert!(printed.parse::<f64>().unwrap() > peak - 0.1, "{said}");
 
     let (said, advised) = found("timing");
@@ -84,7 +84,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
         assert!(roofs.iter().all(|roof| number(&roof[rate]) > 0.0));
     }
 
-    // Each word of advice is about something that the attestation says.
+    // Each advice concerns a value of the attestation.
     let advice: Vec<&str> = findings
         .iter()
         .filter(|f| f["what"] == "machine")
@@ -122,7 +122,7 @@ fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
         assert_eq!(output.status.code(), Some(0), "{object}");
         object
     };
-    // Its other measurements are left out: this takes a minute as it is.
+    // Without its other measurements: this one takes a minute.
     let first = doctor(&["--timing", "--quick"]);
     let timing = &first["timing"];
     assert!(!timing["machine"].as_str().unwrap().is_empty(), "{timing}");
@@ -138,7 +138,7 @@ fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
         for name in ["measurements", "seconds", "spread", "resolves"] {
             assert!(figure(standard, name) > 0.0, "{name} in {standard}");
         }
-        // Two of them are told apart that differ by several times what one scatters by.
+        // Two kernels are told apart if they differ by several times the scatter of one.
         assert!(
             figure(standard, "resolves") > figure(standard, "spread"),
             "{standard}"
@@ -146,7 +146,7 @@ fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
         let covered = figure(standard, "covered");
         assert!((0.0..=1.0).contains(&covered), "{standard}");
     }
-    // The longest of them has more than ten times the shortest's time.
+    // The longest has more than ten times the time of the shortest.
     let seconds = |n: usize| figure(&standards[n], "seconds");
     assert!(seconds(0) < seconds(2), "{timing}");
 

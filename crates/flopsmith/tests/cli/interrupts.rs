@@ -1,4 +1,4 @@
-//! A run that is interrupted before its loop and in it.
+//! Interrupts of a run, before its loop and in it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::search::{quick_search, resume_quick_search};
 use crate::{last_object, only_run, outcomes, wait_for};
 
-/// Every event that a test here waits for comes long before this, also on a busy machine.
+/// Every event that a test waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// A run that is at work, with what it says to people in a file.
+/// A running run, with its output for people in a file.
 struct Session {
     child: Child,
     said: PathBuf,
@@ -35,7 +35,7 @@ impl Session {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Interrupts it, as ctrl-c does. It must end by itself, with the exit code for it, and say how to go on.
+    /// Interrupts it like ctrl-c. It must end by itself with the right exit code, and print how to continue.
     fn interrupt(mut self) {
         let pid = self.child.id().to_string();
         let done = Command::new("kill").args(["-INT", &pid]).status();
@@ -53,7 +53,7 @@ impl Session {
             std::thread::park_timeout(Duration::from_millis(20));
         };
         let said = self.said();
-        // Without a code of its own it died of the signal.
+        // An exit without a code means that the signal killed it.
         assert_eq!(status.code(), Some(130), "{said}");
         for words in ["stopping", "resume with", "--resume"] {
             assert!(said.contains(words), "{words:?} in {said}");
@@ -83,7 +83,7 @@ fn a_run_that_is_interrupted_at_its_start_and_in_a_step_goes_on_and_loses_nothin
     };
     let resume = || resume_quick_search(&runs);
 
-    // While it measures the machine: there is a run, and nothing in it yet.
+    // While it measures the machine the run exists and is empty.
     let mut first = Session::start(start(), place.path().join("first"));
     let said = first.said.clone();
     wait_for(&mut first.child, LIMIT, "the first measurement", || {

@@ -1,4 +1,4 @@
-//! A broker that speaks TLS and knows each node by its key: the permissions of a role are enough for it, and no more.
+//! A broker with TLS that knows each node by its key: the permissions of a role are sufficient, and minimal.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use flopsmith_test_support::{candidate, outcome, wrong};
 
 use super::*;
 
-/// A nats-server of its own, and the keys of those who may use it.
+/// A separate nats-server, and the keys of its users.
 struct Broker {
     server: Child,
     url: String,
@@ -43,7 +43,7 @@ impl Broker {
             let made = run(&["cluster", "key", file, "--roles", roles]);
             assert_eq!(made.status.code(), Some(0), "{made:?}");
             users.push(String::from_utf8(made.stdout).unwrap());
-            // A second one would lock its holder out.
+            // A second key in the same file would lock out the first one's holder.
             let again = run(&["cluster", "key", file, "--roles", roles]);
             assert_eq!(again.status.code(), Some(2), "{again:?}");
         }
@@ -104,7 +104,7 @@ impl Broker {
         Bus::connect(options).await.unwrap()
     }
 
-    /// A run that is left to the nodes, to its end. Gives its folder.
+    /// A run on the nodes, until its end. Returns its folder.
     async fn followed(&self, name: &str, arguments: &[&str]) -> PathBuf {
         let runs = self.file(name);
         let mut command = self.command("client", arguments);
@@ -124,7 +124,7 @@ impl Broker {
     }
 }
 
-/// An authority of the test's own, and a certificate of the server's.
+/// The test's own authority, and the server's certificate.
 fn certificates(place: &Path) {
     let openssl = |arguments: &str| {
         let done = Command::new("openssl")
@@ -147,7 +147,7 @@ fn certificates(place: &Path) {
     );
 }
 
-/// A process that does not outlive its test.
+/// A process that ends with its test.
 struct Node(Child);
 
 impl Drop for Node {
@@ -169,7 +169,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let set_up = set_up.unwrap();
     assert_eq!(set_up.status.code(), Some(0), "{set_up:?}");
 
-    // The whole of a run, each part under its own key.
+    // The whole of a run, with a key for each part.
     let worker = |name: &str, roles: &str| {
         let arguments = ["worker", "--node", name, "--roles", roles];
         let child = broker.command(name, &arguments).spawn();
@@ -198,11 +198,11 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         // A step, and the evaluations before and after it.
         assert!(outcomes(&trained).len() >= 12);
     }
-    // Nobody wanted more than it may.
+    // No role needed more than its permissions.
     let refused = broker.said();
     assert!(!refused.contains("Violation"), "{refused}");
 
-    // A compromised timer could try this.
+    // An attack that a compromised timer could try.
     let bus = broker.bus("timer").await;
     let run = RunId::new("someone").unwrap();
     let class = flopsmith_test_support::machine_class();
@@ -226,8 +226,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
             .await
             .is_err()
     );
-    // It may publish neither the messages of other roles, nor dead letters that a later retry would publish in its
-    // place.
+    // It may publish neither messages of other roles, nor dead letters that a later retry would publish in its place.
     let time = subjects::Queue::time(&class);
     let died = subjects::dead(&time.of(&run));
     bus.publish(&died, &message).await.unwrap();
@@ -244,7 +243,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
         assert!(bus.publish(&place, &message).await.is_err(), "{place}");
     }
     assert!(broker.said().contains("Violation"));
-    // A node that is to do what its key is not for ends, and says why.
+    // A node with a role that its key does not permit ends and prints the reason.
     let mut mistaken = broker.command("timer", &["worker", "--roles", "compiler"]);
     let ended = tokio::task::spawn_blocking(move || mistaken.output());
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
@@ -255,7 +254,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     let top = broker.command("timer", &["top", "--once"]).output();
     let said = String::from_utf8_lossy(&top.unwrap().stderr).into_owned();
     assert!(said.contains("does not let this key use"), "{said}");
-    // A run that it may not begin leaves nothing to go on with.
+    // A run that it may not start leaves nothing to resume.
     let runs = broker.file("runs");
     let search = ["search", "--problem", "dgemm", "--cluster"];
     let begun = broker
@@ -268,7 +267,7 @@ async fn nodes_with_keys_of_their_own_can_do_their_work_and_no_more() {
     assert_eq!(begun.status.code(), Some(3), "{said}");
     assert!(said.contains("does not let this key use"), "{said}");
     assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 0, "{said}");
-    // And who has no key at all.
+    // The same without a key.
     let mut stranger = flopsmith();
     stranger.args(["cluster", "check", "--nats", &broker.url]);
     stranger.env("FLOPSMITH_NATS_CA", broker.file("ca.pem"));

@@ -1,4 +1,4 @@
-//! A training run that is killed again and again.
+//! Repeated kills of a training run.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::{last_object, only_run, outcomes, train, wait_for};
 
-/// The measurements of a session before its roles begin take less, also on a busy machine.
+/// The measurements of a session before its roles start take less, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Ten kills of one training run, each at a random moment after its session's first outcome; then it is led to its end.
-/// Some minutes: `make long`.
+/// Ten kills of one training run, each at a random moment after its session's first outcome; then the run reaches its
+/// end. Takes some minutes: `make long`.
 #[test]
 #[ignore = "takes minutes: make long"]
 #[expect(clippy::print_stderr, reason = "what happened is worth seeing")]
 fn ten_kills() {
-    // More than ten sessions get through.
+    // Enough for more than ten sessions.
     const STEPS: usize = 24;
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
@@ -49,7 +49,7 @@ fn ten_kills() {
             .unwrap()
             .subsec_nanos();
         let moment = Duration::from_millis(u64::from(nanos / 1000 % 3000));
-        // Before that the session measures the machine, and a kill would hit nothing that could be lost.
+        // Before that the session measures the machine, and a kill would lose nothing.
         let new = |folder: &Path| {
             let now = outcomes(folder);
             now.keys().filter(|id| !known.contains(*id)).count()

@@ -1,4 +1,5 @@
-//! From programs that are measured here to a fine-tuned model, a reward model, an aligned policy and one trained by reinforcement.
+//! From measured programs to a fine-tuned model, a reward model, an aligned policy and a policy trained by
+//! reinforcement.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::{flopsmith, last_object, objects, run, wait_for};
 
-/// Every event that a test here waits for comes long before this, also on a busy machine.
+/// Every event that a test waits for comes long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
 fn said(output: &Output) -> String {
@@ -18,7 +19,7 @@ fn said(output: &Output) -> String {
     said
 }
 
-/// A command by a recipe that is written for it; its model's folder is called like the recipe.
+/// A command with a new recipe; its model's folder has the recipe's name.
 fn by_recipe(place: &Path, command: &str, name: &str, recipe: &str) -> (Command, PathBuf) {
     let file = place.join(format!("{name}.toml"));
     std::fs::write(&file, recipe).unwrap();
@@ -36,7 +37,7 @@ fn made(place: &Path, command: &str, name: &str, recipe: &str) -> Value {
     let report = last_object(&output);
     let kept = std::fs::read(folder.join("training.json")).unwrap();
     assert_eq!(report, serde_json::from_slice::<Value>(&kept).unwrap());
-    // A model lies there, and the files of the unfinished training are gone.
+    // The folder has a model, and the files of the unfinished training are gone.
     let inspected = run(&[
         "model",
         "inspect",
@@ -52,7 +53,7 @@ fn made(place: &Path, command: &str, name: &str, recipe: &str) -> Value {
     report
 }
 
-/// Pairs of programs that nobody ran, told apart by a word.
+/// Pairs of programs without measurements, told apart by a word.
 fn pairs(file: &Path, count: usize) {
     let mut text = String::new();
     for i in 0..count {
@@ -162,7 +163,7 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
         "{aligned}"
     );
 
-    // One exercise with tests, and one without that the reward model judges.
+    // One exercise with tests, and one without, which the reward model judges.
     let exercises = place.join("exercises.jsonl");
     let mut text = std::fs::read_to_string(data.join("rl.jsonl")).unwrap();
     text.push_str("{\"problem\": \"unknown\", \"prompt\": \"// dgemm: unroll simd\\n\", \"median_s\": null}\n");
@@ -178,7 +179,7 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
     for step in steps {
         let answers = step["ppo"]["answers"].as_u64().unwrap();
         let unmeasured = step["unmeasured"].as_u64().unwrap();
-        // Two turns of three answers to each of two exercises, one of which has tests; there may be no room for a second one.
+        // Two turns of three answers to each of two exercises, one of which has tests; the second turn may not fit.
         assert!((6..=12).contains(&(answers + unmeasured)), "{step}");
         assert!(step["tested"].as_u64() <= Some(6), "{step}");
         let by_turn = step["by_turn"].as_array().unwrap();
@@ -188,7 +189,8 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
     }
 }
 
-/// One adapter from fine-tuning over alignment to reinforcement, on a reward model that is an adapter, too: each in PEFT's files, in half precision.
+/// One adapter from fine-tuning over alignment to reinforcement, with a reward model that is an adapter too: each in
+/// PEFT's files, in half precision.
 #[test]
 fn adapters_are_written_alone_and_gone_on_with() {
     let place = tempfile::tempdir().unwrap();
@@ -202,7 +204,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
     std::fs::write(place.join("rl.jsonl"), exercise).unwrap();
     let lora = |table: &str| format!("[{table}.lora]\nrank = 2\nalpha = 4\n");
     let starter = crate::root().join("models/starter").canonicalize().unwrap();
-    // A whole model of an earlier time would be taken for the one that the adapter belongs to.
+    // A whole model of an earlier training would be taken for the adapter's base model.
     let tuned = place.join("tuned");
     std::fs::create_dir(&tuned).unwrap();
     for name in ["config.json", "model.safetensors"] {
@@ -225,7 +227,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
         (
             "dpa",
             "aligned",
-            // Without a setting for it, the training goes on with the adapter that there is.
+            // Without a setting for it, the training continues the existing adapter.
             "model = \"tuned\"\ndtype = \"bfloat16\"\npairs = \"pairs.jsonl\"\n[dpa]\nlearning_rate = 1e-3\nsteps = 2\n".to_owned(),
         ),
         (
@@ -261,9 +263,9 @@ fn adapters_are_written_alone_and_gone_on_with() {
         assert!(!folder.join("model.safetensors").exists(), "{name}");
         weights.push(std::fs::read(folder.join("adapter_model.safetensors")).unwrap());
     }
-    // Each has changed the adapter that it began with.
+    // Each training changed the adapter that it started from.
     assert!(weights[0] != weights[2] && weights[2] != weights[3]);
-    // An adapter of another shape is no start for this one.
+    // An adapter of another shape cannot be the start of this training.
     let (mut other, _) = by_recipe(
         place,
         "dpa",
@@ -347,7 +349,7 @@ fn what_skipped_updates_were_of_is_kept_and_too_many_end_the_training() {
     }
 }
 
-/// Begins a training and interrupts it once it has a checkpoint.
+/// Starts a training and interrupts it once it has a checkpoint.
 fn interrupted(place: &Path, command: &str, name: &str, recipe: &str) {
     let (mut begun, folder) = by_recipe(place, command, name, recipe);
     let mut child = begun
@@ -385,7 +387,7 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
     let recipe = "model = \"models/starter\"\npairs = \"pairs.jsonl\"\ncheckpoint_every = 1\n[reward_model]\nlearning_rate = 3e-4\nsteps = 60\nbatch = 8\n";
     interrupted(place, "reward-model", "rewards", recipe);
 
-    // Neither is it begun over by mistake, nor gone on with by another recipe.
+    // The command neither starts it over by mistake, nor continues it with another recipe.
     let (mut again, _) = by_recipe(place, "reward-model", "rewards", recipe);
     let refused = again.output().unwrap();
     assert_eq!(refused.status.code(), Some(2));

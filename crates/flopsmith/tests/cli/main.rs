@@ -1,4 +1,4 @@
-//! The binary as a person uses it: real compiler, real jail, real broker, real measurements.
+//! The program in a person's use: real compiler, real jail, real broker, real measurements.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -39,12 +39,14 @@ mod traces;
 #[cfg(feature = "torch")]
 mod training;
 mod worker;
+mod workloads;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// With problems that are soon measured. The harness is another package's binary: it lies beside this one once the workspace is built.
+/// Uses problems with short calls. The harness is another package's program: it lies beside this one once the workspace
+/// is built.
 fn flopsmith() -> Command {
     let mut command = as_shipped();
     command.env("FLOPSMITH_PROBLEMS", quick::problems());
@@ -54,7 +56,7 @@ fn flopsmith() -> Command {
 fn as_shipped() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flopsmith"));
     command.current_dir(root()).stdin(Stdio::null());
-    // The tests keep the machine busy themselves.
+    // The tests themselves keep the machine busy.
     command.env("FLOPSMITH_WAIT", "0");
     command
 }
@@ -90,7 +92,7 @@ fn assert_traceable(record: &Value) {
     );
 }
 
-/// Outcomes by id, and how often each stands in the file.
+/// Outcomes by id, and the number of their lines in the file.
 fn outcomes(folder: &Path) -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(folder.join("outcomes.jsonl")).unwrap_or_default();
     let mut ids = BTreeMap::new();
@@ -124,7 +126,7 @@ fn wait_for(child: &mut Child, limit: Duration, what: &str, mut ready: impl FnMu
     }
 }
 
-/// Training as it is shipped, with the starter.
+/// The shipped training, with the starter.
 #[cfg(feature = "torch")]
 fn train_as_shipped(runs: &Path, settings: &[&str]) -> Command {
     let mut command = as_shipped();
@@ -137,11 +139,11 @@ fn train_as_shipped(runs: &Path, settings: &[&str]) -> Command {
     command
 }
 
-/// The same of a problem that is soon measured.
+/// The same of a problem with short calls.
 #[cfg(feature = "torch")]
 fn train(runs: &Path, settings: &[&str]) -> Command {
     let model = format!("generator.model={}", quick::starter().display());
-    // A run that goes on has settings of its own.
+    // A resumed run has its own settings.
     let all: Vec<&str> = match settings {
         [] => Vec::new(),
         more => [&quick::SETTINGS, &[model.as_str()][..], more].concat(),

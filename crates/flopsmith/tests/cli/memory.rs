@@ -13,13 +13,15 @@ use crate::root;
 /// Width of the feed-forward layer of the large model.
 const WIDE: u64 = 3_600_000;
 
-/// Address space that a command gets, KiB. The model's file takes 4 GiB of it; in single precision its weights would take 8 more.
+/// Limit of a command's address space, KiB. The model's file takes 4 GiB of it; in single precision its weights would
+/// take 8 more.
 const ROOM: u32 = 9 << 20;
 
-/// In this the model fits in bfloat16, and not what a step of many samples has to hold between its products.
+/// With this limit the model fits in bfloat16, but not the activations of a step of many samples.
 const ROOM_OF_THE_WEIGHTS: u32 = 11 << 20;
 
-/// A model like the starter whose one feed-forward layer has four GiB of weights in bfloat16, which are zeros that no disk holds.
+/// A model like the starter with one feed-forward layer of four GiB of weights in bfloat16, which are zeros in a sparse
+/// file.
 fn large_model(folder: &Path) {
     let starter = root().join("models/starter");
     std::fs::create_dir(folder).unwrap();
@@ -70,7 +72,7 @@ fn large_model(folder: &Path) {
     file.write_all_at(&[0], whole - 1).unwrap();
 }
 
-/// Runs it with so much address space.
+/// Runs it with this limit of address space.
 fn within(room: u32, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
     let limited = format!("ulimit -v {room}; exec \"$0\" \"$@\"");
@@ -89,7 +91,7 @@ fn tells(output: &Output, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // Where in libtorch it failed is nobody's business.
+    // The place in libtorch does not matter.
     assert!(!said.contains("frame #"), "{said}");
 }
 
@@ -142,7 +144,7 @@ fn what_does_not_fit_is_said_with_what_to_lower() {
         "--set",
         "evaluate.quarantine=false",
     ];
-    // Learner or generator, whoever is first.
+    // Learner or generator, whichever fails first.
     tells(
         &within(ROOM, &train),
         &["not fit", "bfloat16", "tried to allocate"],

@@ -1,4 +1,4 @@
-//! `model` and `sft`: what a model says and writes, and one that is made.
+//! `model` and `sft`: properties and answers of a model, and training a new one.
 
 use std::path::Path;
 use std::process::Output;
@@ -40,7 +40,7 @@ fn the_log_probabilities_of_a_model_are_of_its_whole_vocabulary_at_every_positio
 #[test]
 fn a_model_writes_as_many_programs_as_it_is_asked_for() {
     let sample = |more: &[&str]| {
-        // As the starter was shown it, and close to what it takes for most likely.
+        // Like in its corpus, and close to its most likely answer.
         let prompt = "// dgemm: unroll simd\n";
         let begin = ["model", "sample", STARTER, "--prompt", prompt];
         run(&[&begin[..], &["--temperature", "0.2"][..], more].concat())
@@ -60,7 +60,7 @@ fn a_model_writes_as_many_programs_as_it_is_asked_for() {
     );
 }
 
-/// As small as it goes; every tokenizer has a token for each byte.
+/// The smallest size: every tokenizer has a token for each byte.
 const RECIPE: &str = r#"
 problem = "dgemm"
 seed = 3
@@ -90,7 +90,7 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     let recipe = place.path().join("recipe.toml");
     std::fs::write(&recipe, RECIPE).unwrap();
     let model = place.path().join("model");
-    // From another model's making.
+    // Left over from another training.
     std::fs::create_dir(&model).unwrap();
     std::fs::write(model.join("corpus_best.c"), "void dgemm();").unwrap();
     let mut sft = flopsmith();
@@ -103,7 +103,7 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     let training = &made["training"];
     assert_eq!(training["steps"], 2, "{made}");
     assert_eq!(training["stopped"], false, "{made}");
-    // It has learned next to nothing: each of at most 400 tokens is about as likely as any other.
+    // It has learned almost nothing: each of at most 400 tokens is about as likely as any other.
     for loss in ["first_loss", "last_loss", "val_loss"] {
         let loss = training[loss].as_f64().unwrap();
         assert!(loss > 3.0 && loss < 9.0, "{made}");
@@ -131,7 +131,8 @@ fn a_recipe_makes_a_model_that_can_be_used() {
     assert!(found["tokenizer"].get("ok").is_some(), "{found}");
 }
 
-/// Makes a model by this recipe in a folder that holds an earlier one; what it said and its exit code. The earlier one must stay.
+/// Trains a model by this recipe in a folder with an earlier one; returns output and exit code. The earlier one must
+/// stay.
 fn refused(recipe: &str, path: Option<&Path>) -> (String, Option<i32>) {
     const EARLIER: [&str; 3] = ["model.safetensors", "evaluation.json", "corpus_best.c"];
     let place = tempfile::tempdir().unwrap();
@@ -159,7 +160,7 @@ fn refused(recipe: &str, path: Option<&Path>) -> (String, Option<i32>) {
 fn what_the_evaluation_needs_is_missed_before_the_training() {
     let recipe = RECIPE.replace("validation = 4", "validation = 4\nevaluate_samples = 1");
     assert_ne!(recipe, RECIPE);
-    // Neither compiler nor, where it lies at no usual place, the jail.
+    // A PATH without a compiler and, unless it lies at a usual path, without the jail.
     let nothing = tempfile::tempdir().unwrap();
     let (said, code) = refused(&recipe, Some(nothing.path()));
     assert_eq!(code, Some(3), "{said}");

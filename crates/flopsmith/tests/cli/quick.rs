@@ -1,9 +1,9 @@
-//! Runs that are over soon: multiplications of small matrices, and nothing that is measured before and after the loop. A test may set
-//! more: the last setting of a name counts.
+//! Short runs: multiplications of small matrices, without measurements before and after the loop. A test may set more:
+//! the last setting of a name counts.
 
 use std::path::PathBuf;
 
-/// Where `dgemm` is one of 64 x 64 x 64, for `FLOPSMITH_PROBLEMS`. A run that goes on needs that as well.
+/// A folder for `FLOPSMITH_PROBLEMS` whose `dgemm` is 64 x 64 x 64. A resumed run needs it as well.
 pub fn problems() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/problems"))
 }
@@ -11,7 +11,7 @@ pub fn problems() -> PathBuf {
 /// The settings of a run of such a problem.
 pub const SETTINGS: [&str; 2] = [
     "evaluate.finalists=0",
-    // Tests that run beside each other disturb each other.
+    // Tests that run at the same time disturb each other.
     "evaluate.quarantine=false",
 ];
 
@@ -26,7 +26,7 @@ pub fn starter() -> PathBuf {
         if file.file_name() == "corpus_best.c" {
             continue;
         }
-        // Another test may have been first, in another checkout a while ago.
+        // Another test may have made it first, in another checkout a while ago.
         let link = own.join(file.file_name());
         if link.read_link().ok() != Some(file.path()) {
             let fresh = own.join(format!(".{}", std::process::id()));

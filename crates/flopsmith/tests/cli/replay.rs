@@ -1,4 +1,4 @@
-//! A training run that is repeated on its recorded outcomes, bit by bit.
+//! Repeats a training run on its recorded outcomes, bit by bit.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::{last_object, objects, only_run, run, train};
 
-/// Repeats the run in this folder, among runs of its own.
+/// Repeats the run in this folder, with the new run in its own folder.
 fn replay(recorded: &Path, runs: &Path) -> Output {
     let recorded = recorded.to_str().unwrap();
     let runs = runs.to_str().unwrap();
     run(&["replay", recorded, "--runs", runs, "--format", "json"])
 }
 
-/// A copy of what a replay reads.
+/// A copy of a replay's input files.
 fn copy(recorded: &Path, to: &Path) -> PathBuf {
     std::fs::create_dir(to).unwrap();
     let files = [
@@ -30,7 +30,7 @@ fn copy(recorded: &Path, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
-/// Changes the first line of a file of JSON lines that `which` accepts, and returns it as it was.
+/// Changes the first line that `which` accepts in a file of JSON lines, and returns the original line.
 fn tamper(file: &Path, which: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Value {
     let mut lines = objects(file);
     let line = lines.iter_mut().find(|line| which(line)).unwrap();
@@ -62,7 +62,8 @@ fn refused(output: &Output, parts: &[&str]) {
 fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    // The rate falls with the time that is spent. With everything permitted programs differ, and so do their rewards.
+    // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their
+    // rewards.
     let settings = [
         "tasks=2",
         "group_size=6",
@@ -91,7 +92,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     assert!(said.contains("3 policy versions are equal"), "{said}");
     assert_eq!(digests(&only_run(&once_more).unwrap()), versions);
 
-    // Another program than the one that was written then.
+    // Another program than the recorded one.
     let tampered = copy(&recorded, &place.path().join("tampered"));
     let trained = |line: &Value| line["candidate"]["purpose"] == "train";
     let line = tamper(&tampered.join("outcomes.jsonl"), trained, |line| {
@@ -101,7 +102,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let output = replay(&tampered, &place.path().join("third"));
     refused(&output, &["has diverged", id, "another program"]);
 
-    // Other outcomes, of the same programs: there is nothing to train on.
+    // Other outcomes of the same programs, which leave nothing to train on.
     let failed = copy(&recorded, &place.path().join("failed"));
     let file = failed.join("outcomes.jsonl");
     let mut lines = objects(&file);
@@ -115,7 +116,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let first = format!("policy version {changed} ");
     refused(&output, &["has diverged", &first]);
 
-    // A record that has other weights than those that its outcomes lead to.
+    // A record with other weights than its outcomes lead to.
     let other = copy(&recorded, &place.path().join("other"));
     let second = |line: &Value| line["version"] == 2;
     tamper(&other.join("training.jsonl"), second, |line| {
@@ -124,7 +125,7 @@ fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
     let output = replay(&other, &place.path().join("fifth"));
     refused(&output, &["has diverged", "policy version 2"]);
 
-    // One that is not at its end.
+    // A run that has not reached its end.
     let facts = other.join("run.json");
     let mut value: Value = serde_json::from_slice(&std::fs::read(&facts).unwrap()).unwrap();
     value["finished"] = false.into();

@@ -1,4 +1,4 @@
-//! Searches that end before their time: killed, or left by their broker.
+//! Searches that end early: killed, or without their broker.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -15,19 +15,19 @@ use crate::{
     summary, wait_for,
 };
 
-/// A search as it is shipped, of known length.
+/// The shipped search, of known length.
 fn search(runs: &Path) -> Command {
     let mut command = as_shipped();
     command
-        .args(["search", "--problem", "dgemm", "--format", "json"])
-        .args(["--budget", "10m", "--runs"])
+        .args(["search", "--problem", "dgemm", "--workload", "n=256"])
+        .args(["--format", "json", "--budget", "10m", "--runs"])
         .arg(runs);
     for set in [
         "tasks=2",
         "group_size=4",
         "max_steps=3",
         "evaluate.finalists=1",
-        // Tests that run beside each other disturb each other.
+        // Tests that run at the same time disturb each other.
         "evaluate.quarantine=false",
     ] {
         command.args(["--set", set]);
@@ -35,7 +35,7 @@ fn search(runs: &Path) -> Command {
     command
 }
 
-/// The same of a problem that is soon measured.
+/// The same of a problem with short calls.
 pub fn quick_search(runs: &Path) -> Command {
     let mut command = search(runs);
     command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
@@ -43,7 +43,7 @@ pub fn quick_search(runs: &Path) -> Command {
     command
 }
 
-/// Goes on with it; its settings are its own.
+/// Resumes it; a resumed run has its own settings.
 fn resume_search(runs: &Path) -> Command {
     let mut command = as_shipped();
     command
@@ -53,14 +53,14 @@ fn resume_search(runs: &Path) -> Command {
     command
 }
 
-/// The same of one that is soon measured.
+/// The same of a problem with short calls.
 pub fn resume_quick_search(runs: &Path) -> Command {
     let mut command = resume_search(runs);
     command.env("FLOPSMITH_PROBLEMS", quick::problems());
     command
 }
 
-/// Interrupts `runs watch` beside a run that is at work.
+/// Interrupts `runs watch` beside a running run.
 fn interrupted_watching_leaves_the_run_alone(runs: &Path) {
     let mut command = flopsmith();
     command.args(["runs", "watch", "--runs"]).arg(runs);
@@ -70,7 +70,7 @@ fn interrupted_watching_leaves_the_run_alone(runs: &Path) {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(watching.stderr.take().unwrap()).lines();
-    // It listens for signals a moment after that.
+    // The command handles signals a moment after that.
     assert!(said.next().unwrap().unwrap().starts_with("watching "));
     let pid = watching.id().to_string();
     let listens = || {
@@ -113,7 +113,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let folder = only_run(&runs).unwrap();
     let before: HashSet<String> = outcomes(&folder).into_keys().collect();
 
-    // Only the budget may be another than at its begin, and it stays.
+    // Only the budget may differ from that of the start, and it stays.
     let settings = || std::fs::read_to_string(folder.join("config.toml")).unwrap();
     assert!(settings().contains("budget_seconds = 600"));
     let refused = search(&runs).arg("--resume").output().unwrap();
@@ -123,7 +123,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         error.contains("--set") && error.contains("--budget"),
         "{error}"
     );
-    // A follower learns that nobody is at work, and later that the run has ended.
+    // A follower reports that no archive works, and later that the run has ended.
     let watched = || {
         let mut command = flopsmith();
         command.args(["runs", "watch", "--runs"]).arg(&runs);
@@ -161,7 +161,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     let summary = last_object(&output);
     summary::is_whole(&summary, &folder);
     assert_eq!(summary["steps"], 3);
-    // There is no policy that could be evaluated, or was shown anything.
+    // A search has no policy to evaluate and no corpus.
     assert_eq!(summary["start"], Value::Null);
     assert_eq!(summary["end"], Value::Null);
     assert_eq!(summary["corpus_best_gflops"], Value::Null);
@@ -170,7 +170,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     assert!(folder.join("report.html").is_file() && folder.join("best.c").is_file());
     assert_eq!(watched(), (Some(0), 3));
 
-    // Each session warns once, when it begins, of all that speaks against timing on this machine.
+    // Each session warns once, at its start, of everything that makes timing on this machine imprecise.
     let machines = objects(&folder.join("machines.jsonl"));
     let last = machines.last().unwrap()["attestation_json"].as_str();
     let machine: Attestation = serde_json::from_str(last.unwrap()).unwrap();
@@ -180,7 +180,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         assert_eq!(said.matches(&warning).count(), 1, "{warning}{said}");
     }
 
-    // The run keeps the evidence of its numbers: the machine as each session attested it, and the samples of the best
+    // The run keeps the evidence of its numbers: each session's attestation of the machine, and the samples of the best
     // program.
     let attested: HashSet<String> = objects(&folder.join("machines.jsonl"))
         .iter()
@@ -253,7 +253,7 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
     is_reported(&runs, &folder, place.path());
 }
 
-/// A finished run can be written as one page at any time: into its folder, or where somebody wants it.
+/// A finished run can be written as one page at any time: into its folder, or to another path.
 fn is_reported(runs: &Path, folder: &Path, place: &Path) {
     let report = |more: &[&Path]| {
         let mut command = flopsmith();
@@ -269,7 +269,7 @@ fn is_reported(runs: &Path, folder: &Path, place: &Path) {
     std::fs::remove_file(&usual).unwrap();
     let (_, path) = report(&[]);
     assert_eq!(Path::new(path.trim_end()), usual);
-    // One that is named.
+    // A named run.
     let wanted = place.join("page.html");
     let name = folder.file_name().unwrap();
     let (page, path) = report(&[Path::new(name), Path::new("--output"), &wanted]);
@@ -279,7 +279,7 @@ fn is_reported(runs: &Path, folder: &Path, place: &Path) {
     for part in [name.to_str().unwrap(), "search over the schedule space"] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    // It is one file, and nothing in it runs or is fetched.
+    // The report is one file, and it runs and fetches nothing.
     for part in ["<script", "<link", "src=", "@import"] {
         assert!(!page.contains(part), "{part} in {page}");
     }
@@ -321,7 +321,7 @@ fn where_only_the_last_measurements_are_missing_only_those_are_made() {
     assert!(facts()["peak_memory_bytes"].as_u64().unwrap() > 0);
 }
 
-/// The private broker of the run that is this process.
+/// The private broker of this process's run.
 fn broker_of(run: u32) -> Option<u32> {
     let mut processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
     processes.find_map(|entry| {
@@ -349,7 +349,7 @@ fn a_run_whose_broker_keeps_dying_says_so_and_is_resumed() {
     wait_for(&mut child, limit, "some outcomes", || {
         only_run(&runs).is_some_and(|r| outcomes(&r).len() >= 3)
     });
-    // It is started again five times within a minute, and then no more.
+    // The broker is restarted five times within a minute, and then no more.
     let mut killed = None;
     for _ in 0..6 {
         wait_for(&mut child, limit, "a broker", || {

@@ -1,4 +1,4 @@
-//! Tidying up a store: artifacts that anything refers to stay.
+//! Garbage collection of a store: referenced artifacts stay.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -108,12 +108,12 @@ async fn what_nothing_refers_to_goes_and_all_else_stays() {
     assert_eq!(checkpoints.superseded(&over, 3).await.unwrap(), [""; 0]);
     let again = gc(&[]);
     assert_eq!(again["removed"], 0, "{again}");
-    // Nobody may remove artifacts that are a moment old.
+    // The command must not remove artifacts that are a moment old.
     let mut hasty = flopsmith();
     hasty.args(["store", "gc", "--older", "1m", "--nats", &url, "--store"]);
     assert_eq!(hasty.arg(&folder).output().unwrap().status.code(), Some(2));
 
-    // A broker that knows nothing of what is in the store.
+    // A broker without knowledge of the store.
     let elsewhere = tempfile::tempdir().unwrap();
     let other = Server::start(None, elsewhere.path(), ServerOptions::default());
     let other = other.await.unwrap();

@@ -1,4 +1,4 @@
-//! The object that `train` and `search` end with, by the names of its keys.
+//! The final object of `train` and `search`, by the names of its keys.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn count(object: &Value, key: &str) -> u64 {
     value.unwrap_or_else(|| panic!("`{key}` counts nothing in {object}"))
 }
 
-/// A key that is always there and holds a speed or nothing.
+/// A key that is always there, with a speed or null.
 fn speed_or_none(object: &Value, key: &str) {
     let value = object.get(key);
     let value = value.unwrap_or_else(|| panic!("there is no `{key}` in {object}"));
@@ -27,7 +27,7 @@ fn speed_or_none(object: &Value, key: &str) {
     );
 }
 
-/// Every key of a run that came to its end is there and holds what can be.
+/// A run that reached its end has every key, with a possible value.
 pub fn is_whole(summary: &Value, folder: &Path) {
     let name = folder.file_name().unwrap().to_str().unwrap();
     assert_eq!(summary["run"], name);

@@ -7,7 +7,8 @@ use flopsmith_test_support::skipped;
 
 use crate::{quick, root};
 
-/// Starts a program on a terminal of its own, prints what it shows there, and ends as it does. The terminal has no size.
+/// Starts a program on a new terminal, prints the terminal's content, and ends with its exit code. The terminal has no
+/// size.
 const ON_A_TERMINAL: &str =
     "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
@@ -41,7 +42,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
     assert_eq!(output.status.code(), Some(0), "{shown}\n{said}");
     assert!(best.is_file(), "{shown}");
 
-    // Each frame is drawn over the one before, line by line.
+    // Each frame replaces the previous one, line by line.
     let frames: Vec<Vec<&str>> = shown
         .split(&format!("\x1b[{LINES}A"))
         .map(|part| {
@@ -79,7 +80,7 @@ fn a_search_shows_how_it_goes_and_leaves_the_terminal_as_it_should_be() {
         assert!(whole[line].contains(words), "{words:?} in {whole:#?}");
     }
 
-    // The output after the last frame begins on a line of its own, and no line is left unfinished.
+    // The output after the last frame starts on a new line, and each line is complete.
     let (_, end) = shown.rsplit_once("\x1b[2K").unwrap();
     let (_, rest) = end.split_once("\r\n").unwrap();
     assert!(rest.starts_with("\r\n"), "{shown}");

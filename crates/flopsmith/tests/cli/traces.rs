@@ -1,4 +1,4 @@
-//! The trace of a real run as a collector receives it: from each task to its outcomes, and from the gradient step to its samples.
+//! The trace of a real run at a collector: from each task to its outcomes, and from the gradient step to its samples.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::quick;
 
-/// A collector, and what was sent to it. A body is handed over before it is answered, so that none is missing
-/// once the sender has ended.
+/// A collector, and the spans that it got. It hands over a body before it answers, so that all spans are there once the
+/// sender has ended.
 fn collector() -> (String, mpsc::Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ impl Spans {
         self.0.get(&(trace.to_vec(), span.to_vec()))
     }
 
-    /// Names from the root of the span's trace down to itself.
+    /// Names from the root of the span's trace down to the span.
     fn lineage<'a>(&'a self, mut span: &'a Span) -> Vec<&'a str> {
         let mut names = vec![span.name.as_str()];
         while !span.parent_span_id.is_empty() {
@@ -103,7 +103,7 @@ fn attribute<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
     }
 }
 
-/// Outcomes of the run, second measurements left out.
+/// Outcomes of the run, without second measurements.
 fn outcomes(runs: &Path) -> Vec<Value> {
     let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(folder.path().join("outcomes.jsonl")).unwrap();
@@ -130,7 +130,7 @@ fn one_trace_from_task_to_outcome_and_links_from_the_gradient_step() {
         .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
         .env_remove("FLOPSMITH_OTLP_ENDPOINT")
         .env("FLOPSMITH_WAIT", "0")
-        // The collector is on this machine, whatever proxy leads out of it.
+        // The collector is on this machine, so no proxy may be used.
         .env("NO_PROXY", "127.0.0.1")
         .args(["train", "examples/dgemm.toml", "--format", "json", "--runs"])
         .arg(&runs);

@@ -11,7 +11,7 @@ use crate::{
     train_as_shipped, wait_for,
 };
 
-/// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed to its end.
+/// The whole loop with the shipped starter: two steps of training, cut short by a kill, then resumed until the end.
 #[test]
 fn training_runs_end_to_end_and_survives_a_kill() {
     let place = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         "evaluate_tasks=1",
         "max_steps=2",
         "evaluate.finalists=1",
-        // Tests that run beside each other disturb each other.
+        // Tests that run at the same time disturb each other.
         "evaluate.quarantine=false",
     ];
     let mut child = train_as_shipped(&runs, &settings)
@@ -55,7 +55,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
     let folder = only_run(&runs).unwrap();
     summary::is_whole(&summary, &folder);
     assert!(summary["share_of_time"]["learn"].is_number(), "{summary}");
-    // The starter comes with the best program it was shown.
+    // The starter includes the best program of its corpus.
     assert!(summary["corpus_best_gflops"].is_number(), "{summary}");
     let all = outcomes(&folder);
     assert!(all.values().all(|n| *n == 1));
@@ -63,7 +63,7 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         all.keys().filter(|id| !id.contains("-m")).count(),
         4 + 2 * 8 + 4
     );
-    // The trained model is a model like any other, with weights of its own.
+    // The trained model is an ordinary model, with its own weights.
     let model = folder.join("model");
     let inspected = run(&["model", "inspect", model.to_str().unwrap()]);
     assert!(
@@ -79,14 +79,14 @@ fn training_runs_end_to_end_and_survives_a_kill() {
         3,
         "the weights it began with and one version for each step"
     );
-    // As it can be typed from here.
+    // The command as a user types it from here.
     let said = String::from_utf8_lossy(&output.stderr);
     let program = env!("CARGO_BIN_EXE_flopsmith");
     let sample = format!("sample it    {program} model sample ");
     assert!(said.contains(&sample), "{said}");
 }
 
-/// A kill after the last step, before the model was written and the last measurements were made.
+/// A kill after the last step, before the model and the last measurements.
 #[test]
 #[ignore = "takes half a minute or more: make long"]
 fn where_the_model_and_the_last_measurements_are_missing_they_are_made() {
@@ -125,7 +125,7 @@ fn where_the_model_and_the_last_measurements_are_missing_they_are_made() {
     let said = String::from_utf8_lossy(&concluded.stderr);
     assert!(concluded.status.success(), "{said}");
     assert_eq!(weights(&model), trained);
-    // Speeds that are divided by each other were measured with the same timer.
+    // Speeds in a ratio were measured with the same timer.
     let facts = facts();
     assert_eq!(facts["concluded"], true);
     let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
@@ -141,8 +141,8 @@ fn where_the_model_and_the_last_measurements_are_missing_they_are_made() {
     assert_eq!(last["attestation"], record["measurement"]["attestation"]);
 }
 
-/// A model whose every answer is cut to nothing, by a stop string that all its programs begin with: the run says what it wrote, ends long
-/// before its budget, in the stage it began with, and is no success.
+/// A stop string at the start of all its programs cuts every answer to nothing: the run reports the model's answers,
+/// ends long before its budget in its first stage, and is no success.
 #[test]
 fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
     let place = tempfile::tempdir().unwrap();
@@ -184,10 +184,10 @@ fn a_run_whose_answers_hold_no_program_says_so_and_fails() {
     );
 }
 
-/// Sampling that need not wait for the learner: the newest policy there was wrote the samples of each step, and none of
-/// them is older than is permitted; both evaluations are of the policy as it is. The policy of each sample depends on
-/// the clock, so the run is not repeated. The learner's weights are in half precision here, and so is the model that
-/// the run leaves.
+/// Sampling that need not wait for the learner: the newest available policy wrote the samples of each step, and none of
+/// them is older than permitted; both evaluations use the current policy. The policy of each sample depends on the
+/// clock, so the run is not repeated. The learner's weights are in half precision here, and so is the model that the
+/// run leaves.
 #[test]
 fn sampling_goes_on_while_the_learner_steps() {
     let place = tempfile::tempdir().unwrap();

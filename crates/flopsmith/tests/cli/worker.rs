@@ -1,4 +1,4 @@
-//! Workers: nodes that join a bus and evaluate programs of whatever runs are there.
+//! Workers: nodes that join a bus and evaluate programs of all runs there.
 
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::outcome_cache::version;
@@ -17,7 +17,7 @@ use std::process::ChildStderr;
 
 use super::*;
 
-/// A worker process, which does not outlive its test.
+/// A worker process that ends with its test.
 struct Worker {
     child: Child,
     said: BufReader<ChildStderr>,
@@ -57,7 +57,7 @@ impl Worker {
         Self { child, said }
     }
 
-    /// Where it listens, and what it answers at a path.
+    /// Its address, and its answer at a path.
     fn asked(&mut self, path: &str) -> (String, String) {
         let address = loop {
             let mut line = String::new();
@@ -74,7 +74,7 @@ impl Worker {
         (address, answer)
     }
 
-    /// Waits until it says something.
+    /// Waits until it prints something.
     fn says(&mut self, words: &str) {
         let mut line = String::new();
         while !line.contains(words) {
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Tells it to stop; its exit code and what it said.
+    /// Asks it to stop; returns its exit code and output.
     fn stop(mut self) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status();
@@ -131,12 +131,12 @@ impl Cluster {
         url.replace("://", &format!("://{}@", self.token()))
     }
 
-    /// Tells what a run is.
+    /// Publishes a run's specification.
     async fn announce(&self, run: &RunId, problem: &str) {
         self.announce_in(run, problem, None).await;
     }
 
-    /// The same of a run whose artifacts lie in this store.
+    /// The same of a run with its artifacts in this store.
     async fn announce_in(&self, run: &RunId, problem: &str, store: Option<String>) {
         let problem = Problem::load(&root().join("problems").join(problem)).unwrap();
         let spec = RunSpec {
@@ -250,7 +250,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
         assert_eq!(queue["class"], "local", "{shown}");
         assert_eq!(queue["waiting"], 0, "{shown}");
     }
-    // A message that cannot be read is passed over, also where nothing stands behind it.
+    // The worker skips an unreadable message, also if no message follows it.
     let place = subjects::outcome(&RunId::new("sums").unwrap());
     let other = Candidate {
         candidate: candidate(0, 0, 0),
@@ -278,7 +278,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     assert!(said.contains("--cores takes 1 to"), "{said}");
 }
 
-/// Two clusters on one broker: their work is told apart by the stores.
+/// Two clusters on one broker: the stores tell their work apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_with_another_store_leaves_a_runs_work_to_others() {
     let cluster = Cluster::new().await;
@@ -363,7 +363,7 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     let found = || only_run(&runs).map_or(0, |run| outcomes(&run).len());
     let limit = Duration::from_secs(240);
     wait_for(&mut search, limit, "an outcome", || found() > 0);
-    // The work that it has in hand is given out again.
+    // Other workers get the messages that it holds.
     drop(first);
     let second = Worker::start(&cluster, "w2");
     let ended = tokio::task::spawn_blocking(|| search.wait_with_output());
@@ -378,11 +378,11 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     assert!(outcomes(&run).values().all(|times| *times == 1));
     let of = |name: &str| all.iter().filter(|o| o["node"] == name).count();
     assert!(of("w1") + of("w2") == all.len() && of("w2") > 0, "{all:?}");
-    // A worker certified the reported program, and all that the number rests on is here.
+    // A worker certified the reported program, and all evidence of the number is here.
     let record = run.join(summary["best"]["samples"].as_str().unwrap());
     let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
     assert_traceable(&record);
-    // The page can be passed on.
+    // A user can pass on the page.
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("nats://") && !page.contains(&cluster.token()));
     let places = record["measurement"]["certificate"]["layout_ratios"].as_array();
@@ -391,7 +391,7 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// A search of this many programs that is left to the cluster.
+/// A search of this many programs on the cluster.
 fn left_to(cluster: &Cluster, evaluations: &str) -> Command {
     let mut search = flopsmith();
     search
@@ -438,7 +438,7 @@ async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive(
     assert_eq!(ended.status.code(), Some(130), "{said}");
     assert!(said.contains("the cluster continues the run"), "{said}");
     drop(first);
-    // Nobody follows it, and its archive is dead; the second one takes over.
+    // No process follows it, and its archive is dead; the second one takes over.
     let before = found();
     let run = only_run(&runs).unwrap();
     let mut resumed = flopsmith()
@@ -514,7 +514,7 @@ async fn a_bus_is_set_up_and_looked_at() {
     let (output, said) = cluster_command(&["check"]);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("no stream WORK, OUTCOME"), "{said}");
-    // More copies than there are servers.
+    // More copies than servers.
     let (output, said) = cluster_command(&["init", "--copies", "3"]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
@@ -524,7 +524,7 @@ async fn a_bus_is_set_up_and_looked_at() {
     let (output, said) = cluster_command(&["init", "--remember", "1m"]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("at least 5m"), "{said}");
-    // For the broker 0 would mean for ever.
+    // For the broker 0 would mean no limit.
     let (output, said) = cluster_command(&["init", "--keep-logs", "0s"]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("--keep-logs 0"), "{said}");
@@ -533,7 +533,7 @@ async fn a_bus_is_set_up_and_looked_at() {
         let (output, said) = cluster_command(&more);
         assert_eq!(output.status.code(), Some(0), "{said}");
     }
-    // Only looked at: a store that is not there is not made.
+    // The command only reads: it does not create a missing store.
     let (output, said) = cluster_command(&["check", "--store", store]);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(!Path::new(store).exists());

@@ -13,6 +13,9 @@ use super::{Program, groups};
 pub struct Exercise {
     /// Problem to solve. If `median_s` is set, answers are run, so this must name a problem definition.
     pub problem: String,
+    /// Names of the problem's workloads at which answers are timed; empty for all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<String>,
     /// The prompt.
     pub prompt: String,
     /// Median time of the known right programs, seconds; an answer's time is compared with it. Null if there are no
@@ -21,12 +24,13 @@ pub struct Exercise {
     pub median_s: Option<f64>,
 }
 
-/// An exercise for each problem and prompt.
+/// An exercise for each problem, its workloads, and prompt.
 pub fn exercises<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec<Exercise> {
     groups(programs)
         .iter()
         .map(|group| Exercise {
             problem: group.problem.to_owned(),
+            workloads: group.workloads.to_vec(),
             prompt: group.prompt.to_owned(),
             median_s: group.median_s(),
         })
@@ -92,6 +96,17 @@ mod tests {
             ("a", Some(3e-3))
         );
         assert_eq!((made[1].problem.as_str(), made[1].median_s), ("s", None));
+    }
+
+    #[test]
+    fn times_over_other_workloads_are_another_exercise() {
+        let mut programs = timed("a", "p", 3);
+        programs[2].workloads = vec!["n=256".into()];
+        let made = exercises(&programs);
+        let of = |n: usize| (made[n].workloads.as_slice(), made[n].median_s);
+        assert_eq!(made.len(), 2);
+        assert_eq!(of(0), (&[][..], Some(1.5e-3)));
+        assert_eq!(of(1), (&["n=256".to_owned()][..], Some(3e-3)));
     }
 
     #[test]

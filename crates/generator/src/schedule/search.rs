@@ -54,12 +54,13 @@ impl Share {
     /// The only share.
     pub const ALL: Self = Self { number: 0, of: 1 };
 
-    fn has(self, schedule: &Schedule) -> bool {
+    /// True if what `hashed` stands for belongs to the share.
+    pub fn has(self, hashed: impl Hash) -> bool {
         if self.of < 2 {
             return true;
         }
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
-        schedule.hash(&mut hasher);
+        hashed.hash(&mut hasher);
         // The low bits of an FNV sum are poorly mixed.
         (hasher.finish() >> 32) % u64::from(self.of) == u64::from(self.number % self.of)
     }
@@ -139,7 +140,7 @@ impl Search {
                 let mut elsewhere = None;
                 for _ in 0..TRIES * share.of.max(1) {
                     let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
-                    if !tried && share.has(&schedule) {
+                    if !tried && share.has(schedule) {
                         elsewhere = None;
                         break;
                     }

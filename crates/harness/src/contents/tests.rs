@@ -1,7 +1,20 @@
 use proptest::prelude::*;
 
 use crate::control::Content;
+use crate::half;
 use crate::inputs::Stream;
+
+fn i64s(content: Content, origin: u64, count: usize) -> Vec<i64> {
+    let mut out = vec![i64::MIN; count];
+    content.fill_i64(&Stream::new(origin, 0), &mut out);
+    out
+}
+
+fn u8s(content: Content, origin: u64, count: usize) -> Vec<u8> {
+    let mut out = vec![0; count];
+    content.fill_u8(&Stream::new(origin, 0), &mut out);
+    out
+}
 
 fn i32s(content: Content, origin: u64, count: usize) -> Vec<i32> {
     let mut out = vec![i32::MIN; count];
@@ -56,11 +69,92 @@ proptest! {
     }
 
     #[test]
+    fn integers_of_every_width_are_the_same_where_they_fit(seed: u64, low in 0u8..100, more in 0u8..155, n in 1usize..300) {
+        let (low, high) = (f64::from(low), f64::from(low + more));
+        for content in [Content::Range { low, high }, Content::Repeating { low, high }] {
+            let wide = i64s(content, seed, n);
+            let middle: Vec<i64> = i32s(content, seed, n).into_iter().map(i64::from).collect();
+            let narrow: Vec<i64> = u8s(content, seed, n).into_iter().map(i64::from).collect();
+            prop_assert_eq!(&wide, &middle);
+            prop_assert_eq!(&wide, &narrow);
+            prop_assert!(wide.iter().all(|x| (low as i64..=high as i64).contains(x)));
+        }
+    }
+
+    #[test]
+    fn wide_integers_stay_in_their_range(seed: u64, low in i64::MIN..0, high in 0..i64::MAX, n in 1usize..300) {
+        let range = Content::Range { low: low as f64, high: high as f64 };
+        // A double may lie beyond the bound that it stands for.
+        let (least, most) = (low as f64 as i64, high as f64 as i64);
+        prop_assert!(i64s(range, seed, n).iter().all(|x| (least..=most).contains(x)));
+        let (low, high) = (low >> 12, high >> 12);
+        let steps = i64s(Content::Steps { low: low as f64, high: high as f64 }, seed, n);
+        let mut sum = 0;
+        for step in steps {
+            sum += step;
+            prop_assert!((low..=high).contains(&sum), "{sum}");
+        }
+        let magnitudes = Content::Magnitudes { low: 1.0, high: 2f64.powi(63) };
+        prop_assert!(i64s(magnitudes, seed, n).iter().all(|x| *x != 0 && *x != i64::MIN));
+        let offsets = i64s(Content::Offsets { total: high as u64 }, seed, n + 1);
+        prop_assert!(offsets.is_sorted() && offsets[0] == 0 && offsets[n] == high);
+    }
+
+    #[test]
+    fn short_floats_are_floats_that_were_rounded(seed: u64, which in 0usize..6, rows in 1usize..9) {
+        let columns = 8;
+        let content = [
+            Content::Uniform,
+            Content::Range { low: -3.0, high: 5.0 },
+            Content::Dominant { columns },
+            Content::Graded { columns, binades: 20 },
+            Content::Shifted { columns, low: 0.0, high: 1.0, by: 9.0 },
+            Content::Magnitudes { low: 0.25, high: 64.0 },
+        ][which];
+        let (stream, count) = (Stream::new(seed, 3), rows * columns);
+        let mut floats = vec![0f32; count];
+        content.fill_f32(&stream, &mut floats);
+        let mut short = vec![0u16; count];
+        content.fill_f16(&stream, &mut short);
+        let rounded: Vec<u16> = floats.iter().map(|x| half::to_f16(*x)).collect();
+        prop_assert_eq!(&short, &rounded);
+        content.fill_bf16(&stream, &mut short);
+        let rounded: Vec<u16> = floats.iter().map(|x| half::to_bf16(*x)).collect();
+        prop_assert_eq!(&short, &rounded);
+    }
+
+    #[test]
     fn distances_stay_in_their_range(seed: u64, n in 1usize..30) {
         for x in i32s(Content::Distances { columns: n, high: 1e9 }, seed, n * n) {
             prop_assert!((1..=1_000_000_000).contains(&x), "{x}");
         }
     }
+}
+
+#[test]
+fn every_byte_is_as_likely() {
+    let mut counts = [0; 256];
+    for byte in u8s(Content::Uniform, 4, 256 * 200) {
+        counts[usize::from(byte)] += 1;
+    }
+    assert!(
+        counts.iter().all(|count| (120..290).contains(count)),
+        "{counts:?}"
+    );
+    let all = i64s(Content::Uniform, 4, 2000);
+    assert!((-8..8).all(|x| all.contains(&x)) && all.iter().all(|x| (-8..8).contains(x)));
+}
+
+#[test]
+fn the_whole_range_of_64_bits_is_reached() {
+    let (low, high) = (i64::MIN as f64, i64::MAX as f64);
+    let all = i64s(Content::Range { low, high }, 4, 4000);
+    for part in 0..8 {
+        let here = all.iter().filter(|x| (**x >> 61) + 4 == part).count();
+        assert!((350..650).contains(&here), "{part}: {here}");
+    }
+    let odd = all.iter().filter(|x| **x & 1 == 1).count();
+    assert!((1800..2200).contains(&odd), "{odd}");
 }
 
 #[test]
@@ -108,8 +202,8 @@ fn rows_of_offsets_differ_in_length_and_drift_from_an_even_spread() {
     assert!(drift.max() > Some(64));
 }
 
-/// On weights that are uniform about one edge in thirty is the shortest way between its ends, and a graph of so few edges takes a
-/// small part of the work.
+/// With uniform weights about one edge in thirty is the shortest way between its ends, and a graph of so few edges
+/// takes a small part of the work.
 #[test]
 fn about_half_of_all_distances_are_shorter_by_way_of_others() {
     let n = 160;

@@ -2,7 +2,7 @@
 //!
 //! Templates (`kinds`) make loop nests of all kinds of problems with and without each technique. Printers spell them in
 //! C, C++ and Fortran. The labels follow from the construction, and the definitions of
-//! `docs/decisions/0076-techniques-of-any-loop-nest.md`. Programs that no template makes are files in `programs/`; their
+//! `docs/decisions/0079-techniques-of-any-loop-nest.md`. Programs that no template makes are files in `programs/`; their
 //! first lines say problem and techniques.
 //!
 //! `FLOPSMITH_SHAPES=folder` writes all programs to a folder.

@@ -14,7 +14,7 @@ const CONSTANTS: Constants = Constants {
     weight_decay: 0.1,
 };
 
-/// Gradient of element `i` in update `t`; every seventh is always 0, as for a token that never occurs.
+/// Gradient of element `i` in update `t`; every seventh is always 0, like that of a token that never occurs.
 fn slope(i: usize, t: usize) -> f64 {
     if i.is_multiple_of(7) {
         0.0

@@ -1,4 +1,4 @@
-//! Learning with an adapter in the place of the weights, on a tiny model.
+//! Learning with an adapter instead of the weights, on a tiny model.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_config::{GrpoConfig, SftConfig};
@@ -57,11 +57,11 @@ fn a_saved_learner_goes_on_bit_by_bit_and_only_on_the_same_weights() {
     first.step(&samples).unwrap();
     let files = first.state().unwrap();
     first.step(&samples).unwrap();
-    // Another seed and another fresh adapter: everything comes out of the files.
+    // Another seed and a new adapter: every value comes from the files.
     let mut second = Learner::new(tiny::model(Kind::Float), config.clone(), 77).unwrap();
     second.restore(&files).unwrap();
     second.step(&samples).unwrap();
-    // Not shown where they differ: nobody reads that many numbers.
+    // A failure does not print the values: there are too many.
     assert!(adapter(&second) == adapter(&first));
 
     let mut other = tiny::model(Kind::Float);
@@ -90,7 +90,7 @@ fn the_reference_is_the_policy_without_the_adapter() {
     let drawn = samples(&model);
     let mut learner = Learner::new(model, config.clone(), 5).unwrap();
     let first = learner.step(&drawn).unwrap();
-    // The second minibatch of the first step is already away from it; later steps are farther.
+    // The second minibatch of the first step already differs from it; later steps differ more.
     for _ in 0..3 {
         learner.step(&drawn).unwrap();
     }
@@ -99,7 +99,7 @@ fn the_reference_is_the_policy_without_the_adapter() {
         first.reference_kl < later.reference_kl,
         "{first:?} {later:?}"
     );
-    // A learner that goes on with that adapter starts from it: that is the reference then.
+    // A learner that continues that adapter starts from it, so it is the reference.
     let mut grown = learner.model.sibling().unwrap();
     grown.set_trainable(true);
     config.lora = None;

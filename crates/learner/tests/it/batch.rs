@@ -1,4 +1,4 @@
-//! How rows are dealt to workers.
+//! The distribution of rows over workers.
 
 use flopsmith_learner::batch::deal;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ proptest! {
             let rows: usize = batch.iter().map(|u| sizes[*u].0).sum();
             prop_assert!(batch.len() == 1 || rows * longest <= budget);
         }
-        // Nobody waits longer than for one unit and the differences of length that the order hides.
+        // No worker waits longer than for one unit and the differences of length that the order hides.
         let size = |u: &usize| sizes[*u].0 * sizes[*u].1;
         let loads: Vec<usize> = hands.iter().map(|h| h.iter().flatten().map(size).sum()).collect();
         let largest = sizes.iter().map(|(rows, tokens)| rows * tokens).max();

@@ -50,14 +50,14 @@ fn autograd(
         let ids = Tensor::from_slice(&ids).unsqueeze(0);
         let wanted = s.prompt.len()..s.prompt.len() + s.tokens.len();
         let (now, entropy) = graph(&model, &ids, &wanted, s.temperature);
-        // The learner keeps what the reference says in single precision.
+        // The learner keeps the reference's values in single precision.
         let reference = graph(reference, &ids, &wanted, s.temperature)
             .0
             .detach()
             .to_kind(Kind::Float)
             .to_kind(Kind::Double);
         let old = match s.old_logprobs.as_slice() {
-            // Imitated: the ratio is 1 wherever the policy is.
+            // Imitated: the ratio is always 1.
             [] => now.detach().to_kind(Kind::Float),
             drawn => Tensor::from_slice(drawn),
         };
@@ -126,7 +126,7 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
                 let _same = flat.f_mul_scalar_(1.05).unwrap();
             }
             let mut samples = tiny::samples(&learner.model, 7, 0.3, temperature);
-            // Copies are computed once and count as often as they are, whatever they are worth.
+            // Copies are computed once and count each, independent of their advantages.
             for factor in [1.0, 0.5, -1.0, 0.0] {
                 let advantage = samples[1].advantage * factor;
                 samples.push(GrpoSample {
@@ -241,7 +241,7 @@ fn towards_the_end_of_the_budget_the_logits_grow_by_the_factor_that_was_asked_fo
         learner.set_progress(0.5);
         learner.step(&samples).unwrap();
         assert_like(&learner, 1.0);
-        // In many small parts, which half precision would round away one by one.
+        // In many small parts, each of which half precision would round to nothing.
         for part in 0..=60 {
             learner.set_progress(0.65 + 0.3 * f64::from(part) / 60.0);
             learner.step(&samples).unwrap();
@@ -325,7 +325,7 @@ fn a_loss_that_is_no_number_is_an_error_and_changes_nothing() {
     let mut learner = learner(Kind::Float, tiny::plain());
     let mut samples = tiny::samples(&learner.model, 4, 0.0, 1.0);
     let before = tiny::weights(&learner.model);
-    // exp(−old) overflows, and a punished token's ratio is not clipped from above.
+    // exp(−old) overflows, and the loss does not clip the ratio of a token with a negative advantage from above.
     samples[1].old_logprobs[0] = -2000.0;
     samples[1].advantage = -1.0;
     assert!(matches!(
@@ -336,7 +336,7 @@ fn a_loss_that_is_no_number_is_an_error_and_changes_nothing() {
         })
     ));
     assert_eq!(before, tiny::weights(&learner.model));
-    // The next good step goes on as if nothing had been.
+    // The next good step continues unchanged.
     samples[1].old_logprobs[0] = -1.0;
     learner.step(&samples).unwrap();
     assert!(tiny::weights(&learner.model).iter().all(|w| w.is_finite()));
@@ -367,7 +367,7 @@ fn samples_that_contradict_themselves_or_the_model_are_refused() {
             "{i}: {error}"
         );
     }
-    // A value that is no number is no contradiction: the step is left out like one whose loss is none.
+    // A NaN value is no contradiction: the step is skipped like one with a NaN loss.
     let numbers: [fn(&mut GrpoSample); 2] = [
         |s| s.advantage = f32::NAN,
         |s| s.old_logprobs[0] = f32::NEG_INFINITY,

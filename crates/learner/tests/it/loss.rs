@@ -1,4 +1,4 @@
-//! Losses against the formulas written out naively, and against finite differences.
+//! Losses against naive code of the formulas, and against finite differences.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_config::Loss;
@@ -57,7 +57,7 @@ fn terms(loss: Loss, kl_beta: f64) -> Terms {
     }
 }
 
-/// The token losses of reference tables, with minimum and clip as they stand there.
+/// The token losses of reference tables, with minimum and clip as in the papers.
 fn naive(terms: &Terms, d: &Drawn) -> Vec<f64> {
     let log_ratios: Vec<f64> = d
         .now
@@ -130,7 +130,7 @@ proptest! {
                     let mut moved = d.clone();
                     moved.now[t] = x;
                     let value: f64 = if loss == Loss::Cispo {
-                        // The factor is a constant: it is held where it was.
+                        // The factor is a constant: its value stays fixed.
                         let factor = log_ratios[t].exp().min(terms.clip_high);
                         let gap = f64::from(d.reference[t]) - x;
                         -factor * d.advantage * x + kl * (gap.exp() - gap - 1.0)
@@ -240,7 +240,7 @@ fn clipping_stops_only_what_goes_too_far_already() {
         let tally = one_token(&terms, log_ratio, advantage, &mut slopes);
         assert_eq!(slopes[0] != 0.0, moves, "{log_ratio} {advantage}");
         assert_eq!(tally.clipped, u64::from(!moves));
-        // Descent raises the log-probability of what did well.
+        // Descent raises the log-probability of good answers.
         if moves {
             assert!(slopes[0] * advantage < 0.0);
         }
@@ -256,7 +256,7 @@ fn a_ratio_that_is_pushed_down_too_far_counts_no_more_than_its_limit() {
     for (log_ratio, advantage, loss) in [
         (1.0f64, -2.0, 3.0),
         (0.3, -2.0, 2.0 * 0.3f64.exp()),
-        // Where the advantage is positive the clip bound is nearer.
+        // With a positive advantage the clip bound is nearer.
         (1.0, 2.0, -2.4),
         (-1.0, -2.0, 1.6),
     ] {

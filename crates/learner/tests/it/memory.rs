@@ -1,4 +1,4 @@
-//! A step that does not fit into memory is an error that says so, and the process goes on.
+//! A step that does not fit into memory gives an error with this reason, and the process continues.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::process::Command;
@@ -7,9 +7,9 @@ use flopsmith_config::GrpoConfig;
 use flopsmith_learner::{GrpoSample, Learner};
 use flopsmith_policy::{Config, Device, Kind, Model};
 
-/// Set in the process that has little memory.
+/// Set in the process with little memory.
 const LIMITED: &str = "FLOPSMITH_TEST_LIMITED";
-/// Address space of that process, KiB: room for libtorch, and not for the step.
+/// Address space of that process, KiB: enough for libtorch, and not for the step.
 const LIMIT: u64 = 6 << 20;
 
 /// A model whose activations are much larger than its weights.
@@ -44,7 +44,7 @@ fn a_step_that_does_not_fit_says_that_memory_is_short() {
         // Activations of one layer alone are 4096 · 63 · 8192 numbers, 8 GiB.
         let error = learner(usize::MAX).step(&samples(4096)).unwrap_err();
         assert!(error.is_out_of_memory(), "{error:?}");
-        // Nothing is broken by it.
+        // The process is still sound.
         let done = learner(2048).step(&samples(8)).unwrap();
         assert_eq!(done.updates, 1);
         return;

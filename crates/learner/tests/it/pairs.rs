@@ -73,7 +73,7 @@ fn alignment_in(kind: Kind, config: &DpaConfig) -> PairTraining {
     PairTraining::alignment(tiny::model(kind), &all[..50], &all[50..], config).unwrap()
 }
 
-/// Trains to the end, from what was judged before to what is judged then.
+/// Trains to the end; returns the accuracy before and after.
 fn train(training: &mut PairTraining) -> (PairMetrics, PairMetrics) {
     let before = training.judge().unwrap().unwrap();
     while let Some(progress) = training.step().unwrap() {
@@ -115,7 +115,8 @@ fn alignment_makes_the_fast_answers_likelier_than_the_slow_ones() {
 
 #[test]
 fn the_first_update_goes_along_the_gradient_of_the_whole_mean() {
-    // AdamW's first moment after one update is a tenth of the gradient; the loss's finite difference along a few weights must be that.
+    // AdamW's first moment after one update is a tenth of the gradient; the loss's finite difference along a few
+    // weights must be equal to that.
     let all = pairs(6);
     let config = DpaConfig {
         learning_rate: 0.0,
@@ -139,7 +140,7 @@ fn the_first_update_goes_along_the_gradient_of_the_whole_mean() {
             let slope = slope.view([-1]).double_value(&[at]);
             let moved = |by: f64| {
                 let mut training = make();
-                // Asked before anything is moved.
+                // Read before the first update.
                 training.judge().unwrap();
                 let leaves = training.model.base().leaves();
                 let (_, weight) = leaves.iter().find(|(n, _)| n == name).unwrap();
@@ -240,7 +241,7 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
     let mut training = reward_model(&config);
     training.step().unwrap().unwrap();
     let healthy = training.state().unwrap();
-    // One weight of the last norm that is no number spoils all that is scored.
+    // One NaN weight of the last norm makes all scores NaN.
     let spoil = |model: &Model| {
         let _guard = tch::no_grad_guard();
         let leaves = model.base().leaves();
@@ -269,7 +270,7 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
         kept.iter().all(|u| u.picked.len() == config.batch),
         "{kept:?}"
     );
-    // Nothing but the weight we spoilt has changed, so the state before is whole.
+    // Only the spoilt weight has changed, so the state before is complete.
     let mut again = reward_model(&config);
     again.restore(&healthy).unwrap();
     assert_eq!(again.step().unwrap().unwrap().skipped, 0);

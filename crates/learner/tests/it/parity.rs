@@ -1,4 +1,4 @@
-//! Losses, gradients and updates against what TRL and torch computed (tools/parity/make_losses.py).
+//! Losses, gradients and updates against the values of TRL and torch (tools/parity/make_losses.py).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use flopsmith_reward::advantage::{AdvantageKind, Scale, group_advantages};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// A folder of fixtures: those of the repository, or such as `make parity` has written anew.
+/// A folder of fixtures: the repository's, or one that `make parity` has written.
 fn folder(anew: &str, committed: &str) -> PathBuf {
     match std::env::var_os("FLOPSMITH_PARITY") {
         Some(root) => Path::new(&root).join(anew),
@@ -168,7 +168,7 @@ fn twenty_updates_are_those_of_torch() {
         optimizer
             .step(&model, &gradient, wanted.rate, scale)
             .unwrap();
-        // Differences of rounding are taken up by each update that follows.
+        // Each following update amplifies rounding differences.
         assert!(
             (ours - loss).abs() < 1e-5 * loss * (step + 1) as f64,
             "step {step}: {ours} and {loss}"

@@ -89,7 +89,7 @@ fn the_policy_comes_to_write_what_is_rewarded_and_the_values_to_foresee_it() {
     assert!(first.kl.abs() < 1e-3 && last.kl > 0.5, "{first:?} {last:?}");
     assert!(last.explained > 0.2, "{last:?}");
     assert_eq!((first.updates, first.skipped, first.answers), (4, 0, 32));
-    // The cost of the divergence is taken off the score.
+    // The cost of the divergence is subtracted from the score.
     assert!(
         (last.reward - (last.score - last.kl_weight * last.kl)).abs() < 1e-6,
         "{last:?}"
@@ -295,7 +295,7 @@ fn values_that_are_no_numbers_skip_the_step_and_too_many_such_steps_are_an_error
         matches!(error, Error::TooManySkipped { in_a_row: 2, .. }),
         "{error}"
     );
-    // No weight but those that were spoilt has changed, and with a sound head it goes on.
+    // Only the spoilt weights have changed, and with a sound head it continues.
     head(&ppo, 0.0);
     assert_eq!(tiny::weights(&ppo.model), before);
     assert_eq!(ppo.step(&samples).unwrap().skipped, 0);
@@ -323,7 +323,7 @@ fn in_half_precision_ratios_begin_at_one_whatever_the_sampler_rounds() {
         half.approx_kl.abs() < 1e-9 && half.clip_share == 0.0,
         "{half:?}"
     );
-    // It has not learned anything yet: nothing separates it from its reference.
+    // It has not learned anything yet: it equals its reference.
     assert!(half.kl.abs() < 1e-9, "{half:?}");
     assert!(
         single.approx_kl > 1e-2 && single.clip_share > 0.0,

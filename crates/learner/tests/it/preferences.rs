@@ -1,4 +1,4 @@
-//! Losses of pairs and of PPO against what TRL and torch computed (tools/parity/make_preferences.py).
+//! Losses of pairs and of PPO against the values of TRL and torch (tools/parity/make_preferences.py).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Fixtures {
     adaptive: Adaptive,
 }
 
-/// Fixtures of the repository, or such as `make parity` has written anew.
+/// The repository's fixtures, or those that `make parity` has written.
 fn fixtures() -> Fixtures {
     let folder = match std::env::var_os("FLOPSMITH_PARITY") {
         Some(root) => Path::new(&root).join("losses"),
@@ -42,7 +42,7 @@ fn all_near(ours: &[f64], theirs: &[f64]) {
     }
 }
 
-/// The margin of pair `i`: by its ratio of times where there is one.
+/// The margin of pair `i`: from its ratio of times, if it has one.
 fn margin(ratios: Option<&Vec<f64>>, i: usize) -> f64 {
     match ratios {
         Some(ratios) => Evidence::Timed {
@@ -125,7 +125,7 @@ fn alignment_has_the_loss_of_trl() {
         near(loss, case.value);
         near(accuracy, case.accuracy);
         for (i, judged) in judged.iter().enumerate() {
-            // Each token's log-probability moves the answer's alike.
+            // Each token's log-probability changes the answer's by the same amount.
             for (row, slope) in [(i, judged.by_fast), (pairs + i, judged.by_slow)] {
                 let ours = vec![slope / pairs as f64; case.logprobs[row].len()];
                 all_near(&ours, &case.gradient[row]);

@@ -1,4 +1,4 @@
-//! A learner that is restored goes on exactly.
+//! A restored learner continues exactly.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_config::GrpoConfig;

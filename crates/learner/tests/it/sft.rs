@@ -11,7 +11,7 @@ use crate::tiny;
 
 type Examples = Vec<(Vec<u32>, Vec<u32>)>;
 
-/// The answer counts on from the prompt's last token.
+/// The answer continues to count from the prompt's last token.
 fn corpus(count: u32) -> Examples {
     (0..count)
         .map(|i| {
@@ -243,7 +243,7 @@ fn a_restored_training_goes_on_bit_by_bit() {
         assert!(again.step().unwrap().is_none());
         let state = |of: &SftTraining| {
             let (weights, mut files) = tiny::comparable(&of.model, of.state().unwrap());
-            // The clock is in what was reported.
+            // The report has the clock's value.
             files.retain(|(name, _)| name != "trainer.json");
             (weights, files)
         };

@@ -1,13 +1,13 @@
-//! Measurements that are made again.
+//! Repeats measurements after failures.
 
 use flopsmith_protocol::Failure;
 
 use super::Done;
 
-/// How often a measurement is tried again that failed by nobody's fault.
+/// Number of further tries of a measurement that failed without the program's fault.
 const TRIES: u32 = 5;
 
-/// Counts the measurements that were made again.
+/// Counts the repeated measurements.
 #[derive(Default)]
 pub struct Again {
     /// So many.
@@ -15,7 +15,8 @@ pub struct Again {
 }
 
 impl Again {
-    /// One measurement. A stage failure is tried again, so that one stage failure does not cost the minutes before.
+    /// One measurement. Tries again after a stage failure, so that one failure does not lose the measurements before
+    /// it.
     pub fn measured<T>(&mut self, mut measure: impl FnMut() -> Result<T, Failure>) -> Done<T> {
         let mut tries = 0;
         loop {
@@ -30,7 +31,7 @@ impl Again {
         }
     }
 
-    /// Says how many they were, if there were some.
+    /// Reports their number, if there were some.
     pub fn print(&self) {
         if self.count > 0 {
             println!(

@@ -9,15 +9,15 @@ use flopsmith_protocol::Failure;
 
 use super::{Done, Laboratory};
 
-/// The size that is verified, and the largest one: a call of it lasts some microseconds, so that the time of a
-/// verification is that of jail, harness and judging, and as good as nothing else.
+/// The verified size, and the largest one. A call of it lasts some microseconds, so the time of a verification is
+/// almost only that of jail, harness and judging.
 const SMALL: (i64, i64) = (8, 16);
 
-/// It kills its own process.
+/// A program that kills its own process.
 const DYING: &str =
     "#include <stdlib.h>\nvoid dgemm(int n,const double*A,const double*B,double*C){ abort(); }\n";
 
-/// A verifier and a timer, and what they are given.
+/// A verifier and a timer, with their objects.
 pub struct Harnessed<'a> {
     laboratory: &'a Laboratory,
     verifier: Verifier,
@@ -28,7 +28,7 @@ pub struct Harnessed<'a> {
 }
 
 impl<'a> Harnessed<'a> {
-    /// Compiles the programs, and makes what verifies and times them.
+    /// Compiles the programs, and makes verifier and timer.
     pub fn new(laboratory: &'a Laboratory) -> Done<Self> {
         let problem = &laboratory.problem;
         let baseline = problem.baseline_source.as_ref();
@@ -49,7 +49,7 @@ impl<'a> Harnessed<'a> {
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// A verification of a program that dies.
+    /// Verifies a program that dies.
     pub fn death(&mut self, seed: u64) -> Done {
         match self.verifier.verify(&self.dying, seed) {
             Err(Failure::Candidate { .. }) => Ok(()),
@@ -74,14 +74,14 @@ impl<'a> Harnessed<'a> {
         self.laboratory.compile(source).map(|_object| ())
     }
 
-    /// Puts a new timer in the place of the one there is, with shared memory, a baseline and a filler of its own.
+    /// Replaces the timer by a new one, with its own shared memory, baseline and filler.
     pub fn another_timer(&mut self) -> Done {
         self.timer = self.laboratory.timer()?;
         Ok(())
     }
 }
 
-/// The same problem at sizes that take no time.
+/// The same problem at sizes whose calls take almost no time.
 fn small(problem: &Problem) -> Arc<Problem> {
     let mut small = problem.clone();
     let params = Params::from([("n".to_owned(), SMALL.0)]);

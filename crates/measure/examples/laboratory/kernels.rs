@@ -1,4 +1,4 @@
-//! Kernels whose difference in speed is known by construction.
+//! Kernels with a known difference in speed, by construction.
 
 use flopsmith_generator::schedule::{Body, Outer, Pack, Schedule};
 use flopsmith_measure::{Purpose, Timer};
@@ -18,11 +18,11 @@ pub const FAST: Schedule = Schedule {
     ..Schedule::PLAIN
 };
 
-/// The steps by which the time of one is measured: as long as a call of a fast kernel, about.
+/// Number of steps for the measurement of one step's time: about as long as a call of a fast kernel.
 const MANY_STEPS: u64 = 200_000;
 
-/// The same kernel with some steps of work before it that have nothing to do with the result. Each needs the one before
-/// it, and no compiler knows a shorter way, so a step lasts equally long wherever the kernel spends its time.
+/// The same kernel after some steps of further work that do not change the result. Each step needs the one before it,
+/// and no compiler knows a shorter way, so a step takes the same time, independent of the kernel's bottleneck.
 pub fn delayed(source: &str, steps: u64) -> Done<String> {
     let open = source
         .find("void dgemm(")
@@ -35,7 +35,7 @@ pub fn delayed(source: &str, steps: u64) -> Done<String> {
     ))
 }
 
-/// How long one step lasts, in seconds.
+/// Time of one step, in seconds.
 pub fn seconds_per_step(
     laboratory: &Laboratory,
     timer: &mut Timer,

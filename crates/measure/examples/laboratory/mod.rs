@@ -1,5 +1,5 @@
-//! Common parts of the programs that measure how well Flopsmith measures: the stages of dgemm, kernels whose speed is
-//! known by construction, and peers.
+//! Common parts of the programs that measure Flopsmith's measuring: the stages of dgemm, kernels with a known speed by
+//! construction, and peers.
 
 pub mod again;
 pub mod harnessed;
@@ -35,7 +35,7 @@ pub struct Laboratory {
     pub toolchain: Toolchain,
     /// Compile stage.
     pub compiler: Compiler,
-    /// As a timer of one thread takes them.
+    /// The cores for a timer of one thread.
     pub cores: Cores,
 }
 
@@ -43,7 +43,8 @@ impl Laboratory {
     /// Finds jail and compiler.
     pub fn new() -> Done<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Arc::new(Problem::load(&root)?);
+        // The first workload: figures of these programs go back to when there was no other.
+        let problem = Arc::new(Problem::load(&root)?.only_first());
         // The programs measured here are our own.
         let options = Options {
             allow_weaker: true,
@@ -61,12 +62,12 @@ impl Laboratory {
         })
     }
 
-    /// A timer with a baseline of its own.
+    /// A timer with its own baseline.
     pub fn timer(&self) -> Done<Timer> {
         self.timer_of(Arc::clone(&self.problem))
     }
 
-    /// One whose baseline is this program.
+    /// A timer with this program as its baseline.
     pub fn timer_against(&self, source: &str) -> Done<Timer> {
         let problem = Problem {
             baseline_source: Some(source.to_owned()),
@@ -86,7 +87,7 @@ impl Laboratory {
         )?)
     }
 
-    /// A verifier with secrets of its own.
+    /// A verifier with its own secrets.
     pub fn verifier(&self) -> Done<Verifier> {
         self.verifier_of(Arc::clone(&self.problem))
     }
@@ -144,7 +145,7 @@ fn harness() -> Done<PathBuf> {
     Ok(program)
 }
 
-/// A loop on a core that wants all of it.
+/// A loop that uses a whole core.
 pub struct Busy {
     /// The core.
     pub core: usize,
@@ -156,7 +157,7 @@ impl Busy {
     fn on(core: usize) -> Result<Self, std::io::Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        // A thread begins on the cores of the one that starts it.
+        // A thread starts on the cores of its starter.
         let _pinned = Pinned::to(Some(core))?;
         let thread = std::thread::Builder::new()
             .name("busy".to_owned())
@@ -180,7 +181,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic, and nothing could be done about it here.
+            // The thread cannot panic, and this place could not handle a panic.
             let _ended = thread.join();
         }
     }

@@ -15,7 +15,7 @@ pub fn variation_percent(values: &[f64]) -> f64 {
     (squares / freedom).sqrt() / mean * 100.0
 }
 
-/// A quantile; NaN where there are no values.
+/// A quantile; NaN for no values.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut ascending = values.to_vec();
     ascending.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The same kernel measured as others do it: the fastest of a hundred calls in a plain process, and Google Benchmark.
+//! The same kernel by other methods: the fastest of a hundred calls in a plain process, and Google Benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -73,11 +73,11 @@ pub struct Calls {
     pub median: f64,
 }
 
-/// Programs that time the kernel themselves, in no jail.
+/// Programs that time the kernel themselves, without a jail.
 pub struct Peers {
     core: usize,
     plain: PathBuf,
-    /// Or why there is none.
+    /// The program, or the reason why there is none.
     google: Result<PathBuf, String>,
     _folder: tempfile::TempDir,
 }
@@ -120,7 +120,7 @@ impl Peers {
         })
     }
 
-    /// Why Google Benchmark is left out, if it is.
+    /// The reason why Google Benchmark is left out, if it is.
     pub fn without_google(&self) -> Option<&str> {
         self.google.as_ref().err().map(String::as_str)
     }
@@ -151,7 +151,7 @@ impl Peers {
         Ok(Some(nanoseconds * 1e-9))
     }
 
-    /// The output of a program; a process begins on the cores of the thread that starts it.
+    /// The output of a program. A process starts on the cores of the thread that starts it.
     fn said(&self, command: &mut Command) -> Done<String> {
         let _pinned = Pinned::to(Some(self.core))?;
         let output = command
@@ -165,7 +165,7 @@ impl Peers {
     }
 }
 
-/// Runs a compiler; its own words where it fails.
+/// Runs a compiler; returns its messages if it fails.
 fn built(command: &mut Command) -> Done {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {

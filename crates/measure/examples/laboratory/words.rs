@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use super::Done;
 
-/// Words that nobody has asked for yet.
+/// Arguments that the program has not read yet.
 pub struct Words(Vec<String>);
 
 impl Words {
-    /// Those this program was called with.
+    /// The arguments of this program.
     pub fn of_this_call() -> Self {
         Self(std::env::args().skip(1).collect())
     }
@@ -20,7 +20,7 @@ impl Words {
         at.map(|at| self.0.remove(at)).is_some()
     }
 
-    /// The value behind a name, or `otherwise`.
+    /// The value after a name, or `otherwise`.
     pub fn value<T: FromStr>(&mut self, name: &str, otherwise: T) -> Done<T> {
         let Some(at) = self.0.iter().position(|word| word == name) else {
             return Ok(otherwise);
@@ -34,7 +34,7 @@ impl Words {
             .map_err(|_| format!("{name} cannot be `{word}`").into())
     }
 
-    /// Refuses what was not asked for.
+    /// Refuses arguments that the program has not read.
     pub fn nothing_else(self, usage: &str) -> Done {
         if self.0.is_empty() {
             return Ok(());
@@ -43,7 +43,7 @@ impl Words {
     }
 }
 
-/// Writes raw numbers where `--json` says, if it was given.
+/// Writes raw numbers to the file of `--json`, if given.
 pub fn keep(file: &str, numbers: &serde_json::Value) -> Done {
     if !file.is_empty() {
         std::fs::write(Path::new(file), format!("{numbers:#}\n"))?;

@@ -54,22 +54,43 @@ fn single(letters: &str) -> Vec<&str> {
         .collect()
 }
 
+/// For each pair of measurements, whether its two sides differ significantly. Holm's procedure keeps the chance that any
+/// pair of equal programs is told apart at 5 %, however many pairs there are. `looks` is the number of such calls that
+/// share these 5 %.
+pub fn told_apart(pairs: &[(LogRatio, LogRatio)], looks: usize) -> Vec<bool> {
+    let level = LEVEL / looks.max(1) as f64;
+    let chances = pairs.iter().map(|(one, other)| chance(*one, *other));
+    let mut apart = vec![false; pairs.len()];
+    for number in significant(chances.collect(), level) {
+        apart[number] = true;
+    }
+    apart
+}
+
 /// The pairs that differ significantly, at one of `looks` looks.
 fn different(ratios: &[LogRatio], looks: usize) -> Vec<(usize, usize)> {
     let level = LEVEL / looks.max(1) as f64;
-    let mut pairs = Vec::new();
+    let (mut pairs, mut chances) = (Vec::new(), Vec::new());
     for (a, one) in ratios.iter().enumerate() {
         for (b, other) in ratios.iter().enumerate().skip(a + 1) {
-            pairs.push((chance(*one, *other), a, b));
+            pairs.push((a, b));
+            chances.push(chance(*one, *other));
         }
     }
-    pairs.sort_by(|x, y| x.0.total_cmp(&y.0));
-    let count = pairs.len();
-    pairs
+    let numbers = significant(chances, level);
+    numbers.into_iter().map(|number| pairs[number]).collect()
+}
+
+/// The numbers of the significant `chances` at this level by Holm's procedure, the smallest chance first.
+fn significant(chances: Vec<f64>, level: f64) -> Vec<usize> {
+    let mut numbered: Vec<(f64, usize)> = chances.into_iter().zip(0..).collect();
+    numbered.sort_by(|x, y| x.0.total_cmp(&y.0));
+    let count = numbered.len();
+    numbered
         .into_iter()
         .enumerate()
-        .take_while(|(rank, (chance, _, _))| *chance <= level / (count - rank) as f64)
-        .map(|(_, (_, a, b))| (a, b))
+        .take_while(|(rank, (chance, _))| *chance <= level / (count - rank) as f64)
+        .map(|(_, (_, number))| number)
         .collect()
 }
 
@@ -166,6 +187,22 @@ mod tests {
             assert!((found / expected - 1.0).abs() < 1e-9, "{z}: {found}");
         }
         assert!(two_sided(50.0) >= 0.0 && two_sided(f64::INFINITY) <= 0.0);
+    }
+
+    #[test]
+    fn of_many_pairs_each_needs_a_clearer_difference() {
+        let pair = |difference: f64| (at(difference, 0.006), at(0.0, 0.008));
+        assert_eq!(told_apart(&[pair(0.0195)], 1), [false]);
+        assert_eq!(told_apart(&[pair(-0.0197)], 1), [true]);
+        assert_eq!(told_apart(&[pair(-0.0197)], 2), [false]);
+        // The first of three gets a third of the 5 %, and the next one half of it.
+        let three = [pair(0.0), pair(0.0197), pair(0.0)];
+        assert_eq!(told_apart(&three, 1), [false; 3]);
+        let three = [pair(0.0225), pair(0.0), pair(0.05)];
+        assert_eq!(told_apart(&three, 1), [true, false, true]);
+        let unknown = (at(1.0, f64::NAN), at(0.0, 0.001));
+        assert_eq!(told_apart(&[unknown], 1), [false]);
+        assert_eq!(told_apart(&[], 1), Vec::<bool>::new());
     }
 
     #[test]

@@ -105,8 +105,12 @@ impl Compared {
     /// True if it is known which of the two is faster, or that they hardly differ. Otherwise only more measurements can
     /// tell.
     pub fn is_told(&self) -> bool {
-        let half = (self.interval.high / self.interval.low).ln() / 2.0;
-        self.is_a_difference() || half <= NARROW
+        self.is_a_difference() || self.is_narrow()
+    }
+
+    /// True if the interval is narrow enough to say that two programs hardly differ.
+    pub fn is_narrow(&self) -> bool {
+        (self.interval.high / self.interval.low).ln() / 2.0 <= NARROW
     }
 
     /// The difference in percent; if there is none, how large it could be at most; if the interval is too wide for

@@ -1,7 +1,7 @@
 /* Calls a program as the harness does, in buffers that end where its arrays end: the memory behind the last element is
  * the sanitizer's red zone.
  *
- * All that is promised to the program is in a file of the supervisor's: sizes, inputs, and what outputs hold before a call. It
+ * All that is promised to the program is in a file of the supervisor's: sizes, scalars, inputs, and what outputs hold before a call. It
  * says what it has come to on standard output, which nobody believes for more than the difference between a sanitizer
  * that did not start and a program that did. */
 #define _GNU_SOURCE
@@ -42,6 +42,12 @@ static int64_t fs_number(void) {
   int64_t number;
   fs_take(&number, sizeof number);
   return number;
+}
+
+static double fs_real(void) {
+  double real;
+  fs_take(&real, sizeof real);
+  return real;
 }
 
 static void *fs_array(size_t align) {

@@ -61,6 +61,10 @@ fn calls(entry: &Entry) -> String {
                 first.push(format!("  int fs_{n} = fs_number();"));
                 again.push(format!("  fs_{n} = fs_number();"));
             }
+            ArgKind::Scalar { element, .. } => {
+                first.push(format!("  {} fs_{n} = fs_real();", element.c_type()));
+                again.push(format!("  fs_{n} = fs_real();"));
+            }
             ArgKind::Array { align, .. } => {
                 // The allocator takes no smaller alignment than a pointer's.
                 let align = (*align).max(8);
@@ -122,14 +126,19 @@ fn write_case(
     } else {
         known[rng.random_range(0..known.len())]
     };
-    for given in specify(problem, params)?.given() {
+    let mut specification = specify(problem, params)?;
+    if !specification.scalars().is_empty() {
+        specification.draw(rng.random());
+    }
+    for given in specification.given() {
         match given {
             Given::Int(value) => file.extend(value.to_ne_bytes()),
+            Given::Scalar(scalar) => file.extend(scalar.value().to_ne_bytes()),
             Given::Array(array) => {
-                let content = if array.output {
-                    poison(array.element).repeat(array.count())
-                } else {
+                let content = if array.role.is_read() {
                     content::draw(array, distribution, rng)
+                } else {
+                    poison(array.element).repeat(array.count())
                 };
                 file.extend(number(content.len()));
                 file.extend(content);
@@ -187,6 +196,41 @@ mod tests {
   free(fs_3);";
 
     #[test]
+    fn scalars_are_passed_by_value_and_arrays_that_are_written_are_read_again() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/arguments/axpby");
+        let problem = Problem::load(&folder).unwrap();
+        let expected = "  int fs_0 = fs_number();
+  double fs_1 = fs_real();
+  void *fs_2 = fs_array(64);
+  float fs_3 = fs_real();
+  void *fs_4 = fs_array(64);
+  axpby(fs_0, fs_1, fs_2, fs_3, fs_4);
+  lseek(fs_file, start, SEEK_SET);
+  fs_0 = fs_number();
+  fs_1 = fs_real();
+  fs_again(fs_2);
+  fs_3 = fs_real();
+  fs_again(fs_4);
+  axpby(fs_0, fs_1, fs_2, fs_3, fs_4);
+  free(fs_2);
+  free(fs_4);";
+        assert_eq!(calls(&problem.entry), expected);
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let mut file = Vec::new();
+        let params = Params::from([("n".to_owned(), 3)]);
+        write_case(&problem, &params, &mut rng, &mut file).unwrap();
+        let real = |at: usize| f64::from_ne_bytes(file[at..at + 8].try_into().unwrap());
+        let (alpha, beta) = (real(8), real(48));
+        assert!((0.5..2.0).contains(&alpha), "{alpha}");
+        assert!(
+            (-1.0..1.0).contains(&beta) && f64::from(beta as f32) == beta,
+            "{beta}"
+        );
+        // Two numbers and two arrays of three doubles with their lengths.
+        assert_eq!(file.len(), 3 * 8 + 2 * (8 + 3 * 8));
+    }
+
+    #[test]
     fn the_driver_calls_what_the_problem_says() {
         for (name, expected) in [("dgemm", DGEMM), ("histogram", HISTOGRAM)] {
             let problem = problem(name);
@@ -238,7 +282,12 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         for folder in std::fs::read_dir(problems).unwrap() {
-            let problem = Problem::load(&folder.unwrap().path()).unwrap();
+            let folder = folder.unwrap().path();
+            // A folder of a suite is no problem.
+            if !folder.join("problem.toml").exists() {
+                continue;
+            }
+            let problem = Problem::load(&folder).unwrap();
             let cases = Cases::draw(&problem, &mut rng).unwrap();
             let bytes = cases.file.len();
             assert!(bytes < 64 << 20, "{}: {bytes} bytes", problem.id.as_str());

@@ -7,7 +7,7 @@ use flopsmith_harness::memory::{HUGE_PAGE, Mapping, SharedMemory};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::arguments::Array;
+use super::array::Array;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
@@ -245,14 +245,16 @@ mod tests {
 
     use super::*;
     use flopsmith_harness::control::Element;
+    use flopsmith_problem::Role;
     use proptest::prelude::*;
 
-    fn array(count: usize, output: bool) -> Array {
+    fn array(count: usize, role: Role) -> Array {
         Array {
             name: "x".into(),
             element: Element::F64,
-            output,
+            role,
             dims: vec![count],
+            parts: 1,
             align: 64,
             stream: 0,
             content: flopsmith_harness::Content::Uniform,
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_behind_the_slots_of_timed_buffers() {
-        let arrays = [array(100, false), array(100, true)];
+        let arrays = [array(100, Role::Input), array(100, Role::Output)];
         let arena = Arena::timed(&arrays).expect("there is memory");
         let last = arena.mapping().len() - 1;
         let ways: [fn(&Arena); 2] = [Arena::sweep, Arena::reset];
@@ -279,7 +281,7 @@ mod tests {
         fn arrays_lie_inside_their_slots_and_bands_notice_everything(
             count in 1usize..5000, seed: u64, which in 0usize..3, far in 0usize..4000, behind: bool, how in 0usize..6
         ) {
-            let arrays = [array(count, false), array(count, false), array(count, true)];
+            let arrays = [array(count, Role::Input), array(count, Role::InOut), array(count, Role::Output)];
             let arena = Arena::new(&[5000 * 8; 3], true).map_err(|e| TestCaseError::fail(e.to_string()))?;
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let placings = [Placing::Fixed, Placing::OtherLines, Placing::Between, Placing::AtStart, Placing::AtEnd, Placing::Numbered(seed)];

@@ -1,122 +1,41 @@
 //! The arguments of one call: their description in the problem, and their places in the buffers.
 
-use flopsmith_harness::control::{Element, MAX_ARGUMENTS};
-use flopsmith_harness::inputs::{POISON_F32, POISON_F64, POISON_I32, Stream};
-use flopsmith_harness::{Argument, Content, Plan};
-use flopsmith_problem::{ArgKind, Content as Described, ErrorBound, Params, Problem, Role};
+use flopsmith_harness::control::{Element, MAX_ARGUMENTS, MAX_SCALARS};
+use flopsmith_harness::{Argument, Content, Plan, Scalars};
+use flopsmith_problem::{
+    ArgKind, Content as Described, Element as Stored, ErrorBound, Params, Problem, Role,
+};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use super::arena::Placement;
+use super::array::Array;
+use super::scalar::{self, Scalar};
 use crate::verify::oracle::Shape;
 use crate::verify::soundness::words;
 
-/// One array argument with certain parameters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Array {
-    /// Its name in the problem's definition.
-    pub name: String,
-    /// Type of its elements.
-    pub element: Element,
-    /// True if the candidate writes it.
-    pub output: bool,
-    /// Extents, in elements.
-    pub dims: Vec<usize>,
-    /// Alignment of its first byte, in bytes.
-    pub align: usize,
-    /// Stream of the generator.
-    pub stream: u64,
-    /// Content of an input.
-    pub content: Content,
-}
+// A definition is refused for what the harness cannot pass.
+const _: () = assert!(
+    MAX_ARGUMENTS == flopsmith_problem::MAX_ARGUMENTS
+        && MAX_SCALARS == flopsmith_problem::MAX_SCALARS
+);
 
-impl Array {
-    /// Number of elements.
-    pub fn count(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.count() * self.element.bytes()
-    }
-
-    /// Length of the last extent: the array is treated as a matrix with such rows.
-    pub fn columns(&self) -> usize {
-        self.dims.last().copied().unwrap_or(1).max(1)
-    }
-
-    /// The bytes with which the harness fills this input for a seed.
-    pub fn filled(&self, seed: u64) -> Vec<u8> {
-        let stream = Stream::new(seed, self.stream);
-        let count = self.count();
-        match self.element {
-            Element::F64 => {
-                let mut x = vec![0f64; count];
-                self.content.fill_f64(&stream, &mut x);
-                in_memory(&x, |x| x.to_ne_bytes())
-            }
-            Element::F32 => {
-                let mut x = vec![0f32; count];
-                self.content.fill_f32(&stream, &mut x);
-                in_memory(&x, |x| x.to_ne_bytes())
-            }
-            Element::I32 => {
-                let mut x = vec![0i32; count];
-                self.content.fill_i32(&stream, &mut x);
-                in_memory(&x, |x| x.to_ne_bytes())
-            }
-        }
-    }
-
-    /// Elements as doubles, which hold all values of the other types. Poison becomes the poison of a double.
-    pub fn values(&self, bytes: &[u8]) -> Vec<f64> {
-        fn each<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64) -> Vec<f64> {
-            bytes.as_chunks::<N>().0.iter().map(|x| value(*x)).collect()
-        }
-        match self.element {
-            Element::F64 => each(bytes, f64::from_ne_bytes),
-            Element::F32 => each(bytes, |x: [u8; 4]| {
-                if u32::from_ne_bytes(x) == POISON_F32 {
-                    f64::from_bits(POISON_F64)
-                } else {
-                    f64::from(f32::from_ne_bytes(x))
-                }
-            }),
-            Element::I32 => each(bytes, |x: [u8; 4]| f64::from(i32::from_ne_bytes(x))),
-        }
-    }
-
-    /// Values as the bytes of this array's elements.
-    pub fn bytes_of(&self, values: &[f64]) -> Vec<u8> {
-        match self.element {
-            Element::F64 => in_memory(values, |x| x.to_ne_bytes()),
-            Element::F32 => in_memory(values, |x| (*x as f32).to_ne_bytes()),
-            Element::I32 => in_memory(values, |x| (*x as i32).to_ne_bytes()),
-        }
-    }
-}
-
-/// The bytes of values one after the other. An iterator over single bytes would take ten times as long.
-fn in_memory<T, const N: usize>(values: &[T], bytes: impl Fn(&T) -> [u8; N]) -> Vec<u8> {
-    let mut all = vec![0; N * values.len()];
-    for (place, value) in all.as_chunks_mut::<N>().0.iter_mut().zip(values) {
-        *place = bytes(value);
-    }
-    all
-}
-
-/// The bytes of an element that no program has written to.
-pub fn poison(element: Element) -> Vec<u8> {
-    match element {
-        Element::F64 => POISON_F64.to_ne_bytes().to_vec(),
-        Element::F32 => POISON_F32.to_ne_bytes().to_vec(),
-        Element::I32 => POISON_I32.to_ne_bytes().to_vec(),
+/// The type of the elements in which a harness and this crate handle an array.
+fn element(stored: Stored) -> Element {
+    match stored {
+        Stored::F64 | Stored::C128 => Element::F64,
+        Stored::F32 | Stored::C64 => Element::F32,
+        Stored::I32 => Element::I32,
+        Stored::I64 => Element::I64,
+        Stored::U8 => Element::U8,
+        Stored::F16 => Element::F16,
+        Stored::Bf16 => Element::Bf16,
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Slot {
     Int(i64),
+    Scalar(usize),
     Array(usize),
 }
 
@@ -128,6 +47,8 @@ const PRODUCT_BINADES: u32 = 31;
 pub enum Given<'a> {
     /// A C `int`.
     Int(i64),
+    /// A C `double` or `float`.
+    Scalar(&'a Scalar),
     /// An array.
     Array(&'a Array),
 }
@@ -137,6 +58,8 @@ pub enum Given<'a> {
 pub struct Specification {
     /// The array arguments in order.
     pub arrays: Vec<Array>,
+    /// The scalars in order.
+    scalars: Vec<Scalar>,
     slots: Vec<Slot>,
 }
 
@@ -147,6 +70,33 @@ impl Specification {
         let name = self.arrays.get(array).map_or("", |a| &a.name);
         format!("array argument {} (`{name}`)", array + 1)
     }
+
+    /// The scalars in order.
+    pub fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    /// Gives the scalars the values that belong to a seed.
+    pub fn draw(&mut self, seed: u64) {
+        scalar::draw(&mut self.scalars, seed);
+    }
+
+    /// Gives one scalar the value that belongs to a seed.
+    pub fn draw_one(&mut self, scalar: usize, seed: u64) {
+        scalar::draw_one(&mut self.scalars, scalar, seed);
+    }
+
+    /// The registers of the scalars; none if there is no scalar.
+    pub fn registers(&self) -> Option<Scalars> {
+        scalar::registers(&self.scalars)
+    }
+
+    /// The registers of a call with a seed; none if there is no scalar.
+    pub fn registers_of(&self, seed: u64) -> Option<Scalars> {
+        let mut scalars = self.scalars.clone();
+        scalar::draw(&mut scalars, seed);
+        scalar::registers(&scalars)
+    }
 }
 
 fn unsound(detail: String) -> Failure {
@@ -154,7 +104,7 @@ fn unsound(detail: String) -> Failure {
     Failure::infrastructure(InfrastructureCause::Baseline, detail)
 }
 
-/// The arguments of `problem`'s entry with `params`.
+/// The arguments of `problem`'s entry with `params`. Each scalar has the middle of its range.
 pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Failure> {
     if problem.entry.args.len() > MAX_ARGUMENTS {
         return Err(unsound(format!(
@@ -162,6 +112,7 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
         )));
     }
     let mut arrays = Vec::new();
+    let mut scalars = Vec::new();
     let mut slots = Vec::new();
     for argument in &problem.entry.args {
         match &argument.kind {
@@ -177,8 +128,25 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                 }
                 slots.push(Slot::Int(value as i64));
             }
+            ArgKind::Scalar { element, low, high } => {
+                let bound = |formula: &flopsmith_problem::Formula| {
+                    formula
+                        .value(params)
+                        .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))
+                };
+                let (low, high) = (bound(low)?, bound(high)?);
+                let scalar = Scalar::new(&argument.name, *element == Stored::F32, low, high);
+                slots.push(Slot::Scalar(scalars.len()));
+                scalars.push(scalar.ok_or_else(|| {
+                    let at = words(params);
+                    unsound(format!(
+                        "`{}` has no number from {low} up to {high} at {at}",
+                        argument.name
+                    ))
+                })?);
+            }
             ArgKind::Array {
-                element,
+                element: stored,
                 role,
                 shape,
                 align,
@@ -186,7 +154,8 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                 // Applies to timed calls only ([`Specification::grade`]).
                 graded: _,
             } => {
-                let dims = shape
+                let parts = stored.parts();
+                let mut dims = shape
                     .iter()
                     .map(|f| f.count(params))
                     .collect::<Option<Vec<usize>>>()
@@ -197,18 +166,20 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
                             argument.name
                         ))
                     })?;
+                match dims.last_mut() {
+                    Some(last) => *last *= parts,
+                    // A single number.
+                    None => dims.extend((parts > 1).then_some(parts)),
+                }
                 let content = fill(content, &dims, params)
                     .map_err(|e| unsound(format!("`{}`: {e}", argument.name)))?;
                 slots.push(Slot::Array(arrays.len()));
                 arrays.push(Array {
                     name: argument.name.clone(),
-                    element: match element {
-                        flopsmith_problem::Element::F64 => Element::F64,
-                        flopsmith_problem::Element::F32 => Element::F32,
-                        flopsmith_problem::Element::I32 => Element::I32,
-                    },
-                    output: *role == Role::Output,
+                    element: element(*stored),
+                    role: *role,
                     dims,
+                    parts,
                     align: *align,
                     stream: arrays.len() as u64,
                     content,
@@ -216,7 +187,16 @@ pub fn specify(problem: &Problem, params: &Params) -> Result<Specification, Fail
             }
         }
     }
-    Ok(Specification { arrays, slots })
+    if scalars.len() > MAX_SCALARS {
+        return Err(unsound(format!(
+            "an entry may have at most {MAX_SCALARS} scalars"
+        )));
+    }
+    Ok(Specification {
+        arrays,
+        scalars,
+        slots,
+    })
 }
 
 /// The content of an array whose description is evaluated with `params`.
@@ -268,15 +248,30 @@ impl Specification {
     pub fn given(&self) -> impl Iterator<Item = Given<'_>> {
         self.slots.iter().map(|slot| match *slot {
             Slot::Int(value) => Given::Int(value),
+            Slot::Scalar(n) => Given::Scalar(&self.scalars[n]),
             Slot::Array(n) => Given::Array(&self.arrays[n]),
         })
     }
 
-    /// The numbers of the arrays that a call writes, or of those it reads.
-    pub fn numbers(&self, output: bool) -> Vec<usize> {
+    fn numbers(&self, which: impl Fn(Role) -> bool) -> Vec<usize> {
         (0..self.arrays.len())
-            .filter(|&n| self.arrays[n].output == output)
+            .filter(|&n| which(self.arrays[n].role))
             .collect()
+    }
+
+    /// The numbers of the arrays that a call reads.
+    pub fn read(&self) -> Vec<usize> {
+        self.numbers(Role::is_read)
+    }
+
+    /// The numbers of the arrays that hold results after a call.
+    pub fn written(&self) -> Vec<usize> {
+        self.numbers(Role::is_written)
+    }
+
+    /// The numbers of the arrays that a call leaves as they are.
+    pub fn kept(&self) -> Vec<usize> {
+        self.numbers(|role| !role.is_written())
     }
 
     /// Gives grades ([`Content::Graded`]) to the rows of the inputs for which the definition asks for them, and to the
@@ -286,14 +281,14 @@ impl Specification {
         let arguments = problem.entry.args.iter();
         let described = arguments.filter_map(|argument| match argument.kind {
             ArgKind::Array { graded, .. } => Some(graded),
-            ArgKind::Int { .. } => None,
+            ArgKind::Int { .. } | ArgKind::Scalar { .. } => None,
         });
         for (n, (array, graded)) in self.arrays.iter_mut().zip(described).enumerate() {
             let binades = match product {
                 Some(product) if product.a == n && graded == 0 => PRODUCT_BINADES,
                 _ => graded,
             };
-            if binades > 0 && array.content == Content::Uniform {
+            if binades > 0 && array.role.is_read() && array.content == Content::Uniform {
                 array.content = Content::Graded {
                     columns: array.columns(),
                     binades,
@@ -314,8 +309,12 @@ impl Specification {
                     .to_owned(),
             )
         };
-        let (inputs, outputs) = (self.numbers(false), self.numbers(true));
-        let ([a, b], [c]) = (inputs.as_slice(), outputs.as_slice()) else {
+        let (inputs, outputs) = (self.read(), self.written());
+        let ([a, b], [c], []) = (
+            inputs.as_slice(),
+            outputs.as_slice(),
+            self.scalars.as_slice(),
+        ) else {
             return Err(wrong());
         };
         let dims = |n: usize| match self.arrays[n].dims.as_slice() {
@@ -373,23 +372,24 @@ pub fn plan_to_fill(specification: &Specification, placement: &Placement) -> Pla
         .iter()
         .map(|slot| match *slot {
             Slot::Int(value) => Argument::Int(value),
+            Slot::Scalar(n) => Argument::Scalar(specification.scalars[n].register()),
             Slot::Array(n) => {
                 let array = &specification.arrays[n];
                 let (offset, _) = placement.arrays[n];
                 let (element, count) = (array.element, array.count());
-                if array.output {
-                    Argument::Output {
-                        element,
-                        offset,
-                        count,
-                    }
-                } else {
+                if array.role.is_read() {
                     Argument::Input {
                         element,
                         offset,
                         count,
                         stream: array.stream,
                         content: array.content,
+                    }
+                } else {
+                    Argument::Output {
+                        element,
+                        offset,
+                        count,
                     }
                 }
             }

@@ -6,16 +6,21 @@
 
 mod arena;
 mod arguments;
+mod array;
 mod ending;
 mod filler;
 mod process;
 mod rest;
+mod room;
+mod scalar;
 mod setup;
 
 pub use arena::{Arena, PLACES, Placement, Placing};
-pub use arguments::{Array, Given, Product, Specification, plan, plan_to_fill, poison, specify};
+pub use arguments::{Given, Product, Specification, plan, plan_to_fill, specify};
+pub use array::{Array, poison};
 pub use filler::{Called, Filler};
 pub use process::Process;
 pub use rest::judge_stillness;
+pub use room::{guarded_buffers, timed_buffers};
 pub use setup::Setup;
 pub(crate) use setup::limits;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_harness::control::{CONTROL_BYTES, Status};
 use flopsmith_harness::memory::{SharedMemory, sleep_on, wake};
-use flopsmith_harness::{Order, Plan, Waiting};
+use flopsmith_harness::{Order, Plan, Scalars, Waiting};
 use flopsmith_machine::pinning::{Turn, set_turn};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_sandbox::{Child, Exit, Finished};
@@ -72,6 +72,8 @@ pub struct Process {
     /// True if the harness spins until its next order, once it has been woken up.
     spins: bool,
     asleep: bool,
+    /// The scalars of the calls to come, if the entry has any.
+    scalars: Option<Scalars>,
     permitted_threads: u32,
     memory_bytes: u64,
     called: bool,
@@ -116,6 +118,7 @@ impl Process {
             waiting: setup.waiting,
             spins: false,
             asleep: true,
+            scalars: None,
             permitted_threads: setup.threads,
             memory_bytes,
             called: false,
@@ -172,7 +175,14 @@ impl Process {
     /// Passes the arguments of the calls to come to the harness.
     pub fn plan(&mut self, plan: &Plan) -> Result<(), Failure> {
         self.control.mapping().control().set_plan(plan);
+        // Calls with these arguments have the scalars of the plan, unless they are told others.
+        self.scalars = None;
         self.order(Order::Plan, 0, self.answer_limit()).map(|_| ())
+    }
+
+    /// Sets the scalars of the calls to come. The process learns them with the order of a call, and not before.
+    pub fn set_scalars(&mut self, scalars: Option<Scalars>) {
+        self.scalars = scalars;
     }
 
     /// Fills the inputs from `seed` and poisons the outputs. Only for processes without a candidate.
@@ -311,6 +321,9 @@ impl Process {
         let block = self.control.mapping().control();
         if self.spins {
             block.set_waiting(Waiting::Spin);
+        }
+        if let (Order::Call, Some(scalars)) = (order, &self.scalars) {
+            block.set_scalars(scalars);
         }
         let start = Instant::now();
         block.give(word, seed);

@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Timer, own_fault};
+use super::workload::{WorkloadTimer, own_fault};
 use crate::verify::cases::{Case, ReferenceProcesses};
 
 /// Cases that are held ready. No process meets a case twice.
@@ -101,7 +101,7 @@ impl<'a> HardCalls<'a> {
     }
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// Draws the cases when the first candidate comes, and replaces the oldest one now and then. No candidate's process
     /// may exist then.
     pub(super) fn renew_hard(&mut self) -> Result<(), Failure> {
@@ -136,11 +136,12 @@ impl Timer {
         };
         let mut references = ReferenceProcesses {
             reference: start(
-                &self.reference_object,
+                &self.equipment.reference_object,
                 &self.problem.entry.name,
                 "reference.c",
             )?,
             magnitude: self
+                .equipment
                 .magnitude
                 .as_ref()
                 .map(|object| start(&object.bytes, &object.entry, "magnitude.c"))

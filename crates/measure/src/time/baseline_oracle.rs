@@ -5,9 +5,11 @@
 //! places which are chosen after the candidate's call has returned.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use flopsmith_harness::control::Element;
-use flopsmith_harness::inputs::{POISON_F32, POISON_F64};
+use flopsmith_harness::half;
+use flopsmith_harness::inputs::{POISON_BF16, POISON_F16, POISON_F32, POISON_F64};
 use flopsmith_protocol::{CandidateFault, Failure};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -24,9 +26,43 @@ struct Pending {
     /// The seed, if its tolerances are known.
     known: Option<KnownSeed>,
     /// Output array, element and value.
-    places: Vec<(usize, usize, f64)>,
-    /// The values of each output array, for calls that are checked in full.
-    all: Option<Vec<Vec<f64>>>,
+    places: Vec<(usize, usize, Number)>,
+    /// The bytes of each output array, for calls that are checked in full.
+    all: Option<Vec<Vec<u8>>>,
+}
+
+/// A value, and what it is if it is a 64-bit integer: doubles do not hold all of these.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    value: f64,
+    integer: Option<i64>,
+}
+
+impl Number {
+    /// A float, or an integer that a double holds.
+    fn plain(value: f64) -> Self {
+        Self {
+            value,
+            integer: None,
+        }
+    }
+
+    /// True if two values differ by at most `most`. NaN is near nothing.
+    fn near(self, other: Self, most: f64) -> bool {
+        match (self.integer, other.integer) {
+            (Some(x), Some(y)) => x == y,
+            _ => self.value == other.value || (self.value - other.value).abs() <= most,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.integer {
+            Some(integer) => write!(f, "{integer}"),
+            None => write!(f, "{:e}", self.value),
+        }
+    }
 }
 
 impl Pending {
@@ -59,29 +95,67 @@ impl Results<'_> {
     }
 
     /// One element; none if no program has written to it.
-    fn element(&self, n: usize, index: usize) -> Option<f64> {
-        let offset = self.placement.arrays[n].0;
+    fn element(&self, n: usize, index: usize) -> Option<Number> {
+        let element = self.array(n).element;
+        let offset = self.placement.arrays[n].0 + element.bytes() * index;
         let mapping = self.arena.mapping();
-        match self.array(n).element {
+        let float = |poisoned: bool, value: f64| (!poisoned).then_some(Number::plain(value));
+        match element {
             Element::F64 => {
-                let x: f64 = mapping.get(offset + 8 * index);
-                (x.to_bits() != POISON_F64).then_some(x)
+                let x: f64 = mapping.get(offset);
+                float(x.to_bits() == POISON_F64, x)
             }
             Element::F32 => {
-                let x: f32 = mapping.get(offset + 4 * index);
-                (x.to_bits() != POISON_F32).then_some(f64::from(x))
+                let x: f32 = mapping.get(offset);
+                float(x.to_bits() == POISON_F32, x.into())
+            }
+            Element::F16 => {
+                let bits: u16 = mapping.get(offset);
+                float(bits == POISON_F16, half::from_f16(bits).into())
+            }
+            Element::Bf16 => {
+                let bits: u16 = mapping.get(offset);
+                float(bits == POISON_BF16, half::from_bf16(bits).into())
             }
             // Any integer may be a result, so there is no poison to recognise.
-            Element::I32 => Some(f64::from(mapping.get::<i32>(offset + 4 * index))),
+            Element::I32 => Some(Number::plain(mapping.get::<i32>(offset).into())),
+            Element::U8 => Some(Number::plain(mapping.get::<u8>(offset).into())),
+            Element::I64 => {
+                let x: i64 = mapping.get(offset);
+                Some(Number {
+                    value: x as f64,
+                    integer: Some(x),
+                })
+            }
         }
+    }
+
+    /// The bytes of an array.
+    fn bytes(&self, n: usize) -> Vec<u8> {
+        let (offset, bytes) = self.placement.arrays[n];
+        let mut found = vec![0u8; bytes];
+        self.arena.mapping().read(offset, &mut found);
+        found
     }
 
     /// All elements of an array.
     pub fn all(&self, n: usize) -> Vec<f64> {
-        let (offset, bytes) = self.placement.arrays[n];
-        let mut found = vec![0u8; bytes];
-        self.arena.mapping().read(offset, &mut found);
-        self.array(n).values(&found)
+        self.array(n).values(&self.bytes(n))
+    }
+}
+
+/// The elements of an array with these bytes.
+fn numbers(array: &Array, bytes: &[u8]) -> Vec<Number> {
+    let values = array.values(bytes).into_iter();
+    match array.integers(bytes) {
+        None => values.map(Number::plain).collect(),
+        Some(integers) => values
+            .zip(integers)
+            .map(|(value, integer)| Number {
+                value,
+                integer: Some(integer),
+            })
+            .collect(),
     }
 }
 
@@ -140,7 +214,7 @@ impl<'a> BaselineOracle<'a> {
     pub fn keep_all(&mut self, results: Results) {
         let outputs = 0..self.tolerances.outputs();
         let all = outputs
-            .map(|output| results.all(self.tolerances.array(output)))
+            .map(|output| results.bytes(self.tolerances.array(output)))
             .collect();
         if let Some(last) = self.pending.back_mut() {
             last.all = Some(all);
@@ -166,18 +240,20 @@ impl<'a> BaselineOracle<'a> {
         let (known, tolerances) = (pending.known, self.tolerances);
         for (output, index, value) in pending.places {
             let expected = results.element(tolerances.array(output), index);
-            let expected = expected.unwrap_or(f64::NAN);
-            if !near(value, expected, tolerances.most(output, index, known)) {
+            let expected = expected.unwrap_or(Number::plain(f64::NAN));
+            if !value.near(expected, tolerances.most(output, index, known)) {
                 return Err(self.differ(results, output, index, value, expected));
             }
         }
         for (output, found) in pending.all.into_iter().flatten().enumerate() {
-            let expected = results.all(tolerances.array(output));
+            let array = tolerances.array(output);
+            let found = numbers(results.array(array), &found);
+            let expected = numbers(results.array(array), &results.bytes(array));
             let wrong = found
                 .iter()
                 .zip(&expected)
                 .enumerate()
-                .position(|(at, (x, y))| !near(*x, *y, tolerances.most(output, at, known)));
+                .position(|(at, (x, y))| !x.near(*y, tolerances.most(output, at, known)));
             if let Some(at) = wrong {
                 return Err(self.differ(results, output, at, found[at], expected[at]));
             }
@@ -202,21 +278,16 @@ impl<'a> BaselineOracle<'a> {
         results: Results,
         output: usize,
         index: usize,
-        found: f64,
-        expected: f64,
+        found: Number,
+        expected: Number,
     ) -> Failure {
         skipped(format!(
-            "after a timed call, element {index} of {} held {found:e}, and the baseline computes {expected:e} from the same inputs",
+            "after a timed call, element {index} of {} held {found}, and the baseline computes {expected} from the same inputs",
             results
                 .specification
                 .argument(self.tolerances.array(output))
         ))
     }
-}
-
-/// True if two values differ by at most `most`. NaN is near nothing.
-fn near(x: f64, y: f64, most: f64) -> bool {
-    x == y || (x - y).abs() <= most
 }
 
 #[cfg(test)]
@@ -232,6 +303,20 @@ mod tests {
             places: Vec::new(),
             all: full.then(Vec::new),
         }
+    }
+
+    #[test]
+    fn integers_that_are_one_double_are_not_near_each_other() {
+        let number = |integer: i64| Number {
+            value: integer as f64,
+            integer: Some(integer),
+        };
+        let (x, y) = (number(i64::MAX), number(i64::MAX - 1));
+        assert!(x.near(x, 0.0) && !x.near(y, 0.0) && !x.near(y, 1e9));
+        assert_eq!(y.to_string(), "9223372036854775806");
+        let plain = Number::plain;
+        assert!(plain(1.0).near(plain(1.5), 0.5) && !plain(1.0).near(plain(1.6), 0.5));
+        assert!(!plain(f64::NAN).near(plain(f64::NAN), f64::INFINITY));
     }
 
     #[test]

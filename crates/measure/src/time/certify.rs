@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
-use super::numbers::{median, stopped};
+use super::numbers::{median, minimum, stopped};
 use super::recheck::held_against;
 use super::session::Trial;
-use super::{Caches, Timed, Timer};
+use super::workload::WorkloadTimer;
+use super::{Caches, Timed};
 use crate::stats::Estimate;
 use crate::supervise::{PLACES, Placing};
 
@@ -65,16 +66,8 @@ struct Cold {
     trials: Vec<Trial>,
 }
 
-impl Timer {
-    /// Measures a verified candidate for a report: `layouts` are objects of it whose code lies at different places
-    /// ([`flopsmith_compile::Compiler::layouts`] with [`PADDINGS`]). The layouts share the time of a certification. All
-    /// of them are measured again in further processes, at least twice, until the differences between processes at the
-    /// same place average out. The number is the geometric mean over the places, each represented by the median of its
-    /// processes, and its interval covers the differences between the places. Each time the baseline is started anew as
-    /// well, and the data of both sides move to other lines of their pages, the same ones in every certification.
-    ///
-    /// # Errors
-    /// As [`Timer::measure`]; also an error of the measurement if calls without caches are faster than memory permits.
+impl WorkloadTimer {
+    /// Measures a verified candidate for a report, see [`Timer::certify`](super::Timer::certify).
     pub fn certify(&mut self, layouts: &[Vec<u8>], seed: u64) -> Result<Timed, Failure> {
         let timed = self.certify_layouts(layouts, seed);
         // The next measurement finds the data at their usual places.
@@ -127,11 +120,13 @@ impl Timer {
         let mean = believed;
         let mut measurement = self.measurement(&first, &mean);
         measurement.stop = stop;
-        measurement.median_seconds = median(
+        let all = || {
             std::iter::once(&first)
                 .chain(&others)
-                .flat_map(Trial::counted),
-        );
+                .flat_map(Trial::counted)
+        };
+        measurement.minimum_seconds = minimum(all());
+        measurement.median_seconds = median(all());
         measurement.mdape = mdape;
         measurement.calls += others
             .iter()

@@ -58,7 +58,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks every output element, every input element and every byte around them after a call that was probed.
+    /// Checks every element of a result, of an input that a call must leave alone, and every byte around them after a call
+    /// that was probed.
     pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
         self.results.untouched(seed, "after a timed call,")?;
         match &mut self.truth {
@@ -132,7 +133,7 @@ impl<'a> Results<'a> {
                 ),
             ));
         }
-        for n in self.specification.numbers(false) {
+        for n in self.specification.kept() {
             let filled = self.specification.arrays[n].filled(seed);
             let (offset, bytes) = self.placement.arrays[n];
             let mapping = self.arena.mapping();
@@ -306,7 +307,7 @@ mod tests {
             .place(&specification.arrays, Placing::Fixed, &mut rng)
             .expect("there is room");
         let seed = 7;
-        for n in specification.numbers(false) {
+        for n in specification.read() {
             let filled = specification.arrays[n].filled(seed);
             let (offset, bytes) = placement.arrays[n];
             let write = |x: &mut [u8]| x.copy_from_slice(&filled);
@@ -325,7 +326,7 @@ mod tests {
         }
 
         // Half of one factor: to slow the baseline, a program has to change much of it.
-        for n in specification.numbers(false) {
+        for n in specification.read() {
             let (offset, bytes) = placement.arrays[n];
             let halve = |x: &mut [u8]| {
                 let (half, _) = x.split_at_mut(bytes / 2);

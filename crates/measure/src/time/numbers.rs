@@ -7,9 +7,10 @@
 
 use flopsmith_protocol::{Failure, Measurement, StopReason};
 
+use super::Chain;
 use super::decision::Limits;
 use super::session::Trial;
-use super::{Chain, Timer};
+use super::workload::WorkloadTimer;
 use crate::stats::{self, Estimate};
 
 /// Half of a 95 % interval, in standard errors.
@@ -33,7 +34,7 @@ impl Chain {
     }
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// Speed of the plain reference at the timed size, 10⁹ operations a second: a measurement's `gflops` is its `ratio`
     /// times this.
     pub fn reference_gflops(&self) -> f64 {
@@ -62,6 +63,7 @@ impl Timer {
         Measurement {
             gflops,
             seconds_per_call: seconds,
+            minimum_seconds: minimum(trial.counted()),
             median_seconds: median(trial.counted()),
             ratio,
             interval,
@@ -71,13 +73,14 @@ impl Timer {
             mdape: trial.mdape(),
             stop: trial.stop,
             samples: None,
-            attestation: self.attestation_digest.clone(),
+            attestation: self.equipment.attestation_digest.clone(),
             share_of_peak: gflops / self.roof(),
             reused: false,
             certificate: None,
             rounds: estimate.rounds,
             outlying: estimate.outlying,
             sizes: None,
+            workloads: Vec::new(),
         }
     }
 
@@ -116,6 +119,11 @@ pub(super) fn stopped(stop: StopReason, limits: &Limits, log_se: f64) -> StopRea
         StopReason::Unconverged => StopReason::Unconverged,
         _ => stop,
     }
+}
+
+/// The fastest of some calls, seconds.
+pub(super) fn minimum(calls: impl Iterator<Item = f64>) -> Option<f64> {
+    calls.min_by(f64::total_cmp)
 }
 
 /// The median of some calls, seconds.
@@ -177,7 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_call_is_found() {
+    fn the_middle_call_and_the_fastest_one_are_found() {
+        assert_eq!(minimum([3.0, 1.0, 2.0].into_iter()), Some(1.0));
+        assert_eq!(minimum(std::iter::empty()), None);
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
         assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
         assert_eq!(median(std::iter::empty()), None);

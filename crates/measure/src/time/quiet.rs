@@ -7,10 +7,11 @@ use flopsmith_machine::environment::{Reading, Surroundings, Watched};
 use flopsmith_protocol::Failure;
 use nix::time::{ClockId, clock_gettime};
 
+use super::Limits;
 use super::quarantine::{Change, State};
 use super::recheck::Alone;
 use super::session::Session;
-use super::{Limits, Timer};
+use super::workload::WorkloadTimer;
 
 /// Time for a canary: enough calls for a floor, and with the time between them enough of the kernel's ticks.
 pub(super) const CANARY: Limits = Limits {
@@ -59,16 +60,10 @@ impl Glance {
     }
 }
 
-impl Timer {
-    /// The state of the machine, from the baseline's floors in the measurements so far. This call does not wait: a
-    /// caller that can wait shall check the state before each measurement.
+impl WorkloadTimer {
+    /// The state of the machine, from the baseline's floors in the measurements so far.
     pub fn quarantine_state(&self) -> State {
         self.quarantine.state()
-    }
-
-    /// The cores whose disturbances matter to this timer.
-    pub fn watched(&self) -> &Watched {
-        &self.watched
     }
 
     /// Times the baseline against itself for a moment, and returns the state of the machine after that. For a caller

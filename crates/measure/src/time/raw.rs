@@ -5,12 +5,12 @@ use flopsmith_machine::peak::Peak;
 use flopsmith_protocol::{Digest, Failure, UnknownCause};
 use serde::Serialize;
 
-use super::Timer;
 use super::certify::FurtherProcesses;
 use super::decision::Purpose;
 use super::reference::Chain;
 use super::resolution::Resolution;
 use super::session::Trial;
+use super::workload::WorkloadTimer;
 use crate::stats::Estimate;
 
 /// The JSON object of the raw samples.
@@ -35,7 +35,7 @@ struct Raw<'a> {
     further: Option<&'a FurtherProcesses>,
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// All samples of a measurement and the data that belong to them, as JSON. `floor` is the baseline's over the whole
     /// measurement, seconds.
     pub(super) fn raw(
@@ -55,8 +55,8 @@ impl Timer {
             chain: self.chain,
             resolution: self.resolution,
             conditions: self.conditions(floor),
-            peak: self.peak,
-            attestation: &self.attestation_digest,
+            peak: self.ceilings.peak,
+            attestation: &self.equipment.attestation_digest,
             further,
         };
         serde_json::to_vec(&raw).map_err(|e| {
@@ -69,7 +69,7 @@ impl Timer {
 
     /// The present conditions, and those of the present measurement, in which the baseline had this floor, seconds.
     fn conditions(&self, floor: f64) -> Conditions {
-        let first = self.cores.kernel.first().copied().unwrap_or(0);
+        let first = self.equipment.cores.kernel.first().copied().unwrap_or(0);
         Conditions {
             meanwhile: self.meanwhile.shares(),
             baseline_drift: self.quarantine.drift(floor),

@@ -9,7 +9,7 @@
 use flopsmith_protocol::Failure;
 
 use super::quiet::CANARY;
-use super::{Timer, own_fault};
+use super::workload::{WorkloadTimer, own_fault};
 use crate::stats::Estimate;
 
 /// A floor this many times the baseline's time alone exceeds the scatter of short measurements.
@@ -63,7 +63,7 @@ pub(super) fn held_against(estimate: &Estimate, alone: &Estimate) -> Estimate {
     }
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// The baseline timed against itself, right after a measurement in which it was slow together with a candidate;
     /// none if it was not slow, or if it is as slow without the candidate.
     pub(super) fn slowed(&mut self, beside: &Estimate) -> Result<Option<Estimate>, Failure> {
@@ -88,7 +88,11 @@ impl Timer {
     /// Times the baseline against itself for a moment.
     pub(super) fn time_alone(&mut self) -> Result<Estimate, Failure> {
         let process = self
-            .start(&self.baseline_object, &self.problem.entry.name, None)
+            .start(
+                &self.equipment.baseline_object,
+                &self.problem.entry.name,
+                None,
+            )
             .map_err(own_fault(self.baseline_name()))?;
         self.measuring_own = true;
         let trial = self.try_out(process, &CANARY, None, 2, self.caches);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use flopsmith_protocol::{Failure, Interval};
+use flopsmith_protocol::{Failure, Interval, geometric};
 use serde::{Deserialize, Serialize};
 
+use super::Caches;
 use super::combine::{PROCESSES, over_processes};
 use super::decision::Limits;
 use super::recheck::Alone;
-use super::{Caches, Timer, own_fault};
+use super::workload::{WorkloadTimer, own_fault};
 use crate::stats::Estimate;
 use crate::supervise::Placing;
 
@@ -70,11 +71,67 @@ impl Chain {
     }
 }
 
-impl Timer {
-    /// Measures the plain reference once more and for longer, in several processes, each with a baseline that is
-    /// started anew: a reported ratio to the reference is only as certain as this, and single processes of plain loops
-    /// differ by per cents. Takes some seconds; ordering programs does not need it. A reference whose calls take long
-    /// is measured in one process nevertheless.
+/// The chains of all workloads of a timer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chains {
+    /// The mean over the workloads, to which the ratios of measurements refer.
+    #[serde(flatten)]
+    whole: Chain,
+    /// The chain of each workload, in the problem's order; empty where there is one only, whose chain is `whole`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    workloads: Vec<Chain>,
+}
+
+impl From<Chain> for Chains {
+    /// The chain of the only workload.
+    fn from(whole: Chain) -> Self {
+        Self {
+            whole,
+            workloads: Vec::new(),
+        }
+    }
+}
+
+impl Chains {
+    /// The chains of workloads, in the problem's order; none of no workload. Each was measured by itself, so the errors are
+    /// independent.
+    pub fn of_each(all: &[Chain]) -> Option<Self> {
+        let (first, rest) = all.split_first()?;
+        if rest.is_empty() {
+            return Some((*first).into());
+        }
+        let count = all.len() as f64;
+        let squares: f64 = all.iter().map(|chain| chain.log_se.powi(2)).sum();
+        let whole = Chain {
+            log_ratio: all.iter().map(|chain| chain.log_ratio).sum::<f64>() / count,
+            log_se: squares.sqrt() / count,
+            reference_seconds: geometric(all.iter().map(|chain| chain.reference_seconds))?,
+            baseline_seconds: geometric(all.iter().map(|chain| chain.baseline_seconds))?,
+        };
+        Some(Self {
+            whole,
+            workloads: all.to_vec(),
+        })
+    }
+
+    /// The mean over all workloads; the chain itself where there is one.
+    pub fn whole(&self) -> Chain {
+        self.whole
+    }
+
+    /// The chain of each workload.
+    pub fn each(&self) -> &[Chain] {
+        if self.workloads.is_empty() {
+            std::slice::from_ref(&self.whole)
+        } else {
+            &self.workloads
+        }
+    }
+}
+
+impl WorkloadTimer {
+    /// Measures the plain reference once more and for longer, see
+    /// [`Timer::refine_reference`](super::Timer::refine_reference).
     pub fn refine_reference(&mut self) -> Result<(), Failure> {
         if self.problem.baseline_source.is_none() {
             return Ok(());
@@ -138,7 +195,11 @@ impl Timer {
         seed: u64,
     ) -> Result<Estimate, Failure> {
         let process = self
-            .start(&self.reference_object, &self.problem.entry.name, None)
+            .start(
+                &self.equipment.reference_object,
+                &self.problem.entry.name,
+                None,
+            )
             .map_err(own_fault("reference.c"))?;
         self.measuring_own = true;
         let trial = self.try_out(process, limits, None, seed, caches);
@@ -167,5 +228,47 @@ impl Timer {
             reference_seconds: estimate.baseline * (-estimate.log_ratio).exp(),
             baseline_seconds: estimate.baseline,
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn chain(log_ratio: f64, log_se: f64, baseline_seconds: f64) -> Chain {
+        Chain {
+            log_ratio,
+            log_se,
+            reference_seconds: baseline_seconds * log_ratio.exp(),
+            baseline_seconds,
+        }
+    }
+
+    #[test]
+    fn one_chain_is_written_as_before_there_were_several() {
+        let one = chain(1.5, 0.01, 1e-3);
+        let chains = Chains::of_each(&[one]).unwrap();
+        assert_eq!((chains.whole(), chains.each()), (one, &[one][..]));
+        let text = serde_json::to_string(&chains).unwrap();
+        assert_eq!(text, serde_json::to_string(&one).unwrap());
+        assert_eq!(serde_json::from_str::<Chains>(&text).unwrap(), chains);
+        assert_eq!(Chains::of_each(&[]), None);
+    }
+
+    #[test]
+    fn the_chain_of_several_workloads_is_their_mean() {
+        let all = [chain(1.0, 0.03, 1e-3), chain(2.0, 0.04, 4e-3)];
+        let chains = Chains::of_each(&all).unwrap();
+        let whole = chains.whole();
+        assert!((whole.log_ratio - 1.5).abs() < 1e-12);
+        assert!((whole.log_se - 0.025).abs() < 1e-12);
+        assert!((whole.baseline_seconds - 2e-3).abs() < 1e-12);
+        let by_ratio = whole.baseline_seconds * whole.log_ratio.exp();
+        assert!((whole.reference_seconds / by_ratio - 1.0).abs() < 1e-12);
+        let text = serde_json::to_string(&chains).unwrap();
+        let read: Chains = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.each(), all);
+        assert_eq!(read, chains);
     }
 }

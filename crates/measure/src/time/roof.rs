@@ -7,7 +7,8 @@ use flopsmith_machine::roofline::{self, MEMORY, Place, Roof, Roofs};
 use flopsmith_problem::Arithmetic;
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
-use super::{Caches, Timer};
+use super::Caches;
+use super::workload::WorkloadTimer;
 
 /// Above this share of the measured peak a result is an error of the measurement.
 const PLAUSIBLE: f64 = 1.02;
@@ -31,6 +32,24 @@ const ROOF_BUDGET: Duration = Duration::from_millis(10);
 /// Measures all roofs of these cores.
 pub fn measure(cores: &[usize], threads: u32) -> (Peak, Roofs) {
     peak::measure_all(cores, threads, PEAK_BUDGET, ROOF_BUDGET)
+}
+
+/// The highest speeds of the machine's cores. They grow if a measurement finds the machine faster than it seemed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ceilings {
+    pub peak: Peak,
+    /// Best speed with integers when they were measured again, 10⁹ operations a second; 0 before that.
+    pub integer_gops: f64,
+}
+
+impl Ceilings {
+    /// Takes over what is higher in other ceilings of the same cores.
+    pub fn raise(&mut self, other: &Self) {
+        self.peak.gflops = self.peak.gflops.max(other.peak.gflops);
+        let bandwidth = &mut self.peak.bandwidth_gb_s;
+        *bandwidth = bandwidth.max(other.peak.bandwidth_gb_s);
+        self.integer_gops = self.integer_gops.max(other.integer_gops);
+    }
 }
 
 /// The calls that are compared with the memory roof.
@@ -96,20 +115,14 @@ fn plausible_cold(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) 
     [read, moved].into_iter().flatten().min_by(f64::total_cmp)
 }
 
-impl Timer {
-    /// Measured peak at this thread count for the problem's type of numbers, 10⁹ operations a second: of multiply-adds
-    /// for floats, and of additions of bytes for integers.
-    pub fn peak_gflops(&self) -> f64 {
-        self.roof()
-    }
-
+impl WorkloadTimer {
     /// The place under the roofs of a program of this problem that does `gflops` · 10⁹ operations a second, see
     /// [`roofline::place`]. Single precision is read as fast as double, byte for byte, and computed twice as fast.
     pub fn place(&self, gflops: f64) -> Option<Place> {
         let roof = Roof {
             peak_gflops: self.roof(),
-            threads: self.threads,
-            measured: &self.attestation.roofs,
+            threads: self.equipment.threads,
+            measured: &self.equipment.attestation.roofs,
         };
         let bytes = self.problem.moved_bytes(&self.problem.timed);
         roofline::place(self.work_flops, bytes, gflops, roof)
@@ -117,10 +130,18 @@ impl Timer {
 
     /// The peak for the type of numbers that this problem computes with.
     pub(super) fn roof(&self) -> f64 {
-        let attested = self.attestation.roofs.fastest_integers(self.threads);
+        let attested = self
+            .equipment
+            .attestation
+            .roofs
+            .fastest_integers(self.equipment.threads);
         let attested = attested.map_or(0.0, |ceiling| ceiling.gflops);
-        let integer_gops = self.integer_gops.max(attested);
-        compute(self.problem.arithmetic(), self.peak.gflops, integer_gops)
+        let integer_gops = self.ceilings.integer_gops.max(attested);
+        compute(
+            self.problem.arithmetic(),
+            self.ceilings.peak.gflops,
+            integer_gops,
+        )
     }
 
     /// A result above this many times the roof is an error of the measurement.
@@ -134,14 +155,15 @@ impl Timer {
     /// The timed calls, for the comparison with the memory roof.
     fn calls(&self) -> Calls {
         let moved_bytes = self.problem.moved_bytes(&self.problem.timed);
-        let outputs = self.specification.arrays.iter().filter(|a| a.output);
+        let arrays = self.specification.arrays.iter();
+        let outputs = arrays.filter(|array| array.role.is_written());
         let written: usize = outputs.map(|a| a.bytes()).sum();
         Calls {
             flops: self.work_flops,
             moved_bytes,
             read_bytes: moved_bytes - written as f64,
             cold: self.caches == Caches::Cold,
-            threads: self.threads,
+            threads: self.equipment.threads,
         }
     }
 
@@ -153,27 +175,32 @@ impl Timer {
     /// The memory roof of this problem's programs if `gflops` lies implausibly far above it; none if their data may
     /// come from a cache.
     fn exceeds_memory(&self, gflops: f64) -> Option<f64> {
-        let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
+        let (gb_s, roofs) = (
+            self.ceilings.peak.bandwidth_gb_s,
+            &self.equipment.attestation.roofs,
+        );
         from_memory(&self.calls(), self.roof(), gb_s, roofs)
             .filter(|roof| gflops > roof * PLAUSIBLE_FROM_MEMORY)
     }
 
     /// The highest plausible speed of calls without caches, if `gflops` exceeds it.
     fn exceeds_cold(&self, gflops: f64) -> Option<f64> {
-        let (gb_s, roofs) = (self.peak.bandwidth_gb_s, &self.attestation.roofs);
+        let (gb_s, roofs) = (
+            self.ceilings.peak.bandwidth_gb_s,
+            &self.equipment.attestation.roofs,
+        );
         plausible_cold(&self.calls(), self.roof(), gb_s, roofs).filter(|most| gflops > *most)
     }
 
     /// Measures the roofs again, since the first measurement may have fallen into a bad moment.
     fn raise_roofs(&mut self) {
-        let (cores, threads) = (&self.cores.kernel, self.threads);
-        let again = peak::measure(cores, threads, PEAK_BUDGET * 2);
-        self.peak.gflops = self.peak.gflops.max(again.gflops);
-        self.peak.bandwidth_gb_s = self.peak.bandwidth_gb_s.max(again.bandwidth_gb_s);
-        if self.problem.arithmetic() == Arithmetic::Integer {
-            let again = peak::measure_integers(cores, threads, PEAK_BUDGET);
-            self.integer_gops = self.integer_gops.max(again.gflops);
-        }
+        let (cores, threads) = (&self.equipment.cores.kernel, self.equipment.threads);
+        let peak = peak::measure(cores, threads, PEAK_BUDGET * 2);
+        let integer_gops = match self.problem.arithmetic() {
+            Arithmetic::Integer => peak::measure_integers(cores, threads, PEAK_BUDGET).gflops,
+            Arithmetic::Double | Arithmetic::Single => 0.0,
+        };
+        self.ceilings.raise(&Ceilings { peak, integer_gops });
     }
 
     /// Refuses results that are faster than this machine can be.
@@ -191,7 +218,7 @@ impl Timer {
         if let Some(roof) = self.exceeds_memory(gflops) {
             return Err(implausible(format!(
                 "{gflops:.2} GFLOPS are more than the {roof:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
-                self.peak.bandwidth_gb_s
+                self.ceilings.peak.bandwidth_gb_s
             )));
         }
         Ok(())
@@ -207,7 +234,7 @@ impl Timer {
             None => Ok(()),
             Some(most) => Err(implausible(format!(
                 "{gflops:.2} GFLOPS with cold caches are more than the {most:.2} that this machine's measured memory bandwidth of {:.1} GB/s permits",
-                self.peak.bandwidth_gb_s
+                self.ceilings.peak.bandwidth_gb_s
             ))),
         }
     }

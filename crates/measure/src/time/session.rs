@@ -209,10 +209,12 @@ impl Session<'_> {
         if last {
             self.process(who).before_last_call();
         }
+        let scalars = self.check.results().specification.registers_of(seed);
         let process = match who {
             Who::Candidate => &mut self.candidate,
             Who::Baseline => &mut self.baseline,
         };
+        process.set_scalars(scalars);
         let called = self
             .filler
             .call(process, seed, self.cold, self.call_limit)
@@ -326,6 +328,8 @@ impl Session<'_> {
             arena, placement, ..
         } = self.check.results();
         case.fill(arena, placement);
+        // Those of the timed calls are other ones each time as well.
+        self.candidate.set_scalars(case.specification.registers());
         self.candidate.call(self.call_limit)?;
         let finding = case.judge(arena, placement);
         let fault = match finding {

@@ -15,7 +15,7 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 use flopsmith_sandbox::Sandbox;
 use rand::Rng;
 
-use super::{Timer, own_fault};
+use super::workload::{WorkloadTimer, own_fault};
 use crate::verify::cases::precision;
 use crate::verify::{Object, compile_magnitude, oracle};
 
@@ -153,10 +153,10 @@ pub fn program_of_magnitudes(
     Ok(Some(object))
 }
 
-impl Timer {
+impl WorkloadTimer {
     /// Learns the tolerances of some seeds at the start.
     pub(super) fn learn_tolerances(&mut self) -> Result<(), Failure> {
-        let arrays = self.specification.numbers(true);
+        let arrays = self.specification.written();
         let elements: usize = arrays
             .iter()
             .map(|&n| self.specification.arrays[n].count())
@@ -185,7 +185,7 @@ impl Timer {
     /// None if the bounds are not scaled by magnitudes.
     fn learn(&self, least: usize, most: usize, time: Duration) -> Result<Vec<Known>, Failure> {
         let (ErrorBound::Scaled { c, operations }, Some(object)) =
-            (&self.problem.bound, &self.magnitude)
+            (&self.problem.bound, &self.equipment.magnitude)
         else {
             return Ok(Vec::new());
         };
@@ -201,6 +201,7 @@ impl Timer {
         while known.len() < least || (known.len() < most && started.elapsed() < time) {
             let seed = rand::rng().random();
             process.prepare(seed).map_err(own_fault("magnitude.c"))?;
+            process.set_scalars(self.specification.registers_of(seed));
             process.call(CALL_LIMIT).map_err(own_fault("magnitude.c"))?;
             known.push(Known {
                 seed,
@@ -236,11 +237,7 @@ impl Timer {
                 )),
             }
         };
-        self.specification
-            .numbers(true)
-            .into_iter()
-            .map(of)
-            .collect()
+        self.specification.written().into_iter().map(of).collect()
     }
 }
 

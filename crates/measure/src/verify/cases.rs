@@ -1,9 +1,12 @@
 //! Secret cases: inputs, expected outputs, and the tolerances of the outputs.
 
+mod words;
+
 use std::cell::OnceCell;
 use std::time::Duration;
 
 use flopsmith_harness::control::Element;
+use flopsmith_harness::half;
 use flopsmith_problem::{Distribution, ErrorBound, Params, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use rand_chacha::ChaCha8Rng;
@@ -13,10 +16,6 @@ use super::oracle::{self, Mismatch, Shape};
 use crate::supervise::{
     Arena, Array, Placement, Placing, Process, Product, Specification, plan, poison, specify,
 };
-
-/// An error of at most this many times the permitted one is a matter of exactness: single precision in place of double
-/// errs by some 10⁸ times. A program with a larger error computes something else, and no bound is suggested for it.
-const CLOSE_MISS: f64 = 1e9;
 
 /// A case whose content candidates never see.
 pub struct Case {
@@ -32,18 +31,25 @@ pub struct Case {
     product: Option<Product>,
     /// The constant of the bound, for messages.
     constant: Option<f64>,
-    /// Number and bytes of each input array.
+    /// Number and bytes, before a call, of each array that a call reads.
     pub(super) inputs: Vec<(usize, Vec<u8>)>,
     outputs: Vec<Expected>,
 }
 
-/// The expected content of an output array.
+/// The expected content of an array that a call writes.
 struct Expected {
+    results: Results,
+    /// Largest absolute error of each element.
+    tolerances: Vec<f64>,
+}
+
+/// The content, after a call, of an array that the call writes.
+struct Results {
     /// Its number among the arrays.
     array: usize,
     values: Vec<f64>,
-    /// Largest absolute error of each element.
-    tolerances: Vec<f64>,
+    /// The same as 64-bit integers, if that is what they are: these are compared, since doubles do not hold all of them.
+    integers: Option<Vec<i64>>,
 }
 
 /// The problem's own programs, each in a process of its own.
@@ -53,9 +59,6 @@ pub struct ReferenceProcesses {
     /// The program that computes the magnitudes of a scaled bound.
     pub magnitude: Option<Process>,
 }
-
-/// Number and values of each output array.
-type Outputs = Vec<(usize, Vec<f64>)>;
 
 impl ReferenceProcesses {
     /// Processor time that the processes have used so far.
@@ -78,7 +81,7 @@ pub enum Finding {
     Right(f64),
     /// Elements are wrong.
     Wrong(Mismatch),
-    /// An input (by number) has another value at an element.
+    /// An array (by number) that a call must leave alone has another value at an element.
     InputChanged {
         /// The number of the array argument.
         array: usize,
@@ -117,8 +120,8 @@ impl Case {
         references: &mut ReferenceProcesses,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, Failure> {
-        let specification = specify(problem, &params)?;
-        let mut inputs = content::draw_all(&specification, distribution, rng);
+        let mut specification = specify(problem, &params)?;
+        let mut inputs = content::draw_all(&mut specification, distribution, rng);
         if mirrored {
             content::negate_all(&specification, &mut inputs);
         }
@@ -140,7 +143,7 @@ impl Case {
         let (results, time) = case.ask(REFERENCE, &mut references.reference, arena, rng)?;
         let tolerances = match &problem.bound {
             ErrorBound::Gemm { .. } => vec![case.check_product(&results)?],
-            ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.1.len()]).collect(),
+            ErrorBound::Exact => results.iter().map(|x| vec![0.0; x.values.len()]).collect(),
             ErrorBound::Scaled { c, operations } => {
                 let operations = operations.value(&case.params).unwrap_or(f64::NAN);
                 let magnitude = references.magnitude.as_mut().ok_or_else(|| {
@@ -150,18 +153,18 @@ impl Case {
                 case.scaled(*c, operations, &sizes)?
             }
         };
-        for ((array, values), tolerances) in results.into_iter().zip(tolerances) {
+        for (results, tolerances) in results.into_iter().zip(tolerances) {
+            let values = &results.values;
             if let Some(at) = values.iter().position(|x| !x.is_finite()) {
                 return Err(weak(format!(
                     "the problem's own reference.c leaves {} in element {at} of {} ({})",
                     values[at],
-                    case.specification.argument(array),
+                    case.specification.argument(results.array),
                     case.name()
                 )));
             }
             case.outputs.push(Expected {
-                array,
-                values,
+                results,
                 tolerances,
             });
         }
@@ -169,15 +172,14 @@ impl Case {
         Ok(case)
     }
 
-    /// Calls one of the problem's own programs, the file `program`. Returns number and values of each output array, and
-    /// the time of the call.
+    /// Calls one of the problem's own programs, the file `program`. Returns the results, and the time of the call.
     fn ask(
         &self,
         program: &'static str,
         process: &mut Process,
         arena: &Arena,
         rng: &mut ChaCha8Rng,
-    ) -> Result<(Outputs, Duration), Failure> {
+    ) -> Result<(Vec<Results>, Duration), Failure> {
         let placement = self
             .lay_out(arena, Placing::Between, rng)
             .ok_or_else(too_large)?;
@@ -201,12 +203,19 @@ impl Case {
         }
     }
 
-    /// The content of the output arrays.
-    fn snapshot(&self, arena: &Arena, placement: &Placement) -> Vec<(usize, Vec<f64>)> {
-        let numbers = self.specification.numbers(true);
+    /// The content of the arrays that a call writes.
+    fn snapshot(&self, arena: &Arena, placement: &Placement) -> Vec<Results> {
+        let numbers = self.specification.written();
         let read = |n: usize| {
-            let bytes = self.bytes(n, arena, placement);
-            (n, self.specification.arrays[n].values(&bytes))
+            let (bytes, array) = (
+                self.bytes(n, arena, placement),
+                &self.specification.arrays[n],
+            );
+            Results {
+                array: n,
+                values: array.values(&bytes),
+                integers: array.integers(&bytes),
+            }
         };
         numbers.into_iter().map(read).collect()
     }
@@ -220,8 +229,8 @@ impl Case {
 
     /// Compares the reference of a matrix product with exact arithmetic. Returns the tolerances if the reference is
     /// right.
-    fn check_product(&self, results: &[(usize, Vec<f64>)]) -> Result<Vec<f64>, Failure> {
-        let (Some(product), [(_, found)]) = (self.product, results) else {
+    fn check_product(&self, results: &[Results]) -> Result<Vec<f64>, Failure> {
+        let (Some(product), [Results { values: found, .. }]) = (self.product, results) else {
             return Err(weak(
                 "the problem has the error bound of a matrix product and is no matrix product"
                     .into(),
@@ -248,15 +257,11 @@ impl Case {
     }
 
     /// The tolerances of a scaled bound.
-    fn scaled(
-        &self,
-        c: f64,
-        operations: f64,
-        sizes: &[(usize, Vec<f64>)],
-    ) -> Result<Vec<Vec<f64>>, Failure> {
-        let tolerance = |(n, sizes): &(usize, Vec<f64>)| {
-            let precision = precision(self.specification.arrays[*n].element);
+    fn scaled(&self, c: f64, operations: f64, sizes: &[Results]) -> Result<Vec<Vec<f64>>, Failure> {
+        let tolerance = |sizes: &Results| {
+            let precision = precision(self.specification.arrays[sizes.array].element);
             let tolerances: Vec<f64> = sizes
+                .values
                 .iter()
                 .map(|size| oracle::scaled_tolerance(c, operations, precision, *size))
                 .collect();
@@ -268,8 +273,8 @@ impl Case {
                 None => Ok(tolerances),
                 Some(at) => Err(weak(format!(
                     "magnitude.c leaves {} in element {at} of {}, with {operations} operations ({})",
-                    sizes[at],
-                    self.specification.argument(*n),
+                    sizes.values[at],
+                    self.specification.argument(sizes.array),
                     self.name()
                 ))),
             }
@@ -277,7 +282,7 @@ impl Case {
         sizes.iter().map(tolerance).collect()
     }
 
-    /// The values of an input array.
+    /// The values of an array before a call.
     fn input(&self, number: usize) -> Vec<f64> {
         self.inputs
             .iter()
@@ -303,15 +308,24 @@ impl Case {
         for (n, bytes) in &self.inputs {
             arena.mapping().write(placement.arrays[*n].0, bytes);
         }
-        self.poison(arena, placement);
+        for (array, &(offset, _)) in self.specification.arrays.iter().zip(&placement.arrays) {
+            if !array.role.is_read() {
+                let bytes = poison(array.element).repeat(array.count());
+                arena.mapping().write(offset, &bytes);
+            }
+        }
     }
 
-    /// Poisons the outputs.
-    pub fn poison(&self, arena: &Arena, placement: &Placement) {
-        for n in self.specification.numbers(true) {
+    /// Makes the arrays that a call writes what they were before it.
+    pub fn renew(&self, arena: &Arena, placement: &Placement) {
+        for n in self.specification.written() {
             let array = &self.specification.arrays[n];
-            let bytes = poison(array.element).repeat(array.count());
-            arena.mapping().write(placement.arrays[n].0, &bytes);
+            let before = self.inputs.iter().find(|(number, _)| *number == n);
+            let bytes = match before {
+                Some((_, bytes)) => bytes,
+                None => &poison(array.element).repeat(array.count()),
+            };
+            arena.mapping().write(placement.arrays[n].0, bytes);
         }
     }
 
@@ -323,7 +337,7 @@ impl Case {
             return broken;
         }
         let mut worst: f64 = 0.0;
-        for (expected, (_, found)) in self.outputs.iter().zip(&found) {
+        for (expected, found) in self.outputs.iter().zip(&found) {
             match self.compare(expected, found) {
                 Ok(share) => worst = worst.max(share),
                 Err(mismatch) => return Finding::Wrong(mismatch),
@@ -355,7 +369,7 @@ impl Case {
     fn differing(&self, first: &[u8], again: &[u8]) -> usize {
         let mut from = 0;
         let mut differ = 0;
-        for n in self.specification.numbers(true) {
+        for n in self.specification.written() {
             let array = &self.specification.arrays[n];
             let (until, width) = (from + array.bytes(), array.element.bytes());
             let pairs = first[from..until]
@@ -372,14 +386,19 @@ impl Case {
     /// refused.
     pub fn shares(&self, change: impl Fn(Element, usize, f64) -> f64) -> Vec<(usize, f64)> {
         let share = |expected: &Expected| {
-            let element = self.specification.arrays[expected.array].element;
-            let values = expected.values.iter().enumerate();
-            let found: Vec<f64> = values.map(|(at, x)| change(element, at, *x)).collect();
+            let Results { array, values, .. } = &expected.results;
+            let element = self.specification.arrays[*array].element;
+            let values = values.iter().enumerate();
+            let found = Results {
+                array: *array,
+                values: values.map(|(at, x)| change(element, at, *x)).collect(),
+                integers: None,
+            };
             let share = match self.compare(expected, &found) {
                 Ok(share) => share,
                 Err(mismatch) => mismatch.share,
             };
-            (expected.array, share)
+            (*array, share)
         };
         self.outputs.iter().map(share).collect()
     }
@@ -388,12 +407,10 @@ impl Case {
     pub fn worst_share(&self, arena: &Arena, placement: &Placement) -> f64 {
         let found = self.snapshot(arena, placement);
         let pairs = self.outputs.iter().zip(&found);
-        let shares = pairs.map(
-            |(expected, (_, found))| match self.compare(expected, found) {
-                Ok(share) => share,
-                Err(mismatch) => mismatch.share,
-            },
-        );
+        let shares = pairs.map(|(expected, found)| match self.compare(expected, found) {
+            Ok(share) => share,
+            Err(mismatch) => mismatch.share,
+        });
         shares.fold(0.0, f64::max)
     }
 
@@ -402,7 +419,11 @@ impl Case {
         if let Some((array, distance)) = arena.broken_band(placement) {
             return Some(Finding::BandBroken { array, distance });
         }
-        self.inputs.iter().find_map(|(array, bytes)| {
+        let kept = |(n, _): &&(usize, Vec<u8>)| {
+            // Results may stand where a call has read.
+            !self.specification.arrays[*n].role.is_written()
+        };
+        self.inputs.iter().filter(kept).find_map(|(array, bytes)| {
             let (offset, count) = placement.arrays[*array];
             let changed = arena
                 .mapping()
@@ -415,22 +436,32 @@ impl Case {
         })
     }
 
-    fn compare(&self, expected: &Expected, found: &[f64]) -> Result<f64, Mismatch> {
+    fn compare(&self, expected: &Expected, found: &Results) -> Result<f64, Mismatch> {
         let Expected {
-            array,
-            values,
+            results,
             tolerances,
         } = expected;
+        let (values, found_values) = (&results.values, &found.values);
         if let Some(product) = self.product {
             // Seldom needed: only if an element differs too much from the reference's own value.
             let inputs = OnceCell::new();
-            return oracle::compare(product.shape, found, values, tolerances, |row, column| {
-                let (a, b) = inputs.get_or_init(|| (self.input(product.a), self.input(product.b)));
-                exact(&product, a, b, row, column)
-            });
+            return oracle::compare(
+                product.shape,
+                found_values,
+                values,
+                tolerances,
+                |row, column| {
+                    let (a, b) =
+                        inputs.get_or_init(|| (self.input(product.a), self.input(product.b)));
+                    exact(&product, a, b, row, column)
+                },
+            );
         }
-        let shape = rows_and_columns(&self.specification.arrays[*array]);
-        oracle::compare(shape, found, values, tolerances, |row, column| {
+        let shape = rows_and_columns(&self.specification.arrays[results.array]);
+        if let (Some(expected), Some(found)) = (&results.integers, &found.integers) {
+            return oracle::compare_integers(shape, found, expected);
+        }
+        oracle::compare(shape, found_values, values, tolerances, |row, column| {
             let at = row * shape.n + column;
             (values[at], tolerances[at])
         })
@@ -439,78 +470,10 @@ impl Case {
     /// The bytes of the outputs.
     pub fn output(&self, arena: &Arena, placement: &Placement) -> Vec<u8> {
         let mut all = Vec::new();
-        for n in self.specification.numbers(true) {
+        for n in self.specification.written() {
             all.append(&mut self.bytes(n, arena, placement));
         }
         all
-    }
-
-    /// The case in words: its parameters and its content.
-    pub fn name(&self) -> String {
-        let params: Vec<String> = self
-            .params
-            .iter()
-            .map(|(k, v)| format!("{k} = {v}"))
-            .collect();
-        let content = match self.distribution {
-            Distribution::Uniform => "uniform inputs",
-            Distribution::ScaledRows => "rows scaled by powers of ten",
-            Distribution::ScaledColumns => "columns scaled by powers of ten",
-            Distribution::Checkered => "large and small inputs by row and column",
-            Distribution::ZeroOne => "inputs of zeros and ones",
-            Distribution::ZeroRows => "some rows zero",
-            Distribution::Negated => "negated inputs",
-            Distribution::Tiny => "tiny inputs",
-            Distribution::Huge => "huge inputs",
-            Distribution::Denormal => "denormal inputs",
-            Distribution::Few => "two different values",
-            Distribution::Ascending => "ascending inputs",
-            Distribution::Descending => "descending inputs",
-        };
-        format!("{}, {content}", params.join(", "))
-    }
-
-    /// A finding in words.
-    pub fn words(&self, finding: &Finding) -> String {
-        match finding {
-            Finding::Right(share) => format!("right, worst error {share:.3} of the bound"),
-            Finding::Wrong(mismatch) => {
-                let mut text = mismatch.to_string();
-                if let Some(constant) = self.constant {
-                    let passes = mismatch.share * constant;
-                    // A program with a larger error is wrong, and not just a little less exact than the bound asks for.
-                    if mismatch.share <= CLOSE_MISS {
-                        text.push_str(&format!(
-                            "; it would pass with c = {passes:.3e} in the bound instead of {constant}"
-                        ));
-                    }
-                }
-                text
-            }
-            Finding::InputChanged { array, element } => {
-                format!(
-                    "{} was changed at element {element}",
-                    self.specification.argument(*array)
-                )
-            }
-            Finding::BandBroken { array, distance } if *distance < 0 => {
-                format!(
-                    "memory was written {} bytes before {}",
-                    -distance,
-                    self.specification.argument(*array)
-                )
-            }
-            Finding::BandBroken { array, distance } => {
-                let place = match distance {
-                    0 => "right".to_owned(),
-                    bytes => format!("{bytes} bytes"),
-                };
-                format!(
-                    "memory was written {place} behind the end of {}",
-                    self.specification.argument(*array)
-                )
-            }
-        }
     }
 }
 
@@ -535,11 +498,17 @@ pub(crate) fn rows_and_columns(array: &Array) -> Shape {
 }
 
 /// The relative error of one rounding, and the smallest number above 0.
+///
+/// In double and single precision the first is the distance of 1 to the next number. Of the types of sixteen bits it is
+/// half of that, the unit roundoff: 2^-11 for binary16, which has 11 digits (IEEE 754-2019, table 3.5), and 2^-8 for
+/// bfloat16, which has 8. Programs compute in single precision there and round once, when they store a result.
 pub(crate) fn precision(element: Element) -> (f64, f64) {
     match element {
         Element::F64 => (f64::EPSILON, f64::from_bits(1)),
         Element::F32 => (f64::from(f32::EPSILON), f64::from(f32::from_bits(1))),
-        Element::I32 => (0.0, 0.0),
+        Element::F16 => (1.0 / 2048.0, f64::from(half::from_f16(1))),
+        Element::Bf16 => (1.0 / 256.0, f64::from(half::from_bf16(1))),
+        Element::I32 | Element::I64 | Element::U8 => (0.0, 0.0),
     }
 }
 

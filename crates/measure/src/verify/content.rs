@@ -18,29 +18,79 @@ use crate::supervise::{Array, Specification};
 /// The stream of the generator for the kinds of rows and columns; no array uses it.
 const KINDS: u64 = u64::MAX;
 
-/// Powers of ten by which scaled rows and columns differ: from −7 to 7.
-const DECADES: i32 = 7;
+/// How far numbers are scaled, so that those of a type keep most of their digits, and their products and sums a value.
+struct Scales {
+    /// Powers of ten by which scaled rows and columns differ: from the negative of this to this.
+    decades: i32,
+    /// Small elements of checkered arrays, as a share of the large ones.
+    small: f64,
+    /// The factors of tiny and of huge inputs.
+    tiny: f64,
+    huge: f64,
+    /// The factor that makes numbers below 1 denormal and leaves them a good part of their digits.
+    denormal: f64,
+}
 
-/// Small elements of checkered arrays, as a share of the large ones.
-const SMALL: f64 = 1e-7;
+impl Scales {
+    fn of(element: Element) -> Self {
+        let wide = Self {
+            decades: 7,
+            small: 1e-7,
+            tiny: 1e-60,
+            huge: 1e60,
+            // 2^-1040, with 33 of 52 digits left; computing it as a power would go by way of its reciprocal, which is
+            // infinite.
+            denormal: f64::from_bits(1 << 34),
+        };
+        match element {
+            Element::F64 => wide,
+            // 8 of 23 digits are left.
+            Element::F32 => Self {
+                denormal: 2f64.powi(-140),
+                ..wide
+            },
+            // Normal numbers reach from 2^-14 to 2^16, and 7 of 10 digits are left of denormal ones.
+            Element::F16 => Self {
+                decades: 1,
+                small: 2f64.powi(-8),
+                tiny: 2f64.powi(-8),
+                huge: 2f64.powi(5),
+                denormal: 2f64.powi(-16),
+            },
+            // The range of single precision, and 5 of 7 digits.
+            Element::Bf16 => Self {
+                tiny: 1e-15,
+                huge: 1e15,
+                denormal: 2f64.powi(-127),
+                ..wide
+            },
+            Element::I32 | Element::I64 | Element::U8 => Self {
+                denormal: 1.0,
+                ..wide
+            },
+        }
+    }
+}
 
-/// Number and bytes of every input array, with content of some kind. All arrays are made from one seed, as those of a
-/// timed call are: a program that computes the seeds from the numbers cannot tell a verification from a timing.
+/// Number and bytes of every array that a call reads, with content of some kind, and the scalars. All are made from one
+/// seed, as those of a timed call are: a program that computes the seeds from the numbers cannot tell a verification from
+/// a timing.
 ///
 /// Denormal content goes into one array only, the first one that may hold any floats: products of two denormal numbers
 /// are zero. The product of a denormal number with a number of about 1 stays denormal and is off by at most half the
 /// smallest number, and every bound includes so much underflow (`oracle::tolerance`, `oracle::scaled_tolerance`).
 pub fn draw_all(
-    specification: &Specification,
+    specification: &mut Specification,
     distribution: Distribution,
     rng: &mut ChaCha8Rng,
 ) -> Vec<(usize, Vec<u8>)> {
-    let numbers = specification.numbers(false);
+    let seed = rng.random();
+    specification.draw(seed);
+    let numbers = specification.read();
     let array = |n: usize| &specification.arrays[n];
     let any_floats =
-        |n: &&usize| array(**n).content == Content::Uniform && array(**n).element != Element::I32;
+        |n: &&usize| array(**n).content == Content::Uniform && array(**n).element.is_float();
     let denormal = numbers.iter().find(any_floats).copied();
-    let seed = rng.random();
     let drawn = |n: usize| {
         let this = match distribution {
             Distribution::Denormal if denormal != Some(n) => Distribution::Uniform,
@@ -57,7 +107,7 @@ pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]
     for (n, bytes) in inputs {
         let array = &specification.arrays[*n];
         let diagonal = match array.content {
-            Content::Uniform | Content::Shifted { .. } if array.element != Element::I32 => false,
+            Content::Uniform | Content::Shifted { .. } if array.element.is_float() => false,
             Content::Dominant { .. } => true,
             _ => continue,
         };
@@ -72,7 +122,7 @@ pub fn negate_all(specification: &Specification, inputs: &mut [(usize, Vec<u8>)]
     }
 }
 
-/// The bytes of an input array with content of some kind. If a distribution does not suit an array, the array gets the
+/// The bytes of an array that a call reads, with content of some kind. If a distribution does not suit an array, the array gets the
 /// content of timed calls: indices stay unchanged, and well-conditioned matrices are checkered at most, which takes
 /// nothing from their diagonal.
 pub fn draw(array: &Array, distribution: Distribution, rng: &mut ChaCha8Rng) -> Vec<u8> {
@@ -106,11 +156,14 @@ fn draw_from(
     let mut matrix = Matrix {
         rows: values.len() / columns,
         columns,
+        parts: array.parts,
         values: &mut values,
     };
     // Values outside of a range have no meaning, so arrays with a range keep it.
     let free = matches!(array.content, Content::Uniform | Content::Shifted { .. });
-    let floats = array.element != Element::I32;
+    let scales = Scales::of(array.element);
+    let floats = array.element.is_float();
+    let signed = array.element != Element::U8;
     // Rows with a range of their own keep it.
     let by_rows = matches!(array.content, Content::Shifted { .. });
     match distribution {
@@ -119,24 +172,25 @@ fn draw_from(
         Distribution::Descending => matrix.sort(by_rows, |x, y| y.total_cmp(x)),
         Distribution::ZeroOne if free => matrix.binary(rng),
         Distribution::ZeroRows if free => matrix.zero_rows(rng),
-        Distribution::Negated if free => matrix.scale(-1.0),
-        Distribution::ScaledRows if free && floats => matrix.scale_rows(DECADES, rng),
-        Distribution::ScaledColumns if free && floats => matrix.scale_columns(DECADES, rng),
+        Distribution::Negated if free && signed => matrix.scale(-1.0),
+        Distribution::ScaledRows if free && floats => matrix.scale_rows(scales.decades, rng),
+        Distribution::ScaledColumns if free && floats => matrix.scale_columns(scales.decades, rng),
         Distribution::Checkered if dominant && floats => {
             // Matrix by matrix, so that no diagonal element is scaled.
             for values in matrix.values.chunks_exact_mut(columns * columns) {
                 let mut one = Matrix {
                     rows: columns,
                     columns,
+                    parts: array.parts,
                     values,
                 };
-                one.checker(SMALL, seed);
+                one.checker(scales.small, seed);
             }
         }
-        Distribution::Checkered if free && floats => matrix.checker(SMALL, seed),
-        Distribution::Tiny if free && floats => matrix.scale(1e-60),
-        Distribution::Huge if free && floats => matrix.scale(1e60),
-        Distribution::Denormal if free && floats => matrix.scale(denormal_factor(array.element)),
+        Distribution::Checkered if free && floats => matrix.checker(scales.small, seed),
+        Distribution::Tiny if free && floats => matrix.scale(scales.tiny),
+        Distribution::Huge if free && floats => matrix.scale(scales.huge),
+        Distribution::Denormal if free && floats => matrix.scale(scales.denormal),
         _ => {}
     }
     if steps {
@@ -154,23 +208,14 @@ fn add_up(values: &mut [f64]) {
     }
 }
 
-/// The factor that makes numbers below 1 denormal and leaves them a good part of their digits: 33 of 52 in double
-/// precision, 8 of 23 in single precision.
-fn denormal_factor(element: Element) -> f64 {
-    match element {
-        // 2^-1040; computing it as a power would go by way of its reciprocal, which is infinite.
-        Element::F64 => f64::from_bits(1 << 34),
-        Element::F32 => 2f64.powi(-140),
-        Element::I32 => 1.0,
-    }
-}
-
 /// A row-major matrix with random content of some kind.
 pub struct Matrix<'a> {
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub columns: usize,
+    /// Adjacent columns that belong to one number: two for complex ones.
+    pub parts: usize,
     /// Elements.
     pub values: &'a mut [f64],
 }
@@ -212,11 +257,13 @@ impl Matrix<'_> {
 
     /// Multiplies each column by a power of ten between 10^-`decades` and 10^`decades`.
     pub fn scale_columns(&mut self, decades: i32, rng: &mut ChaCha8Rng) {
-        let factors: Vec<f64> = (0..self.columns)
+        let factors: Vec<f64> = (0..self.columns.div_ceil(self.parts))
             .map(|_| 10f64.powi(rng.random_range(-decades..=decades)))
             .collect();
         for row in self.values.chunks_exact_mut(self.columns.max(1)) {
-            row.iter_mut().zip(&factors).for_each(|(x, f)| *x *= f);
+            for (numbers, factor) in row.chunks_mut(self.parts).zip(&factors) {
+                numbers.iter_mut().for_each(|x| *x *= factor);
+            }
         }
     }
 
@@ -231,7 +278,7 @@ impl Matrix<'_> {
             .enumerate()
         {
             for (column, x) in elements.iter_mut().enumerate() {
-                if kind(row) != kind(column) {
+                if kind(row) != kind(column / self.parts) {
                     *x *= factor;
                 }
             }
@@ -259,250 +306,4 @@ impl Matrix<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use rand::SeedableRng;
-
-    fn array(element: Element, content: Content, count: usize) -> Array {
-        Array {
-            name: "x".into(),
-            element,
-            output: false,
-            dims: vec![count],
-            align: 64,
-            stream: 0,
-            content,
-        }
-    }
-
-    #[test]
-    fn what_has_structure_keeps_it() {
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let offsets = array(Element::I32, Content::Offsets { total: 80 }, 21);
-        let range = Content::Range {
-            low: 3.0,
-            high: 9.0,
-        };
-        let indices = array(Element::I32, range, 50);
-        let prices = array(Element::F64, range, 50);
-        for distribution in [
-            Distribution::Descending,
-            Distribution::Few,
-            Distribution::Huge,
-            Distribution::ZeroOne,
-            Distribution::ScaledRows,
-        ] {
-            let found = offsets.values(&draw(&offsets, distribution, &mut rng));
-            assert!(found.is_sorted() && found[0] == 0.0 && found[20] == 80.0);
-            for ranged in [&indices, &prices] {
-                let found = ranged.values(&draw(ranged, distribution, &mut rng));
-                assert!(found.iter().all(|x| (3.0..=9.0).contains(x)), "{found:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn running_sums_of_steps_stay_in_their_range_whatever_is_done_to_them() {
-        let (low, high) = (-1e9, 1e9);
-        let steps = array(Element::I32, Content::Steps { low, high }, 500);
-        let mut rng = ChaCha8Rng::seed_from_u64(6);
-        for distribution in [
-            Distribution::Uniform,
-            Distribution::Few,
-            Distribution::Ascending,
-            Distribution::Descending,
-        ] {
-            let mut sums = steps.values(&draw(&steps, distribution, &mut rng));
-            add_up(&mut sums);
-            assert!(sums.iter().all(|x| (low..=high).contains(x)), "{sums:?}");
-            if distribution == Distribution::Ascending {
-                assert!(sums.is_sorted());
-            }
-            sums.sort_by(f64::total_cmp);
-            sums.dedup();
-            assert_eq!(sums.len() <= 2, distribution == Distribution::Few);
-        }
-    }
-
-    #[test]
-    fn shifted_rows_take_the_contents_of_any_floats() {
-        let content = Content::Shifted {
-            columns: 10,
-            low: -0.5,
-            high: 0.5,
-            by: 100.0,
-        };
-        let mut rows = array(Element::F32, content, 50);
-        rows.dims = vec![5, 10];
-        let mut rng = ChaCha8Rng::seed_from_u64(8);
-        let mut of = |d| rows.values(&draw(&rows, d, &mut rng));
-        assert!(
-            of(Distribution::ZeroOne)
-                .iter()
-                .all(|x| [0.0, 1.0].contains(x))
-        );
-        assert!(
-            of(Distribution::ZeroRows)
-                .chunks(10)
-                .any(|row| row.iter().all(|x| *x == 0.0))
-        );
-        assert!(
-            of(Distribution::Ascending)
-                .chunks(10)
-                .all(|row| row.is_sorted())
-        );
-        assert!(!of(Distribution::Ascending).is_sorted());
-        assert!(
-            of(Distribution::ScaledRows)
-                .iter()
-                .any(|x| x.abs() < 0.01 || x.abs() > 101.0)
-        );
-    }
-
-    #[test]
-    fn checkered_matrices_keep_their_diagonals_and_have_small_numbers_beside_large_ones() {
-        let columns = 41;
-        let mut matrices = array(
-            Element::F64,
-            Content::Dominant { columns },
-            3 * columns * columns,
-        );
-        matrices.dims = vec![3, columns, columns];
-        let of =
-            |distribution| matrices.values(&draw_from(&matrices, distribution, 7, &mut rng(7)));
-        let plain = of(Distribution::Uniform);
-        let mut small = 0;
-        for (i, (x, y)) in plain.iter().zip(of(Distribution::Checkered)).enumerate() {
-            if (i / columns) % columns == i % columns {
-                assert!(*x == y && y > columns as f64 - 1.0);
-            } else if *x != y {
-                assert_eq!(y, x * SMALL);
-                small += 1;
-            }
-        }
-        assert!((1300..3700).contains(&small), "{small}");
-        for other in [
-            Distribution::Huge,
-            Distribution::ScaledRows,
-            Distribution::Few,
-        ] {
-            assert_eq!(of(other), plain, "{other:?}");
-        }
-    }
-
-    fn rng(seed: u64) -> ChaCha8Rng {
-        ChaCha8Rng::seed_from_u64(seed)
-    }
-
-    #[test]
-    fn integers_take_the_contents_that_make_sense_for_them() {
-        let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let keys = array(Element::I32, Content::Uniform, 100);
-        let mut of = |d| keys.values(&draw(&keys, d, &mut rng));
-        assert!(of(Distribution::Ascending).is_sorted());
-        let mut few = of(Distribution::Few);
-        few.sort_by(f64::total_cmp);
-        few.dedup();
-        assert!(few.len() <= 2);
-        assert!(
-            of(Distribution::ZeroOne)
-                .iter()
-                .all(|x| *x == 0.0 || *x == 1.0)
-        );
-        assert!(
-            of(Distribution::Huge)
-                .iter()
-                .all(|x| (-8.0..8.0).contains(x))
-        );
-    }
-
-    #[test]
-    fn denormal_numbers_are_denormal_in_either_precision() {
-        let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let mut of = |element| {
-            let array = array(element, Content::Uniform, 500);
-            array.values(&draw(&array, Distribution::Denormal, &mut rng))
-        };
-        let double = of(Element::F64);
-        assert!(double.iter().all(|x| x.is_subnormal() || *x == 0.0));
-        assert!(
-            double
-                .iter()
-                .any(|x| x.abs() > 2f64.powi(-1022) * 2f64.powi(-22))
-        );
-        let single = of(Element::F32);
-        let is_subnormal = |x: &f64| (*x as f32).is_subnormal() && f64::from(*x as f32) == *x;
-        assert!(single.iter().all(|x| is_subnormal(x) || *x == 0.0));
-        assert!(single.iter().any(|x| x.abs() > 2f64.powi(-143)));
-    }
-
-    #[test]
-    fn a_mirrored_case_has_the_same_numbers_with_other_signs() {
-        for (name, floats) in [("dgemm", 2), ("spmv", 2), ("lu", 1), ("dtrsm", 2)] {
-            let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-            let problem =
-                flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
-            let specification = crate::supervise::specify(&problem, &problem.timed).expect("fits");
-            let drawn = |seed| {
-                let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                draw_all(&specification, Distribution::Uniform, &mut rng)
-            };
-            let (plain, mut mirrored) = (drawn(5), drawn(5));
-            negate_all(&specification, &mut mirrored);
-            let mut turned = 0;
-            for ((n, before), (_, after)) in plain.iter().zip(&mirrored) {
-                let array = &specification.arrays[*n];
-                let (before, after) = (array.values(before), array.values(after));
-                if array.element == Element::I32 {
-                    assert_eq!(before, after, "{name}");
-                } else {
-                    let dominant = matches!(array.content, Content::Dominant { .. });
-                    for (i, (x, y)) in before.iter().zip(&after).enumerate() {
-                        let (row, column) = (i / array.columns(), i % array.columns());
-                        let expected = if dominant && row == column { *x } else { -x };
-                        assert_eq!(*y, expected, "{name}: {row}, {column}");
-                    }
-                    turned += 1;
-                }
-            }
-            assert_eq!(turned, floats, "{name}");
-        }
-    }
-
-    #[test]
-    fn one_operand_is_denormal_and_the_other_is_not() {
-        for (name, expected) in [("dgemm", 0), ("spmv", 2), ("dtrsm", 1)] {
-            let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-            let problem =
-                flopsmith_problem::Problem::load(&root.join(name)).expect("it is shipped");
-            let specification =
-                crate::supervise::specify(&problem, &problem.timed).expect("it is sound");
-            let mut rng = ChaCha8Rng::seed_from_u64(4);
-            for (n, bytes) in draw_all(&specification, Distribution::Denormal, &mut rng) {
-                let array = &specification.arrays[n];
-                let values = array.values(&bytes);
-                let denormal = values.iter().all(|x| x.is_subnormal() || *x == 0.0);
-                assert_eq!(denormal, n == expected, "{name}: array {n}");
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn contents_are_what_they_say(rows in 1usize..20, columns in 1usize..20, seed: u64) {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut values = vec![f64::NAN; rows * columns];
-            let mut m = Matrix { rows, columns, values: &mut values };
-            m.binary(&mut rng);
-            prop_assert!(m.values.iter().all(|x| *x == 0.0 || *x == 1.0));
-            m.values.iter_mut().for_each(|x| *x -= 0.5);
-            m.scale_rows(8, &mut rng);
-            m.scale_columns(8, &mut rng);
-            prop_assert!(m.values.iter().all(|x| x.abs() <= 1e16));
-            m.zero_rows(&mut rng);
-            let zero = m.values.chunks_exact(columns).filter(|r| r.iter().all(|x| *x == 0.0)).count();
-            prop_assert!(zero >= 1);
-        }
-    }
-}
+mod tests;

@@ -34,7 +34,9 @@ use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::supervise::{Arena, Placement, Placing, Process, Setup, plan, specify};
+use crate::supervise::{
+    Arena, Placement, Placing, Process, Setup, guarded_buffers, plan, specify, timed_buffers,
+};
 use cases::{Case, Finding, ReferenceProcesses};
 pub use pool::Thoroughness;
 use pool::{Again, Buffers, Group, Pool, Step};
@@ -73,8 +75,8 @@ pub struct Verifier {
     magnitude: Option<Object>,
     /// Has room for every case.
     arena: Arena,
-    /// Has the layout of the buffers of timed calls.
-    as_timed: Arena,
+    /// Have the layout of the buffers of timed calls, at each timed size.
+    as_timed: Vec<Arena>,
     pool: Pool,
     rng: ChaCha8Rng,
     since_renewal: u32,
@@ -105,9 +107,13 @@ impl Verifier {
             "reference.c",
         )?;
         let magnitude = compile_magnitude(&sandbox, toolchain, &problem)?;
+        // These come first: an error about them names the workload.
+        let mut as_timed = Vec::new();
+        for params in problem.timed_sizes() {
+            let arrays = specify(&problem, params)?.arrays;
+            as_timed.push(timed_buffers(&problem, params, &arrays)?);
+        }
         let arena = arena_for(&problem)?;
-        let as_timed =
-            Arena::timed(&specify(&problem, &problem.timed)?.arrays).map_err(no_buffers)?;
         let mut verifier = Self {
             sandbox,
             harness,
@@ -154,7 +160,9 @@ impl Verifier {
         // The process before is gone, and can no longer write; anything it wrote after it failed is overwritten.
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
-        let mut process = self.start(object, &entry, &self.arena, Some(CPU_LIMIT))?;
+        // The size of each workload has its calls in this process.
+        let limit = CPU_LIMIT * self.as_timed.len() as u32;
+        let mut process = self.start(object, &entry, &self.arena, Some(limit))?;
         let mut worst: f64 = 0.0;
         let mut calls = 0;
         let any_order = self.adds_in_any_order(object);
@@ -163,7 +171,9 @@ impl Verifier {
             step.same_bits = !any_order;
             let share = match step.buffers {
                 Buffers::Guarded => self.run_case(&step, &self.arena, &mut process, &mut rng)?,
-                Buffers::AsTimed => self.run_as_timed(&step, object, &mut rng)?,
+                Buffers::AsTimed(size) => {
+                    self.run_as_timed(&step, &self.as_timed[size], object, &mut rng)?
+                }
             };
             worst = worst.max(share);
             calls += 1 + u32::from(step.again.is_some());
@@ -290,13 +300,14 @@ impl Verifier {
     fn run_as_timed(
         &self,
         step: &Step,
+        as_timed: &Arena,
         object: &[u8],
         rng: &mut ChaCha8Rng,
     ) -> Result<f64, Failure> {
-        self.as_timed.reset();
+        as_timed.reset();
         let entry = &self.problem.entry.name;
-        let mut process = self.start(object, entry, &self.as_timed, Some(CPU_LIMIT))?;
-        let share = self.run_case(step, &self.as_timed, &mut process, rng)?;
+        let mut process = self.start(object, entry, as_timed, Some(CPU_LIMIT))?;
+        let share = self.run_case(step, as_timed, &mut process, rng)?;
         self.finish(process)?;
         Ok(share)
     }
@@ -328,7 +339,7 @@ impl Verifier {
         // The same input must give the same bits, wherever the arrays lie.
         let placement = match again {
             Again::Here => {
-                case.poison(arena, &placement);
+                case.renew(arena, &placement);
                 placement
             }
             Again::Moved(placing) => {
@@ -409,24 +420,16 @@ fn passed(case: &Case, finding: &Finding) -> Result<f64, Failure> {
 /// Buffers that hold the largest case of a problem, between inaccessible pages.
 fn arena_for(problem: &Problem) -> Result<Arena, Failure> {
     let mut bytes: Vec<usize> = Vec::new();
-    for params in [&problem.timed, &largest(problem)]
-        .into_iter()
-        .chain(&problem.verify.visible)
-    {
+    let largest = largest(problem);
+    let sizes = problem.timed_sizes().into_iter().chain([&largest]);
+    for params in sizes.chain(&problem.verify.visible) {
         let arrays = specify(problem, params)?.arrays;
         bytes.resize(arrays.len(), 0);
         for (most, array) in bytes.iter_mut().zip(&arrays) {
             *most = (*most).max(array.bytes());
         }
     }
-    Arena::new(&bytes, true).map_err(no_buffers)
-}
-
-fn no_buffers(error: std::io::Error) -> Failure {
-    Failure::infrastructure(
-        InfrastructureCause::Resources,
-        format!("cannot place the buffers in shared memory: {error}"),
-    )
+    guarded_buffers(&bytes)
 }
 
 /// Compiles the program that computes the magnitudes of a scaled bound, if there is one.

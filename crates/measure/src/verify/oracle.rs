@@ -144,6 +144,8 @@ pub struct Mismatch {
     pub of: usize,
     /// True if the array has one row only, so that the column is the element's number.
     pub flat: bool,
+    /// Both values as 64-bit integers, if that is what they are.
+    pub whole: Option<(i64, i64)>,
 }
 
 impl std::fmt::Display for Mismatch {
@@ -157,19 +159,21 @@ impl std::fmt::Display for Mismatch {
             wrong,
             of,
             flat,
+            whole,
         } = self;
         let place = match flat {
             true => format!("element {column}"),
             false => format!("row {row}, column {column}"),
         };
-        let value = if found.to_bits() == flopsmith_harness::inputs::POISON_F64 {
-            "never written".to_owned()
-        } else {
-            format!("{found:e}")
+        let never_written = found.to_bits() == flopsmith_harness::inputs::POISON_F64;
+        let (value, right) = match whole {
+            Some((found, expected)) => (found.to_string(), expected.to_string()),
+            None if never_written => ("never written".to_owned(), format!("{expected:e}")),
+            None => (format!("{found:e}"), format!("{expected:e}")),
         };
         write!(
             f,
-            "{wrong} of {of} elements are wrong; worst is {place}: {value} instead of {expected:e}"
+            "{wrong} of {of} elements are wrong; worst is {place}: {value} instead of {right}"
         )?;
         if share.is_finite() {
             write!(f, ", {share:.3e} times the permitted error")?;
@@ -243,11 +247,31 @@ pub fn compare(
                     wrong,
                     of: expected_count,
                     flat: expected_count == shape.n,
+                    whole: None,
                 },
             });
         }
     }
     mismatch.map_or(Ok(worst), Err)
+}
+
+/// Compares 64-bit integers, of which each has one right value. Returns the first mismatch.
+pub fn compare_integers(shape: Shape, found: &[i64], expected: &[i64]) -> Result<f64, Mismatch> {
+    let pairs = || found.iter().zip(expected);
+    let Some(at) = pairs().position(|(x, y)| x != y) else {
+        return Ok(0.0);
+    };
+    Err(Mismatch {
+        row: at / shape.n,
+        column: at % shape.n,
+        found: found[at] as f64,
+        expected: expected[at] as f64,
+        share: f64::INFINITY,
+        wrong: pairs().filter(|(x, y)| x != y).count(),
+        of: expected.len(),
+        flat: expected.len() == shape.n,
+        whole: Some((found[at], expected[at])),
+    })
 }
 
 #[cfg(test)]
@@ -304,6 +328,24 @@ mod tests {
         let plain: f64 = pairs.iter().map(|(x, y)| x * y).sum();
         assert_eq!(plain, 0.0);
         assert_eq!(exact_dot(pairs.into_iter()), (1.0, 2e16 + 1.0));
+    }
+
+    #[test]
+    fn integers_that_are_one_double_are_told_apart() {
+        let shape = Shape { m: 2, n: 2, k: 0 };
+        let expected = [1, i64::MAX, i64::MIN, -(1 << 60)];
+        assert_eq!(compare_integers(shape, &expected, &expected), Ok(0.0));
+        let mut found = expected;
+        found[1] -= 1;
+        found[3] += 1;
+        assert_eq!(found[1] as f64, expected[1] as f64);
+        let mismatch = compare_integers(shape, &found, &expected).expect_err("two are wrong");
+        assert_eq!((mismatch.row, mismatch.column, mismatch.wrong), (0, 1, 2));
+        let words = mismatch.to_string();
+        assert!(
+            words.ends_with("9223372036854775806 instead of 9223372036854775807"),
+            "{words}"
+        );
     }
 
     #[test]

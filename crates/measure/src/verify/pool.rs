@@ -5,6 +5,9 @@
 //! cases come first, so that wrong programs cost little. A program that is verified in full also meets the largest
 //! size, the timed size with the arrays at the places of a certification, and then the sizes of a
 //! [`Sweep`](super::sweep::Sweep).
+//!
+//! Of several workloads, the first one is the timed size that is meant here. The sizes of the others are met as it is: twice
+//! with different inputs, in both kinds of buffers, and at the places of a certification.
 
 use flopsmith_problem::{Distribution, Params, Problem};
 use rand::Rng;
@@ -29,6 +32,15 @@ const LITTLE_WORK: f64 = 100_000.0;
 const REPEATED_PART: usize = PARTS / 2;
 /// Problems name one visible size or a few; at most this many of them are kept.
 const VISIBLE: usize = 2;
+
+/// Cases of each workload but the first: a case with uniform inputs, and one with uneven inputs. The reference may need
+/// seconds for each.
+const OF_WORKLOAD: usize = 2;
+
+/// The number of the workload, among the timed sizes of the problem, of the `n`th case of [`Group::Workloads`].
+fn workload_of(n: usize) -> usize {
+    1 + n / OF_WORKLOAD
+}
 
 /// Places of the arrays of a case for which the place does not matter.
 const PLACES: [Placing; 3] = [Placing::Between, Placing::AtStart, Placing::AtEnd];
@@ -62,6 +74,9 @@ pub enum Group {
     /// The timed size. The first case has uniform inputs, as timed calls have except for the graded rows of products;
     /// the others have uneven inputs if the problem has such. Every candidate meets one of each.
     Timed,
+    /// The timed sizes of further workloads, [`OF_WORKLOAD`] cases for each: the first with uniform inputs, the other with
+    /// uneven ones. Every candidate meets all of them.
+    Workloads,
     /// Between the timed and the largest size, a case from each third.
     Large,
     /// The largest size.
@@ -70,13 +85,14 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Group; 8] = [
+    pub const ALL: [Group; 9] = [
         Group::Smallest,
         Group::Edge,
         Group::Small,
         Group::Mixed,
         Group::Denormal,
         Group::Timed,
+        Group::Workloads,
         Group::Large,
         Group::Largest,
     ];
@@ -91,6 +107,7 @@ impl Group {
             Group::Denormal if verify.distributions.contains(&Distribution::Denormal) => 2,
             Group::Mixed | Group::Denormal => 0,
             Group::Timed => 3 + verify.visible.len().min(VISIBLE),
+            Group::Workloads => OF_WORKLOAD * (problem.timed_sizes().len() - 1),
             Group::Largest => 1,
         }
     }
@@ -109,13 +126,15 @@ impl Group {
                 .and_then(|n| problem.verify.visible.iter().take(VISIBLE).nth(n))
                 .unwrap_or(&problem.timed)
                 .clone(),
+            Group::Workloads => problem.timed_sizes()[workload_of(n)].clone(),
             Group::Large => sizes.above(n, rng),
             Group::Largest => largest(problem),
         };
         let content = match self {
             Group::Denormal => Distribution::Denormal,
             Group::Timed if n > 0 => uneven_distribution(problem, rng),
-            Group::Timed | Group::Largest => Distribution::Uniform,
+            Group::Workloads if !n.is_multiple_of(OF_WORKLOAD) => uneven_distribution(problem, rng),
+            Group::Timed | Group::Workloads | Group::Largest => Distribution::Uniform,
             _ => other_distribution(problem, rng),
         };
         (params, content)
@@ -172,8 +191,8 @@ impl Pool {
 pub enum Buffers {
     /// The buffers that hold every case, between inaccessible pages.
     Guarded,
-    /// The buffers of timed calls, in a process of its own.
-    AsTimed,
+    /// The buffers of timed calls at the timed size with this number, in a process of its own.
+    AsTimed(usize),
 }
 
 /// A case for one candidate.
@@ -210,7 +229,7 @@ fn choose(
     rng: &mut ChaCha8Rng,
 ) -> Vec<Step> {
     let of = |group: Group| &sizes[group as usize];
-    let mut met: Vec<&Params> = vec![&problem.timed];
+    let mut met: Vec<&Params> = problem.timed_sizes();
     let mut chosen: Vec<(Group, usize, Option<Placing>)> = Vec::new();
     // If there are few sizes, some of these are the same.
     let drawn = [Group::Edge, Group::Smallest, Group::Mixed];
@@ -233,6 +252,9 @@ fn choose(
     // These cases have the same work, so the sort below keeps this order.
     timed.shuffle(rng);
     chosen.extend(timed);
+    let mut workloads = at_workloads(of(Group::Workloads).len(), full);
+    workloads.shuffle(rng);
+    chosen.extend(workloads);
     let largest = rng.random_range(0..LARGEST_ONE_IN) == 0;
     if largest || full {
         let largest = any(Group::Largest, of(Group::Largest).len(), rng);
@@ -257,20 +279,17 @@ fn choose(
             };
             let again = match group {
                 Group::Small if number == REPEATED_PART => Some(Again::Here),
-                Group::Timed if number == 0 => PLACES
-                    .into_iter()
-                    .cycle()
-                    .skip(place + 1)
-                    .find(|p| *p != placing)
-                    .map(Again::Moved),
+                Group::Timed if number == 0 => moved(place, placing),
+                Group::Workloads if number.is_multiple_of(OF_WORKLOAD) => moved(place, placing),
                 _ => None,
             };
             Step {
                 group,
                 number,
-                buffers: match as_timed {
-                    Some(_) => Buffers::AsTimed,
-                    None => Buffers::Guarded,
+                buffers: match (as_timed, group) {
+                    (None, _) => Buffers::Guarded,
+                    (Some(_), Group::Workloads) => Buffers::AsTimed(workload_of(number)),
+                    (Some(_), _) => Buffers::AsTimed(0),
                 },
                 placing,
                 again: again.filter(|_| problem.deterministic),
@@ -304,6 +323,29 @@ fn as_timed(
         calls.extend(number.map(|number| (Group::Timed, number, placing)));
     }
     calls
+}
+
+/// The calls of all `cases` of [`Group::Workloads`], as those of the first workload: uniform inputs in guarded buffers,
+/// uneven ones in the buffers of timed calls, and `full`, at the places of a certification as well.
+fn at_workloads(cases: usize, full: bool) -> Vec<(Group, usize, Option<Placing>)> {
+    let mut calls = Vec::new();
+    for number in 0..cases {
+        if number.is_multiple_of(OF_WORKLOAD) {
+            calls.push((Group::Workloads, number, None));
+            continue;
+        }
+        calls.push((Group::Workloads, number, Some(Placing::Fixed)));
+        if full {
+            calls.push((Group::Workloads, number, Some(Placing::OtherLines)));
+        }
+    }
+    calls
+}
+
+/// Another place than `placing` for a second call, the next one after the `place`th.
+fn moved(place: usize, placing: Placing) -> Option<Again> {
+    let mut next = PLACES.into_iter().cycle().skip(place + 1);
+    next.find(|p| *p != placing).map(Again::Moved)
 }
 
 /// One of these numbers, drawn at random; none if there are none.

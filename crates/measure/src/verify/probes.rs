@@ -1,4 +1,4 @@
-//! Tries less exact references and changed inputs at the timed size.
+//! Tries less exact references and changed inputs at the timed size of each workload.
 //!
 //! The bound is compared with the errors of versions of the reference that have lost digits ([`super::downgrades`]).
 //! The inputs of timed calls are changed in one place at a time: if a change affects no result, a program could leave
@@ -7,16 +7,15 @@
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Content;
 use flopsmith_harness::control::Element;
-use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_problem::{ErrorBound, Finding, Params};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::cases::{Case, precision, reference_failed, too_large};
-use super::pool::Group;
 use super::shortcuts::{self, Look};
 use super::{CPU_LIMIT, Verifier, compile_own, downgrades, oracle};
-use crate::supervise::{Placing, Process, Specification, plan, poison, specify};
+use crate::supervise::{Placing, Process, Specification, plan, specify};
 
 /// A version of the reference errs no more than honest programs do if its share of the bound is at most this many times
 /// theirs, ...
@@ -43,15 +42,16 @@ impl Verifier {
         toolchain: &Toolchain,
         honest: f64,
         seed: u64,
+        size: &Params,
     ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let Some(case) = self.pool.of(Group::Timed).first() else {
+        let Some(case) = self.cases_at(size).first().copied() else {
             return Ok(Vec::new());
         };
         let arrays = &case.specification.arrays;
         let mut outputs = arrays
             .iter()
-            .filter(|array| array.output)
+            .filter(|array| array.role.is_written())
             .map(|a| a.element);
         let single = match outputs.next() {
             Some(Element::F64) => false,
@@ -84,7 +84,7 @@ impl Verifier {
         }
         if arrays
             .iter()
-            .any(|array| !array.output && array.element != Element::I32)
+            .any(|array| array.role.is_read() && array.element.is_float())
         {
             let (what, shorter): (_, fn(f64) -> f64) = match single {
                 true => ("inputs in half precision", half),
@@ -110,7 +110,7 @@ impl Verifier {
         let placement = self.lay_out(case, &self.arena, Placing::Between, &mut process, rng)?;
         for (n, bytes) in &case.inputs {
             let array = &case.specification.arrays[*n];
-            if array.element != Element::I32 {
+            if array.element.is_float() {
                 let values: Vec<f64> = array.values(bytes).into_iter().map(&change).collect();
                 let mapping = self.arena.mapping();
                 mapping.write(placement.arrays[*n].0, &array.bytes_of(&values));
@@ -129,33 +129,41 @@ impl Verifier {
         Ok(share)
     }
 
-    /// Looks for work on timed inputs that a program can leave out.
-    pub(super) fn shortcuts(&mut self, seed: u64) -> Result<Vec<Finding>, Failure> {
+    /// Looks for work on timed inputs of a workload that a program can leave out.
+    pub(super) fn shortcuts(
+        &mut self,
+        toolchain: &Toolchain,
+        seed: u64,
+        size: &Params,
+    ) -> Result<Vec<Finding>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let plain = specify(&self.problem, &self.problem.timed)?;
+        let drawn_from = rng.random();
+        let mut plain = specify(&self.problem, size)?;
+        plain.draw(drawn_from);
         let mut timed = plain.clone();
         timed.grade(&self.problem, plain.product(&self.problem.bound)?.as_ref());
         self.arena.reset();
         let entry = self.problem.entry.name.clone();
+        let object = self.called_often(toolchain, size)?;
         let mut process = self
-            .start(&self.reference, &entry, &self.arena, None)
+            .start(&object, &entry, &self.arena, None)
             .map_err(reference_failed)?;
-        let drawn = draw(&timed, rng.random());
+        let drawn = draw(&timed, drawn_from);
         let first = self.call(&mut process, &timed, &drawn, &mut rng)?;
         let look = |n: usize, bytes: &[u8]| Look {
             array: &timed.arrays[n],
             values: timed.arrays[n].values(bytes),
         };
         let inputs: Vec<Look<'_>> = timed
-            .numbers(false)
+            .read()
             .into_iter()
             .map(|n| look(n, &drawn[n]))
             .collect();
-        let written = timed.numbers(true).into_iter().zip(&first);
+        let written = timed.written().into_iter().zip(&first);
         let outputs: Vec<Look<'_>> = written.map(|(n, bytes)| look(n, bytes)).collect();
         let mut findings = shortcuts::easy(&inputs, &outputs);
         let mut least: f64 = 1.0;
-        for n in timed.numbers(false) {
+        for n in timed.read() {
             let array = &timed.arrays[n];
             if matches!(array.content, Content::Offsets { .. }) {
                 continue;
@@ -169,7 +177,8 @@ impl Verifier {
                 )));
             }
         }
-        findings.extend(self.rows_without_weight(&mut process, (&plain, &timed), &mut rng)?);
+        let rows = self.rows_without_weight(&mut process, (&plain, &timed), size, &mut rng)?;
+        findings.extend(rows);
         process.exit().map_err(reference_failed)?;
         if findings.is_empty() {
             findings.push(Finding::Good(format!(
@@ -178,6 +187,22 @@ impl Verifier {
             )));
         }
         Ok(findings)
+    }
+
+    /// The program whose results show the weight of an input: the reference, and at further workloads the baseline where
+    /// there is one. A plain reference needs seconds for a large call, and there are a hundred of them; the baseline is
+    /// verified against it at every one of these sizes.
+    fn called_often(&self, toolchain: &Toolchain, size: &Params) -> Result<Vec<u8>, Failure> {
+        match &self.problem.baseline_source {
+            Some(source) if *size != self.problem.timed => compile_own(
+                &self.sandbox,
+                toolchain,
+                &self.problem,
+                source,
+                "baseline.c",
+            ),
+            _ => Ok(self.reference.clone()),
+        }
     }
 
     /// The share of an input's elements that change a result when they change.
@@ -211,6 +236,7 @@ impl Verifier {
         &self,
         process: &mut Process,
         (plain, timed): (&Specification, &Specification),
+        size: &Params,
         rng: &mut ChaCha8Rng,
     ) -> Result<Vec<Finding>, Failure> {
         let (ErrorBound::Scaled { c, operations }, Some(magnitude)) =
@@ -218,9 +244,9 @@ impl Verifier {
         else {
             return Ok(Vec::new());
         };
-        let operations = operations.value(&self.problem.timed).unwrap_or(f64::NAN);
+        let operations = operations.value(size).unwrap_or(f64::NAN);
         let mut findings = Vec::new();
-        for n in plain.numbers(false) {
+        for n in plain.read() {
             let array = &timed.arrays[n];
             if !matches!(array.content, Content::Graded { .. }) {
                 continue;
@@ -249,7 +275,7 @@ impl Verifier {
                     without[n][at..at + row].fill(0);
                     part.push(self.call(process, specification, &without, rng)?);
                 }
-                for (i, output) in timed.numbers(true).into_iter().enumerate() {
+                for (i, output) in timed.written().into_iter().enumerate() {
                     let array = &timed.arrays[output];
                     let values = |bytes: &[u8]| array.values(bytes);
                     let even = values(&whole[0][i]).into_iter().zip(values(&part[0][i]));
@@ -300,7 +326,7 @@ impl Verifier {
             mapping.read(offset, &mut found);
             found
         };
-        let outputs = specification.numbers(true).into_iter().map(read).collect();
+        let outputs = specification.written().into_iter().map(read).collect();
         self.arena.restore(&placement);
         Ok(outputs)
     }
@@ -309,12 +335,7 @@ impl Verifier {
 /// The bytes of every array before a call.
 fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
     let arrays = specification.arrays.iter();
-    arrays
-        .map(|array| match array.output {
-            true => poison(array.element).repeat(array.count()),
-            false => array.filled(seed),
-        })
-        .collect()
+    arrays.map(|array| array.before(seed)).collect()
 }
 
 /// The nearest number with the eleven digits of half precision and any exponent.

@@ -41,7 +41,7 @@ impl Look<'_> {
     }
 
     fn is_integer(&self) -> bool {
-        self.array.element == Element::I32
+        !self.array.element.is_float()
     }
 
     fn rows(&self) -> std::slice::Chunks<'_, f64> {
@@ -69,12 +69,20 @@ pub(super) fn easy(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Vec<Finding> {
         {
             let same = share(input.values.iter().zip(&output.values).map(|(x, y)| x == y));
             if same > MOST {
-                found.push(format!(
-                    "{} of `{}` equals `{}`: little work is left",
-                    percent(same),
-                    output.name(),
-                    input.name()
-                ));
+                found.push(if input.name() == output.name() {
+                    format!(
+                        "{} of `{}` stays as it was: little work is left",
+                        percent(same),
+                        output.name()
+                    )
+                } else {
+                    format!(
+                        "{} of `{}` equals `{}`: little work is left",
+                        percent(same),
+                        output.name(),
+                        input.name()
+                    )
+                });
             }
             if input.is_integer() && output.is_integer() {
                 found.extend(shortest_paths(input, output));
@@ -152,7 +160,13 @@ fn sameness(input: &Look<'_>, index: bool) -> Option<String> {
     let mut sorted = input.values.clone();
     sorted.sort_by(f64::total_cmp);
     sorted.dedup();
-    if !index && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
+    // Short types have few different numbers, whatever the content.
+    let many = match input.array.element {
+        Element::U8 => 128,
+        Element::F16 | Element::Bf16 => 1024,
+        _ => usize::MAX,
+    };
+    if !index && sorted.len() <= many && sorted.len() * DISTINCT < input.values.len().min(1 << 16) {
         return Some(format!(
             "`{name}` has only {} different values: a program can count them or use a table",
             sorted.len()
@@ -167,7 +181,8 @@ fn digits(input: &Look<'_>) -> Option<String> {
         Element::F64 => (|x| f64::from(x as f32) == x, "single"),
         // The lower half of the digits of a float is zero.
         Element::F32 => (|x| (x as f32).to_bits() & 0xfff == 0, "half"),
-        Element::I32 => return None,
+        // There is no shorter type, or no digits.
+        Element::F16 | Element::Bf16 | Element::I32 | Element::I64 | Element::U8 => return None,
     };
     (share(input.values.iter().map(|x| short(*x))) > MOST).then(|| {
         format!(
@@ -180,9 +195,11 @@ fn digits(input: &Look<'_>) -> Option<String> {
 /// A finding if integers of inputs and outputs all fit in fewer bits, so that more of them fit in a register. Integers
 /// that choose elements of another array are no operands of arithmetic.
 fn narrow(inputs: &[Look<'_>], outputs: &[Look<'_>]) -> Option<String> {
-    let all_integers = inputs.iter().chain(outputs).all(Look::is_integer);
+    // Bytes are as narrow as results can be.
+    let wide = |look: &Look<'_>| look.is_integer() && look.array.element != Element::U8;
+    let all_wide = inputs.iter().all(Look::is_integer) && outputs.iter().all(wide);
     if outputs.is_empty()
-        || !all_integers
+        || !all_wide
         || inputs
             .iter()
             .any(|input| indexed_by(input, inputs, outputs))
@@ -284,7 +301,7 @@ fn sorted_rows(input: &Look<'_>, output: &Look<'_>) -> Option<String> {
             .rows()
             .map(|row| row.windows(2).all(|p| upper(p[0]) != upper(p[1]))),
     );
-    if apart > 0.5 {
+    if apart > 0.5 && output.array.element == Element::I32 {
         return Some(format!(
             "the upper 16 bits of `{}` tell all numbers apart in {} of its rows",
             input.name(),

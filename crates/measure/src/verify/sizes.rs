@@ -117,7 +117,7 @@ pub fn largest(problem: &Problem) -> Params {
     params
 }
 
-/// The problems that are shipped, by name.
+/// The problems that are shipped, by name, each at its first workload alone.
 #[cfg(test)]
 pub(super) fn shipped() -> &'static [Problem] {
     static SHIPPED: std::sync::OnceLock<Vec<Problem>> = std::sync::OnceLock::new();
@@ -132,6 +132,7 @@ pub(super) fn shipped() -> &'static [Problem] {
         paths
             .iter()
             .map(|path| Problem::load(path).expect("a shipped problem is sound"))
+            .map(|problem| problem.only_first())
             .collect()
     })
 }

@@ -1,7 +1,7 @@
 //! Checks whether a problem's reference is fit to judge programs.
 //!
-//! The reference is compared with nothing but itself: the same input must give the same bits, every input array must
-//! matter, and outputs must vary. A reference that breaks one of these laws lets wrong programs pass or refuses right
+//! The reference is compared with nothing but itself: the same input must give the same bits, every input array and every
+//! scalar must matter, outputs must vary, and a call must change an array that it reads and writes. A reference that breaks one of these laws lets wrong programs pass or refuses right
 //! ones, for any problem. Outputs that vary in a few places only are weak.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::Waiting;
 use flopsmith_harness::control::Element;
-use flopsmith_problem::{ArgKind, Finding, Params, Problem};
+use flopsmith_problem::{ArgKind, Finding, Params, Problem, Role};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
@@ -21,7 +21,9 @@ use rand_chacha::ChaCha8Rng;
 use super::cases::{reference_failed, too_large};
 use super::weakness::Movement;
 use super::{arena_for, compile_own};
-use crate::supervise::{Arena, Placing, Process, Setup, Specification, plan, poison, specify};
+use crate::supervise::{
+    Arena, Array, Placing, Process, Setup, Specification, plan, poison, specify,
+};
 
 /// Time limit of a call: a reference that takes longer hangs.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
@@ -43,7 +45,8 @@ pub struct Examined {
     pub ran: bool,
 }
 
-/// Compiles the reference and calls it at the smallest hidden size and at the timed one. `seed` chooses the inputs.
+/// Compiles the reference and calls it at the smallest hidden size and at the timed size of each workload. `seed` chooses the
+/// inputs.
 ///
 /// # Errors
 /// An infrastructure failure of this machine. A fault of the definition is a finding.
@@ -105,8 +108,10 @@ fn look(
         findings,
     };
     laboratory.examine_at(&smallest)?;
-    if smallest != problem.timed {
-        laboratory.examine_at(&problem.timed)?;
+    for timed in problem.timed_sizes() {
+        if smallest != *timed {
+            laboratory.examine_at(timed)?;
+        }
     }
     laboratory.say_what_is_kept();
     Ok(())
@@ -134,31 +139,38 @@ struct Laboratory<'a> {
 
 impl Laboratory<'_> {
     fn examine_at(&mut self, params: &Params) -> Result<(), Failure> {
-        let specification = specify(self.problem, params)?;
+        let mut specification = specify(self.problem, params)?;
         let names = array_names(self.problem);
         let size = words(params);
-        let drawn = draw(&specification, self.rng.random());
+        let seed = self.rng.random();
+        specification.draw(seed);
+        let drawn = draw(&specification, seed);
         let mut process = self.start()?;
         let first = self.call(&mut process, &specification, &drawn)?;
-        let again = self.call(&mut process, &specification, &drawn)?;
+        // The old content of outputs must not matter. Two old contents show which elements are never written.
+        let other_poison = inverted(&specification, &drawn);
+        let again = self.call(&mut process, &specification, &other_poison)?;
         process.exit().map_err(reference_failed)?;
         // Other memory, and data left there by a call before, must not matter either.
         let mut process = self.start()?;
         let other_memory = self.call(&mut process, &specification, &drawn)?;
 
-        let outputs: Vec<usize> = (0..specification.arrays.len())
-            .filter(|&n| specification.arrays[n].output)
-            .collect();
+        let outputs = specification.written();
+        let mut unwritten = vec![0; outputs.len()];
         let mut same = true;
         for (i, &n) in outputs.iter().enumerate() {
-            let element = specification.arrays[n].element;
+            let array = &specification.arrays[n];
+            let element = array.element;
+            if array.role == Role::Output {
+                unwritten[i] = never_written(&first[i], &again[i], element);
+            }
             let differs = |other: &[Vec<u8>]| differing(&first[i], &other[i], element);
-            let differ = differs(&again).max(differs(&other_memory));
+            let differ = (differs(&again) - unwritten[i]).max(differs(&other_memory));
             if differ > 0 {
                 same = false;
                 let text = format!(
                     "the reference is not deterministic: {differ} of {} elements of `{}` have other bits in a second call with the same input ({size})",
-                    specification.arrays[n].count(),
+                    array.count(),
                     names[n]
                 );
                 let finding = if self.problem.deterministic {
@@ -173,49 +185,94 @@ impl Laboratory<'_> {
             // If outputs differ by themselves, they do not show the effect of an input.
             return process.exit().map_err(reference_failed);
         }
-        for n in (0..specification.arrays.len()).filter(|&n| !specification.arrays[n].output) {
-            let mut matters = false;
-            for _ in 0..DRAWS {
-                let mut changed = drawn.clone();
-                changed[n] = content(&specification, n, self.rng.random());
-                if self.call(&mut process, &specification, &changed)? != first {
-                    matters = true;
-                    break;
-                }
-            }
-            if !matters {
-                let text = format!(
-                    "`{}` does not matter: every output stays the same when the values of this input change ({size})",
-                    names[n]
-                );
-                self.note(Law::InputsMatter, names[n], Finding::Error(text));
-            }
-        }
+        self.does_everything_matter(&mut process, &specification, (&drawn, &first), &size)?;
         let mut varies = vec![false; outputs.len()];
         let mut movements: Vec<Movement<'_>> = outputs
             .iter()
             .zip(&first)
-            .map(|(&n, bytes)| Movement::new(&specification.arrays[n], bytes))
+            .map(|(&n, bytes)| Movement::new(&specification.arrays[n], &drawn[n], bytes))
             .collect();
         for _ in 0..DRAWS {
-            let other = draw(&specification, self.rng.random());
-            let found = self.call(&mut process, &specification, &other)?;
+            let seed = self.rng.random();
+            let mut others = specification.clone();
+            others.draw(seed);
+            let other = draw(&others, seed);
+            let found = self.call(&mut process, &others, &other)?;
             for (i, varies) in varies.iter_mut().enumerate() {
-                *varies |= found[i] != first[i];
-                movements[i].note(&found[i]);
+                let n = outputs[i];
+                *varies |= match specification.arrays[n].role {
+                    Role::InOut => found[i] != other[n],
+                    _ => found[i] != first[i],
+                };
+                movements[i].note(&other[n], &found[i]);
             }
         }
         process.exit().map_err(reference_failed)?;
         for (i, &n) in outputs.iter().enumerate() {
-            let element = specification.arrays[n].element;
+            let array = &specification.arrays[n];
             let say = |what: String| format!("`{}` {what} ({size})", names[n]);
-            let flaw = flaw(&first[i], element, varies[i]).map(|flaw| Finding::Error(say(flaw)));
+            let flaw = flaw(&first[i], array, unwritten[i], varies[i]);
+            let flaw = flaw.map(|flaw| Finding::Error(say(flaw)));
             let weakness = || {
                 let weakness = movements[i].weakness();
                 weakness.map(|weakness| Finding::Warning(say(weakness)))
             };
             if let Some(finding) = flaw.or_else(weakness) {
                 self.note(Law::OutputsVary, names[n], finding);
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes each array that a call reads and each scalar, one at a time.
+    fn does_everything_matter(
+        &mut self,
+        process: &mut Process,
+        specification: &Specification,
+        (drawn, first): (&[Vec<u8>], &[Vec<u8>]),
+        size: &str,
+    ) -> Result<(), Failure> {
+        let names = array_names(self.problem);
+        for n in specification.read() {
+            let mut matters = false;
+            for _ in 0..DRAWS {
+                let mut changed = drawn.to_vec();
+                changed[n] = specification.arrays[n].filled(self.rng.random());
+                if self.call(process, specification, &changed)? != *first {
+                    matters = true;
+                    break;
+                }
+            }
+            if !matters {
+                let text = match specification.arrays[n].role {
+                    Role::InOut => format!(
+                        "what `{}` holds before a call does not matter: give it `role = \"output\"` ({size})",
+                        names[n]
+                    ),
+                    _ => format!(
+                        "`{}` does not matter: every output stays the same when the values of this input change ({size})",
+                        names[n]
+                    ),
+                };
+                self.note(Law::InputsMatter, names[n], Finding::Error(text));
+            }
+        }
+        for (n, scalar) in specification.scalars().iter().enumerate() {
+            let mut matters = false;
+            for _ in 0..DRAWS {
+                let mut changed = specification.clone();
+                changed.draw_one(n, self.rng.random());
+                if self.call(process, &changed, drawn)? != *first {
+                    matters = true;
+                    break;
+                }
+            }
+            if !matters {
+                let text = format!(
+                    "`{}` does not matter: every output stays the same when the value of this scalar changes ({size})",
+                    scalar.name
+                );
+                self.note(Law::InputsMatter, &scalar.name, Finding::Error(text));
             }
         }
         Ok(())
@@ -256,7 +313,7 @@ impl Laboratory<'_> {
         process.call(CALL_LIMIT).map_err(reference_failed)?;
         let mut outputs = Vec::new();
         for (array, &(offset, bytes)) in specification.arrays.iter().zip(&placement.arrays) {
-            if array.output {
+            if array.role.is_written() {
                 let mut found = vec![0u8; bytes];
                 mapping.read(offset, &mut found);
                 outputs.push(found);
@@ -289,17 +346,16 @@ impl Laboratory<'_> {
     }
 }
 
-/// The fault of an output, in words that follow its name.
-fn flaw(bytes: &[u8], element: Element, varies: bool) -> Option<String> {
-    let width = element.bytes();
+/// The fault of an array that a call writes, in words that follow its name. `varies` says whether it is another one with
+/// other inputs, or, if a call reads it as well, whether a call changes it.
+fn flaw(bytes: &[u8], array: &Array, unwritten: usize, varies: bool) -> Option<String> {
+    let width = array.element.bytes();
     let count = bytes.len() / width;
-    let poison = poison(element);
-    let unwritten = bytes
-        .chunks_exact(width)
-        .filter(|x| *x == poison.as_slice())
-        .count();
     if unwritten > 0 {
         return Some(format!("has {unwritten} of {count} elements never written"));
+    }
+    if !varies && array.role.is_read() {
+        return Some("is the same before and after a call: give it `role = \"input\"`".to_owned());
     }
     if count >= FEW && bytes.iter().all(|b| *b == 0) {
         return Some("is zero everywhere".to_owned());
@@ -310,6 +366,16 @@ fn flaw(bytes: &[u8], element: Element, varies: bool) -> Option<String> {
         return Some("holds the same value everywhere".to_owned());
     }
     (!varies).then(|| "does not vary: it is the same whatever the inputs are".to_owned())
+}
+
+/// Number of elements that held poison before and after a first call, and the opposite bits before and after another.
+fn never_written(first: &[u8], again: &[u8], element: Element) -> usize {
+    let (width, poison) = (element.bytes(), poison(element));
+    let opposite: Vec<u8> = poison.iter().map(|byte| !byte).collect();
+    let pairs = first.chunks_exact(width).zip(again.chunks_exact(width));
+    pairs
+        .filter(|(x, y)| *x == poison.as_slice() && *y == opposite.as_slice())
+        .count()
 }
 
 /// The names of the array arguments, in their order.
@@ -340,18 +406,19 @@ fn differing(x: &[u8], y: &[u8], element: Element) -> usize {
 
 /// The bytes of every array before a call: random inputs, poisoned outputs.
 fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
-    (0..specification.arrays.len())
-        .map(|n| content(specification, n, seed))
-        .collect()
+    let arrays = specification.arrays.iter();
+    arrays.map(|array| array.before(seed)).collect()
 }
 
-fn content(specification: &Specification, n: usize, seed: u64) -> Vec<u8> {
-    let array = &specification.arrays[n];
-    if array.output {
-        poison(array.element).repeat(array.count())
-    } else {
-        array.filled(seed)
-    }
+/// The same inputs with the opposite bits in the arrays that a call only writes.
+fn inverted(specification: &Specification, drawn: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let arrays = specification.arrays.iter().zip(drawn);
+    arrays
+        .map(|(array, bytes)| match array.role {
+            Role::Output => bytes.iter().map(|byte| !byte).collect(),
+            Role::Input | Role::InOut => bytes.clone(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -362,9 +429,22 @@ mod tests {
         values.iter().copied().flat_map(f64::to_ne_bytes).collect()
     }
 
+    fn array(role: Role) -> Array {
+        Array {
+            name: "x".into(),
+            element: Element::F64,
+            role,
+            dims: vec![20],
+            parts: 1,
+            align: 64,
+            stream: 0,
+            content: flopsmith_harness::Content::Uniform,
+        }
+    }
+
     #[test]
     fn outputs_that_say_nothing_are_told_apart() {
-        let of = |values: &[f64], varies| flaw(&bytes(values), Element::F64, varies);
+        let of = |values: &[f64], varies| flaw(&bytes(values), &array(Role::Output), 0, varies);
         let many: Vec<f64> = (0..20).map(f64::from).collect();
         assert_eq!(of(&many, true), None);
         let says = |found: Option<String>, part: &str| {
@@ -376,11 +456,29 @@ mod tests {
         says(of(&many, false), "does not vary");
         says(of(&[0.0; 20], true), "zero everywhere");
         says(of(&[1.5; 20], true), "same value everywhere");
-        let mut holes = many.clone();
-        holes[3] = f64::from_bits(flopsmith_harness::inputs::POISON_F64);
-        says(of(&holes, true), "1 of 20 elements never written");
+        let holes = flaw(&bytes(&many), &array(Role::Output), 1, true);
+        says(holes, "1 of 20 elements never written");
+        let kept = flaw(&bytes(&many), &array(Role::InOut), 0, false);
+        says(kept, "role = \"input\"");
         // A sum has one element, which may have any value.
         assert_eq!(of(&[0.0], true), None);
         says(of(&[0.0], false), "does not vary");
+    }
+
+    #[test]
+    fn an_element_that_may_be_poison_is_not_taken_for_one_that_was_never_written() {
+        for element in [Element::U8, Element::I32, Element::F64] {
+            let poison = poison(element);
+            let opposite: Vec<u8> = poison.iter().map(|byte| !byte).collect();
+            let written = vec![1; element.bytes()];
+            let of = |x: [&Vec<u8>; 3], y: [&Vec<u8>; 3]| {
+                let both = [x, y].map(|all| all.map(Vec::as_slice).concat());
+                never_written(&both[0], &both[1], element)
+            };
+            let (p, o, w) = (&poison, &opposite, &written);
+            assert_eq!(of([p, w, p], [o, w, o]), 2, "{element:?}");
+            // The result is what the poison happens to be.
+            assert_eq!(of([p, w, p], [p, w, o]), 1, "{element:?}");
+        }
     }
 }

@@ -7,14 +7,17 @@
 //! make.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_harness::control::Element;
-use flopsmith_problem::{ErrorBound, Finding};
+use flopsmith_harness::half;
+use flopsmith_problem::{ErrorBound, Finding, Params};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
+use super::cases::Case;
 use super::pool::Group;
-use super::soundness::array_names;
+use super::soundness::{array_names, words};
 use super::{Verifier, compile_own};
 use crate::supervise::Array;
 
@@ -22,9 +25,14 @@ use crate::supervise::Array;
 /// error should be refused.
 const COARSE_F64: f64 = 1.0 / 16_777_216.0;
 const COARSE_F32: f64 = 1.0 / 4_096.0;
+/// Half of the digits of binary16 and of bfloat16.
+const COARSE_F16: f64 = 1.0 / 64.0;
+const COARSE_BF16: f64 = 1.0 / 16.0;
 /// An element hardly changes with the inputs if its relative change is smaller than this.
 const NOTICEABLE_F64: f64 = 1.0 / 1_048_576.0;
 const NOTICEABLE_F32: f64 = 1.0 / 1_024.0;
+const NOTICEABLE_F16: f64 = 1.0 / 32.0;
+const NOTICEABLE_BF16: f64 = 1.0 / 16.0;
 
 /// Flags that let a compiler change the order of sums, and nothing else. They need each other.
 const OTHER_ORDER: [&str; 4] = [
@@ -57,20 +65,49 @@ impl Verifier {
         toolchain: &Toolchain,
         seed: u64,
     ) -> Result<Vec<Finding>, Failure> {
-        let mut findings = self.how_loose();
+        // The loops need the verifier, so the sizes are copies.
+        let problem = Arc::clone(&self.problem);
+        let sizes = problem.timed_sizes();
+        let at = |size: &Params, findings: Vec<Finding>| match sizes.len() {
+            1 => findings,
+            _ => findings
+                .into_iter()
+                .map(|f| named(f, &words(size)))
+                .collect(),
+        };
+        let mut findings = Vec::new();
+        for size in &sizes {
+            findings.extend(at(size, self.how_loose(size)));
+        }
         let (tight, honest) = self.how_tight(toolchain, seed)?;
         findings.extend(tight);
-        findings.extend(self.downgrades(toolchain, honest, seed)?);
-        findings.extend(self.shortcuts(seed)?);
+        for size in &sizes {
+            let downgraded = self.downgrades(toolchain, honest, seed, size)?;
+            findings.extend(at(size, downgraded));
+        }
+        for size in &sizes {
+            let shortcuts = self.shortcuts(toolchain, seed, size)?;
+            findings.extend(at(size, shortcuts));
+        }
         Ok(findings)
     }
 
-    /// Compares the errors of coarse results with the bound, at the timed size: smaller sizes may have bounds so narrow
-    /// that they hide a loose one.
-    fn how_loose(&self) -> Vec<Finding> {
+    /// The cases at the timed size of a workload, that with uniform inputs first. Visible cases belong to the first
+    /// workload, whatever their size.
+    pub(super) fn cases_at(&self, size: &Params) -> Vec<&Case> {
+        if *size == self.problem.timed {
+            return self.pool.of(Group::Timed).iter().collect();
+        }
+        let others = self.pool.of(Group::Workloads).iter();
+        others.filter(|case| case.params == *size).collect()
+    }
+
+    /// Compares the errors of coarse results with the bound, at the timed size of a workload: smaller sizes may have bounds
+    /// so narrow that they hide a loose one.
+    fn how_loose(&self, size: &Params) -> Vec<Finding> {
         let mut worst: BTreeMap<usize, f64> = BTreeMap::new();
         let mut elements: BTreeMap<usize, Element> = BTreeMap::new();
-        for case in self.pool.of(Group::Timed) {
+        for case in self.cases_at(size) {
             for (array, share) in case.shares(coarser) {
                 let most = worst.entry(array).or_insert(0.0);
                 *most = most.max(share);
@@ -97,7 +134,7 @@ impl Verifier {
     ) -> Result<(Option<Finding>, f64), Failure> {
         let floats = self.pool.of(Group::Timed).first().is_some_and(|case| {
             let mut arrays = case.specification.arrays.iter();
-            arrays.any(|array| array.output && array.element != Element::I32)
+            arrays.any(|array| array.role.is_written() && array.element.is_float())
         });
         if !floats {
             return Ok((None, 0.0));
@@ -143,6 +180,16 @@ impl Verifier {
     }
 }
 
+/// A finding with the size of the workload that it is about.
+fn named(finding: Finding, size: &str) -> Finding {
+    let told = |text: String| format!("{text} (timed at {size})");
+    match finding {
+        Finding::Error(text) => Finding::Error(told(text)),
+        Finding::Warning(text) => Finding::Warning(told(text)),
+        Finding::Good(text) => Finding::Good(told(text)),
+    }
+}
+
 /// A result with too few digits.
 fn coarser(element: Element, at: usize, value: f64) -> f64 {
     // Both signs, in no regular pattern, so that nothing averages out.
@@ -151,7 +198,9 @@ fn coarser(element: Element, at: usize, value: f64) -> f64 {
     match element {
         Element::F64 => off(COARSE_F64),
         Element::F32 => f64::from(off(COARSE_F32) as f32),
-        Element::I32 => value,
+        Element::F16 => f64::from(half::from_f16(half::to_f16(off(COARSE_F16) as f32))),
+        Element::Bf16 => f64::from(half::from_bf16(half::to_bf16(off(COARSE_BF16) as f32))),
+        Element::I32 | Element::I64 | Element::U8 => value,
     }
 }
 
@@ -165,7 +214,9 @@ fn looseness(name: &str, element: Element, share: f64, bound: &ErrorBound) -> Fi
     let bits = match element {
         Element::F64 => 24,
         Element::F32 => 12,
-        Element::I32 => return exactly(),
+        Element::F16 => 6,
+        Element::Bf16 => 4,
+        Element::I32 | Element::I64 | Element::U8 => return exactly(),
     };
     let coarse = format!("results of `{name}` with a relative error of 2^-{bits}");
     if share > 1.0 {
@@ -207,7 +258,8 @@ pub fn short_call(seconds: f64) -> Option<Finding> {
     })
 }
 
-/// The elements of an output that have changed with the inputs so far.
+/// The elements of an array that have changed so far: those of an output with the inputs, and those of an array that a
+/// call reads and writes in the call.
 pub(super) struct Movement<'a> {
     array: &'a Array,
     first: Vec<f64>,
@@ -215,39 +267,57 @@ pub(super) struct Movement<'a> {
 }
 
 impl<'a> Movement<'a> {
-    /// A record in which no element has moved.
-    pub fn new(array: &'a Array, first: &[u8]) -> Self {
+    /// A record after the first call. The array held `before` in front of it and `first` after it.
+    pub fn new(array: &'a Array, before: &[u8], first: &[u8]) -> Self {
         let first = array.values(first);
-        Self {
+        let mut movement = Self {
             array,
             moved: vec![false; first.len()],
             first,
+        };
+        if array.role.is_read() {
+            let before = array.values(before);
+            movement.compare(&before, &movement.first.clone());
         }
+        movement
     }
 
-    /// Records the output for other inputs.
-    pub fn note(&mut self, other: &[u8]) {
+    /// Records the array before and after a call with other inputs.
+    pub fn note(&mut self, before: &[u8], after: &[u8]) {
+        // Where its own content is another one, a difference from the first call says nothing.
+        let than = match self.array.role.is_read() {
+            true => self.array.values(before),
+            false => self.first.clone(),
+        };
+        self.compare(&than, &self.array.values(after));
+    }
+
+    fn compare(&mut self, x: &[f64], y: &[f64]) {
         let least = match self.array.element {
             Element::F64 => NOTICEABLE_F64,
             Element::F32 => NOTICEABLE_F32,
-            Element::I32 => 0.0,
+            Element::F16 => NOTICEABLE_F16,
+            Element::Bf16 => NOTICEABLE_BF16,
+            Element::I32 | Element::I64 | Element::U8 => 0.0,
         };
-        let pairs = self.first.iter().zip(self.array.values(other));
-        for (moved, (x, y)) in self.moved.iter_mut().zip(pairs) {
+        for (moved, (x, y)) in self.moved.iter_mut().zip(x.iter().zip(y)) {
             *moved |= (x - y).abs() > least * x.abs().max(y.abs());
         }
     }
 
-    /// The weak point of the output, in words that follow its name.
+    /// The weak point of the array, in words that follow its name.
     pub fn weakness(&self) -> Option<String> {
         let (count, moved) = (
             self.moved.len(),
             self.moved.iter().filter(|moved| **moved).count(),
         );
-        (count >= FEW && moved * HARDLY < count).then(|| {
-            format!(
+        (count >= FEW && moved * HARDLY < count).then(|| match self.array.role.is_read() {
+            true => format!(
+                "hardly changes: a call changes only {moved} of {count} elements noticeably, so a program may leave it as it is; put the elements that change into an array of their own"
+            ),
+            false => format!(
                 "hardly varies: only {moved} of {count} elements change noticeably with the inputs, so a program may guess the others; leave constant elements out of the output, or give the inputs a wider `content`"
-            )
+            ),
         })
     }
 }
@@ -255,6 +325,7 @@ impl<'a> Movement<'a> {
 #[cfg(test)]
 mod tests {
     use flopsmith_harness::Content;
+    use flopsmith_problem::Role;
 
     use super::*;
 
@@ -264,6 +335,17 @@ mod tests {
 
     fn is_good(finding: &Finding, part: &str) -> bool {
         matches!(finding, Finding::Good(text) if text.contains(part))
+    }
+
+    #[test]
+    fn a_finding_about_one_of_several_workloads_names_its_size() {
+        let found = named(Finding::Warning("the bound is loose".into()), "n = 512");
+        assert!(is_warning(&found, "the bound is loose (timed at n = 512)"));
+        assert!(is_good(
+            &named(Finding::Good("fine".into()), "n = 8"),
+            "n = 8"
+        ));
+        assert!(named(Finding::Error("wrong".into()), "n = 8").is_error());
     }
 
     #[test]
@@ -287,6 +369,8 @@ mod tests {
             assert!((off * 2f64.powi(24) - 1.0).abs() < 1e-6, "{off}");
             let off = (coarser(Element::F32, at, 1.0) - 1.0).abs();
             assert!((off * 2f64.powi(12) - 1.0).abs() < 1e-3, "{off}");
+            assert_eq!((coarser(Element::F16, at, 1.0) - 1.0).abs(), 2f64.powi(-6));
+            assert_eq!((coarser(Element::Bf16, at, 1.0) - 1.0).abs(), 2f64.powi(-4));
         }
     }
 
@@ -297,7 +381,9 @@ mod tests {
         assert!(is_good(&whole, "`count` is compared exactly"), "{whole}");
         let exact = looseness("B", Element::F64, f64::INFINITY, &ErrorBound::Exact);
         assert!(is_good(&exact, "`B` is compared exactly"), "{exact}");
-        assert_eq!(coarser(Element::I32, 3, 7.0), 7.0);
+        for element in [Element::I32, Element::I64, Element::U8] {
+            assert_eq!(coarser(element, 3, 7.0), 7.0);
+        }
         assert_ne!(coarser(Element::F32, 3, 7.0), 7.0);
     }
 
@@ -324,21 +410,22 @@ mod tests {
         let array = Array {
             name: "x".into(),
             element: Element::F64,
-            output: true,
+            role: Role::Output,
             dims: vec![40],
+            parts: 1,
             align: 64,
             stream: 0,
             content: Content::Uniform,
         };
         let values: Vec<f64> = (1..=40).map(f64::from).collect();
         let with = |change: &dyn Fn(usize, f64) -> f64| {
-            let mut movement = Movement::new(&array, &array.bytes_of(&values));
+            let mut movement = Movement::new(&array, &[], &array.bytes_of(&values));
             let other: Vec<f64> = values
                 .iter()
                 .enumerate()
                 .map(|(at, x)| change(at, *x))
                 .collect();
-            movement.note(&array.bytes_of(&other));
+            movement.note(&[], &array.bytes_of(&other));
             movement.weakness()
         };
         assert_eq!(with(&|_, x| x + 1.0), None);
@@ -351,5 +438,25 @@ mod tests {
         );
         // The change is below the digits that count.
         assert!(with(&|_, x| x * (1.0 + 1e-9)).is_some());
+
+        // Of an array that is read and written, the change in a call counts, and not that its content is another one.
+        let both = Array {
+            role: Role::InOut,
+            ..array.clone()
+        };
+        let other: Vec<f64> = values.iter().map(|x| -x).collect();
+        let (first, second) = (both.bytes_of(&values), both.bytes_of(&other));
+        let mut nothing = Movement::new(&both, &first, &first);
+        nothing.note(&second, &second);
+        let words = nothing.weakness();
+        assert!(
+            words
+                .as_ref()
+                .is_some_and(|text| text.contains("only 0 of 40")),
+            "{words:?}"
+        );
+        nothing.note(&first, &second);
+        assert_eq!(nothing.weakness(), None);
+        assert_eq!(Movement::new(&both, &first, &second).weakness(), None);
     }
 }

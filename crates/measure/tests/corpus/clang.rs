@@ -1,4 +1,4 @@
-//! The same programs in C and C++, built by clang: honest programs are measured there, and no attack gains anything.
+//! The same programs in C and C++, built by clang: honest programs are measured, and no attack gains anything.
 
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::Language;
@@ -12,13 +12,13 @@ use crate::{Log, fixtures, words};
 
 const CLANG: &str = "clang";
 
-/// Of the programs, one in so many is tried each time: others with each commit.
+/// Each commit tries one of this many programs, and other commits try others.
 const SAMPLED: usize = 4;
-/// Programs there are at least for it, in all.
+/// Minimum number of programs for clang.
 const AT_LEAST: usize = 240;
 
-/// A plain program with OpenMP, which tells whether the library that clang links works in the jail: those before LLVM 17 end a
-/// program that finds no `/dev/shm`.
+/// A plain program with OpenMP. It shows whether the library that clang links works in the jail: libraries before LLVM
+/// 17 end a program that has no `/dev/shm`.
 const THREADS: &str = "honest/openmp.c";
 
 #[test]
@@ -55,9 +55,9 @@ fn what_clang_builds_ends_as_it_says() {
         let ended = early.unwrap_or_else(|| stages.judge(program));
         let text = words(&ended);
         log.line(&format!("{}: {text}", program.name));
-        // Where one compiler refuses a program, the audit of the other's object may refuse it; and a trick that rests
-        // on how gcc lays out code may be none here. A refused program gains nothing, and neither does one that is no
-        // faster than the work that the attack rests in.
+        // If one compiler refuses a program, the audit of the other compiler's object may refuse it, and a trick that
+        // depends on gcc's code layout may have no effect here. A refused program gains nothing, and neither does one
+        // that is no faster than its honest work.
         let harmless = matches!(program.expected, Expected::Refused { .. })
             && (matches!(ended.verdict, Verdict::Rejected { .. }) || gains_nothing(&ended));
         if !harmless && !program.expected.holds(&ended) {

@@ -1,17 +1,17 @@
-//! The attacks that may be measured. Each is listed here with the reason why it gains nothing.
+//! The attacks that may be measured, each with the reason why it gains nothing.
 
 use crate::program::attacks;
 
-/// For a process that does not sleep after its calls.
+/// For an attack by a process that does not sleep after its calls.
 const BEFORE_THE_CLOCK: &str = "processor time that it uses before the clock starts is added to the call, and to a call of a process that is awake then all the time in which its inputs were made";
 
-/// For changing inputs that are not its own.
+/// For an attack that changes inputs of others.
 const INPUTS_OF_THE_BASELINE: &str = "one call of the baseline in a burst has other inputs, of which lower quartiles show nothing, and it is refused once that call is looked at";
 
-/// For a formula that inputs do not come from.
+/// For an attack by a formula that does not generate the inputs.
 const FROM_THE_GENERATOR: &str = "inputs are the words of a cipher under a secret key: no two of them give the others, and all are read";
 
-/// File, and why what it does may be measured.
+/// File, and the reason why it may be measured.
 const HARMLESS: &[(&str, &str)] = &[
     ("asks_the_generator_who_calls.c", FROM_THE_GENERATOR),
     (

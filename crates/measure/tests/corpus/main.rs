@@ -1,80 +1,88 @@
 //! The corpus: programs that try to cheat, and honest programs that only look strange. Each is compiled, verified and
-//! timed as any candidate is, and must end as its first lines say. A new program is one file more; nothing here lists them.
+//! timed like any candidate, and must end as its first lines demand. A new program is a new file; no list names the
+//! files.
 //!
-//! Each is in C, in C++ (`.cpp`) or in Fortran (`.f90`, `.f`, with `!` instead of `//` before the first lines); those in a
-//! language that there is no compiler for are left out, which is said. Files in `attacks/` begin with
+//! Each is in C, in C++ (`.cpp`) or in Fortran (`.f90`, `.f`, with `!` instead of `//` before the first lines). The
+//! tests report the languages that they leave out for lack of a compiler. Files in `attacks/` begin with
 //!
 //! ```text
 //! // attack: 7, 5
-//! // how: what it does; hopes for what
+//! // how: its actions; its hope
 //! // refused as: skipped_work | wrong_result
 //! ```
 //!
-//! (`unchecked` stands for what sanitizers cannot look at), where several reasons stand only if draws or the machine decide which stage meets it first, and those in `honest/` with
+//! A header has several reasons only if random draws or the machine decide which stage detects the attack first;
+//! `unchecked` means that sanitizers cannot check it. Files in `honest/` begin with
 //!
 //! ```text
-//! // honest: what is unusual about it
+//! // honest: its unusual property
 //! ```
 //!
-//! Either may go on with `// permitted: loop_reorder, unroll` (all techniques, if it does not say), with
-//! `// needs: x86_64, two cores` (elsewhere it is left out; `gcc` where it is written for that compiler alone), with
-//! `// problem: spmv` (else dgemm) and `// threads: 2` (else 1),
-//! with `// judged as: certify` (verified in full and looked at with sanitizers, as programs are that are to count, and not only
-//! screened), and an honest one with `// techniques: simd` where it matters what is detected. Timed calls of a matrix product are
-//! checked by arithmetic and those of other problems against the baseline, and several threads are timed by another
-//! hand-shake than one: a result for dgemm on one thread holds nowhere else by itself.
+//! Further lines may follow:
 //!
-//! The numbers of attacks say which way of cheating a program stands for:
+//! - `// permitted: loop_reorder, unroll`: the permitted techniques (default: all);
+//! - `// needs: x86_64, two cores`: requirements on the machine, else the program is left out (`gcc` for a program that
+//!   only this compiler builds);
+//! - `// problem: spmv` (default: dgemm);
+//! - `// threads: 2` (default: 1);
+//! - `// judged as: certify`: verified in full and checked with sanitizers, like programs before they count, and not only
+//!   screened;
+//! - `// techniques: simd`, for an honest program: the techniques that must be detected.
+//!
+//! Arithmetic checks timed calls of a matrix product, and the baseline checks those of other problems. Several threads
+//! need another hand-shake than one. So a result for dgemm on one thread need not hold elsewhere.
+//!
+//! The numbers of an attack name its ways of cheating:
 //!
 //! | timing | |
 //! |---|---|
 //! | 1 | work goes on after the call has returned |
-//! | 2 | the result is computed when somebody looks |
-//! | 3 | the clock is bent |
-//! | 4 | work moves to where it is not timed: loading, preparing |
-//! | 5 | calls that are verified are told from calls that are timed |
-//! | 6 | neighbours and the baseline are slowed; threads and cores that were not given |
+//! | 2 | the program computes the result only when it is read |
+//! | 3 | the program changes the clock |
+//! | 4 | work moves to an untimed phase: loading, preparing |
+//! | 5 | the program tells verified calls from timed ones |
+//! | 6 | the program slows other processes or the baseline, or uses more threads or cores than it has |
 //!
 //! | results | |
 //! |---|---|
-//! | 7 | results are kept, by address, content or fingerprint |
+//! | 7 | the program keeps results, by address, content or fingerprint |
 //! | 8 | no output, old output, a part of it |
 //! | 9 | answers for known seeds, sizes and contents |
-//! | 10 | less precision than promised |
+//! | 10 | less precision than required |
 //! | 11 | memory that is not the program's; races |
 //! | 12 | right for some sizes only |
-//! | 13 | a smaller problem is solved |
-//! | 14 | inputs are changed so that the reference agrees |
-//! | 15 | values that are equal to everything |
+//! | 13 | the program solves a smaller problem |
+//! | 14 | the program changes inputs so that the reference agrees |
+//! | 15 | values that compare equal to everything |
 //!
 //! | substitution | |
 //! |---|---|
 //! | 16 | a library does the work |
-//! | 17 | the kernel that is shown is not the one that runs |
+//! | 17 | the program runs another kernel than the one in its source |
 //! | 18 | the reference or the baseline does the work |
 //! | 19 | another program does the work |
-//! | 20 | machine code that no compiler made of C |
-//! | 21 | files and time of the compiler |
+//! | 20 | machine code that no compiler generated from C |
+//! | 21 | the compiler's files and time |
 //!
 //! | the evaluation itself | |
 //! |---|---|
-//! | 22 | a verdict is written |
-//! | 23 | memory and files of others are read |
-//! | 24 | something is left for those who come later |
-//! | 25 | the supervisor and neighbours are attacked |
-//! | 26 | processes, memory, disk, output or time without end |
+//! | 22 | the program writes a verdict |
+//! | 23 | the program reads memory and files of others |
+//! | 24 | the program leaves data for later programs |
+//! | 25 | the program attacks the supervisor or other processes |
+//! | 26 | processes, memory, disk, output or time without limit |
 //! | 27 | the network |
-//! | 28 | the reader of the source is asked for a good verdict |
-//! | 29 | a technique that the task forbids is hidden |
-//! | 30 | names and symbols of others are claimed |
+//! | 28 | the source asks its reader for a good verdict |
+//! | 29 | the program hides a technique that the task forbids |
+//! | 30 | the program claims names and symbols of others |
 //!
-//! All of them can be tried here, two in another form than elsewhere. A copy of the reference (18) is an honest, slow
-//! program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference and the
-//! baseline that run beside it. And as no model judges, 28 are wrong programs whose text asks for a good verdict. Threads
-//! of an accelerator (a part of 1) cannot exist on a processor.
+//! The corpus tries all of them, two in another form than in other systems. A copy of the reference (18) is an honest,
+//! slow program, and C has neither a fall-back by exceptions nor inheritance; so 18 stands for ways to the reference
+//! and the baseline that run beside it. Since no model judges, programs of 28 are wrong ones whose text asks for a
+//! good verdict. A processor cannot have threads of an accelerator (a part of 1).
 //!
-//! Beside the files, cheats are made mechanically: for every shipped problem from its definition (`cheats`), and variants of the
-//! attacks in files (`mutate`).
+//! Beside the files, the tests derive cheats from the definition of every shipped problem (`cheats`), and variants of
+//! the attacks in files (`mutate`).
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod cheats;
@@ -107,13 +115,13 @@ use mutate::{Acts, Entry, Variant};
 use program::{Expected, Program, USUAL, attacks, honest};
 use stages::{Ended, Stages};
 
-/// Attacks, and honest programs, that there are at least.
+/// Minimum numbers of attacks and of honest programs.
 const AT_LEAST: usize = 70;
 
-/// With this in the environment, only programs with it in their names are tried.
+/// With this environment variable, the tests try only programs whose names contain its value.
 const ONLY: &str = "FLOPSMITH_CORPUS";
 
-/// Of the programs that have to run to be judged, one in so many is tried each time: others with each commit.
+/// Of the programs that have to run, each commit tries one of this many, and other commits try others.
 const RUN: usize = 4;
 
 #[test]
@@ -131,7 +139,7 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
         Ok(only) => running.filter(|p| p.name.contains(&only)).collect(),
         Err(_) => Part::of_commit(RUN).of(running).collect(),
     };
-    // The bench of a problem is made once for all its programs that follow each other.
+    // All programs of a problem that follow each other share one bench.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
     let all = programs.len();
     programs.retain(|program| program.can_run(cores));
@@ -224,7 +232,8 @@ fn every_way_of_cheating_is_tried() {
     }
 }
 
-/// Of all variants, which take half an hour and more (`make variants`), one in so many is tried each time: others with each commit.
+/// All variants take half an hour and more (`make variants`). Each commit tries one of this many, and other commits try
+/// others.
 const SAMPLED: usize = 200;
 
 #[test]
@@ -241,10 +250,10 @@ fn a_sample_of_the_variants_of_honest_programs_is_measured() {
     assert!(!part.is_all() || tried >= 800, "{tried} variants");
 }
 
-/// Of the problems other than the usual one, one in so many has its variants compiled each time.
+/// Of the problems other than the usual one, each commit compiles the variants of one in this many.
 const OTHERS: usize = 3;
 
-/// A trigger that the scan refuses, whatever it triggers, tests nothing.
+/// A trigger that the scan refuses by itself would test nothing.
 #[test]
 fn what_variants_add_is_no_reason_to_refuse_them() {
     let _alone = fixtures::alone();
@@ -254,7 +263,7 @@ fn what_variants_add_is_no_reason_to_refuse_them() {
         let found = attacks.iter().find(|attack| attack.name == name);
         found.unwrap().source.clone()
     };
-    // Both are refused for their results alone.
+    // The verifier refuses both for their results.
     let mut programs = vec![(fixtures::problem(), Language::C, source("wrong.c"))];
     match Stages::default().lacks(Language::Cxx) {
         None => {
@@ -313,7 +322,7 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
     ] {
         assert_eq!(of(in_any_call), [true, true, true, true, false]);
     }
-    // Timed calls, two calls with the same inputs, or contents that are drawn show what these do.
+    // Timed calls, two calls with the same inputs, or drawn contents reveal these.
     for in_some_calls in [
         "helper_finishes_later.c",
         "histogram_half_counted.c",
@@ -322,11 +331,11 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
     ] {
         assert_eq!(of(in_some_calls), [true, true, true, false, false]);
     }
-    // Right at the timed size, and so an honest program where it is called there only.
+    // Right at the timed size, and so honest if only that size is called.
     for by_other_calls in ["wrong_below_timed_size.c", "right_for_the_first_calls.c"] {
         assert_eq!(of(by_other_calls), [true, true, false, false, false]);
     }
-    // Its clock is nobody's under another name.
+    // Under another name its clock replaces no library's clock.
     assert_eq!(of("own_clock.c"), [true, false, false, false, false]);
     for may_be_measured in ["wrong_far_above.c", "print_of_samples.c"] {
         assert_eq!(of(may_be_measured), [false; 5]);
@@ -338,7 +347,7 @@ fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
     assert!(verified >= 60, "{verified} attacks");
 }
 
-/// All variants that `made` makes of the programs that this machine can run, each with its name and with when it acts.
+/// All variants that `made` makes of the programs that this machine can run, each with its name and its trigger.
 fn variants_of(
     programs: Vec<Program>,
     stages: &Stages,
@@ -374,7 +383,7 @@ fn variants_of(
     all
 }
 
-/// Tries a part of the variants of attacks; gives how many were judged.
+/// Tries a part of the variants of attacks; returns the number of judged ones.
 fn try_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
@@ -394,11 +403,11 @@ fn try_variants(part: Part) -> usize {
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt += 1,
             Verdict::Rejected { .. } => refused += 1,
             verdict if program.is_unchecked() && stages::is_unchecked(verdict) => refused += 1,
-            // A program that is wrong whenever it is called must not pass at any speed.
+            // A program that is wrong in every call must not pass at any speed.
             Verdict::Measured { .. } if program.must_be_refused(*acts) => passed.push(text),
             Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
             Verdict::Measured { .. } => passed.push(text),
-            // No check has found it, only the roof.
+            // Only the check against the roof found it.
             Verdict::Infrastructure {
                 cause: InfrastructureCause::Implausible,
                 ..
@@ -406,7 +415,7 @@ fn try_variants(part: Part) -> usize {
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }
     }
-    // Variants without a verdict say nothing about the judge, as long as they are few.
+    // Some variants without a verdict are no failure of the judge.
     let judged = refused + harmless.len() + passed.len();
     eprintln!(
         "measured, and no faster than honest work:\n{}",
@@ -432,7 +441,7 @@ fn try_variants(part: Part) -> usize {
     judged
 }
 
-/// Tries a part of the variants of honest programs; gives how many were judged.
+/// Tries a part of the variants of honest programs; returns the number of judged ones.
 fn try_honest_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
@@ -473,8 +482,8 @@ fn try_honest_variants(part: Part) -> usize {
     measured + refused.len()
 }
 
-/// The result of each program, in a file that can be followed: hundreds of lines on standard error would hide the one
-/// that tells what is wrong.
+/// The result of each program, in a file that people can follow: hundreds of lines on standard error would hide the
+/// failure.
 struct Log(File);
 
 impl Log {
@@ -490,7 +499,7 @@ impl Log {
     }
 }
 
-/// How a program ended, for people.
+/// The result of a program, for people.
 fn words(ended: &Ended) -> String {
     let techniques = ended.techniques.map_or(String::new(), |t| format!(", {t}"));
     let detail = match &ended.verdict {
@@ -510,14 +519,14 @@ fn words(ended: &Ended) -> String {
 }
 
 impl Program {
-    /// Does this machine have what the program needs to do what it is here for?
+    /// True if this machine has what the program requires.
     fn can_run(&self, cores: usize) -> bool {
         let threads = self.threads as usize <= cores;
         threads
             && self.needs.iter().all(|need| match need.as_str() {
                 "x86_64" => cfg!(target_arch = "x86_64"),
                 "two cores" => cores > 1,
-                // The usual compiler; the builds of others are tried apart.
+                // The usual compiler; other tests try the builds of others.
                 "gcc" => true,
                 "sanitizer of threads" => {
                     let missing = sanitize::missing_runtimes(Path::new("gcc"));

@@ -1,4 +1,4 @@
-//! A file of the corpus, and what its first lines say.
+//! A file of the corpus, and the meaning of its first lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use flopsmith_protocol::{CandidateFault, TechniqueSet, UnknownCause, Verdict};
 use crate::mutate::Acts;
 use crate::stages::Ended;
 
-/// The keys that the first lines of an attack must have and may have, and the same for an honest program.
+/// The required and the optional keys in the first lines of an attack, and the same for an honest program.
 const OF_ATTACKS: (&[&str], &[&str]) = (
     &["attack", "how", "refused as"],
     &["permitted", "needs", "problem", "threads", "judged as"],
@@ -26,32 +26,32 @@ const OF_HONEST: (&[&str], &[&str]) = (
         "judged as",
     ],
 );
-/// The problem of a program that names none.
+/// The problem of a program that names no other.
 pub const USUAL: &str = "dgemm";
 
-/// Says in an attack's header that it may be measured, because it gains nothing.
+/// The word in an attack's header for an attack that may be measured, because it gains nothing.
 const HARMLESS: &str = "harmless";
-/// Says that sanitizers, under which the problem's reference runs, cannot look at it, so that it does not count.
+/// The word for an attack that sanitizers cannot check although the problem's reference runs with them; it does not
+/// count.
 const UNCHECKED: &str = "unchecked";
-/// How a program is judged that is held against what is done before a number counts, and not only against a screening.
+/// The value for a program that must pass the checks before a number counts, and not only a screening.
 const CERTIFY: &str = "certify";
-/// Says that it may end without a measurement that anyone could be blamed for.
+/// The word for an attack that may end without a measurement and without a fault.
 const UNMEASURED: &str = "unmeasured";
-/// The loops in harmless attacks are plain ones; an attack that is surely this many times as fast has gained something.
-/// The compiler's layout of the same loops in another program moves them by less. Half of the work left out would be
-/// twice as fast.
+/// The honest loops of harmless attacks are plain ones. An attack that is surely this many times as fast has gained
+/// something. The compiler's layout of the same loops in another program moves their speed by less. An attack that
+/// skips half of the work would be twice as fast.
 const GAIN: f64 = 1.15;
-/// An attack that seems so many times as fast is measured anew, as closely as the plain loops.
+/// An attack that seems this many times as fast is measured anew, as precisely as the plain loops.
 const SUSPECT: f64 = 1.1;
 
-/// Ways of cheating that may need calls of other sizes, or more calls than there are of the timed one: by what is verified
-/// and what is timed, results that are kept, known sizes, and some sizes only.
+/// Ways of cheating that may need calls of other sizes, or more calls of the timed size: telling verified calls from
+/// timed ones, kept results, known sizes, and some sizes only.
 const BY_OTHER_CALLS: [u32; 4] = [5, 7, 9, 12];
-/// These, and less precision, which shows at some contents of the inputs and not at others.
+/// These, and reduced precision, which shows with some contents of inputs and not with others.
 const SEEN_AT_TIMES: [u32; 5] = [5, 7, 9, 10, 12];
 
-/// Faults that one call shows by itself, whatever its size: neither a clock is needed, nor a second call with the same inputs,
-/// nor luck.
+/// Faults that any single call shows, at every size: without a clock, a second call with the same inputs, or luck.
 const BY_ONE_CALL: [CandidateFault; 7] = [
     CandidateFault::WrongResult,
     CandidateFault::InputModified,
@@ -62,7 +62,7 @@ const BY_ONE_CALL: [CandidateFault; 7] = [
     CandidateFault::ForbiddenSyscall,
 ];
 
-/// Faults that the text or the compiled object shows, so that a program with no others never runs.
+/// Faults that the text or the compiled object shows. A program with no other faults never runs.
 const BEFORE_IT_RUNS: [CandidateFault; 8] = [
     CandidateFault::ForbiddenConstruct,
     CandidateFault::ForbiddenInclude,
@@ -84,13 +84,13 @@ pub struct Program {
     pub permitted: TechniqueSet,
     /// Its requirements on the machine.
     pub needs: Vec<String>,
-    /// The problem it is a program for; its entry has the same name.
+    /// The problem of the program, which names its entry.
     pub problem: String,
-    /// Threads it is timed with.
+    /// Number of threads of its timing.
     pub threads: u32,
-    /// Is it verified in full and looked at with sanitizers, as programs are that are to count?
+    /// True if it is verified in full and checked with sanitizers, like programs before they count.
     pub is_to_count: bool,
-    /// The numbers of the ways of cheating it stands for.
+    /// The numbers of its ways of cheating.
     pub ways: BTreeSet<u32>,
     pub expected: Expected,
 }
@@ -98,14 +98,14 @@ pub struct Program {
 /// The required result of a program.
 #[derive(Clone)]
 pub enum Expected {
-    /// One of these faults. A `harmless` one may also be measured: its cheat gains nothing here, so it gets the speed
-    /// of honest work.
+    /// A refusal with one of these faults. A `harmless` one may also be measured: its cheat gains nothing, so it gets
+    /// the speed of honest work.
     Refused {
         faults: Vec<CandidateFault>,
         harmless: bool,
-        /// Sanitizers cannot look at it: nobody is blamed, and it does not count.
+        /// Sanitizers cannot check it: it has no fault, and it does not count.
         unchecked: bool,
-        /// It is told from a disturbed measurement by nothing: nobody is blamed, and it gets no number either.
+        /// It cannot be distinguished from a disturbed measurement: it has no fault, and it gets no number.
         unmeasured: bool,
     },
     /// A measurement, and exactly these techniques if they matter.
@@ -138,7 +138,7 @@ impl Expected {
 }
 
 impl Program {
-    /// The same program in other words.
+    /// The same program with another source.
     pub fn with_source(&self, source: String) -> Program {
         Program {
             source,
@@ -154,17 +154,17 @@ impl Program {
         }
     }
 
-    /// Is `fault` one of a text that is no program, where this is one?
+    /// True if `fault` means that the text is no program, although this program is one.
     pub fn not_built(&self, fault: CandidateFault) -> bool {
         fault == CandidateFault::CompileError && !self.faults().contains(&fault)
     }
 
-    /// Does it attack the compiler, whatever is called and when?
+    /// True if it attacks the compiler, independently of its calls.
     pub fn acts_when_compiled(&self) -> bool {
         self.faults().contains(&CandidateFault::CompileLimit)
     }
 
-    /// Is it refused by its text or its object alone?
+    /// True if its text or its object is enough to refuse it.
     pub fn is_refused_before_it_runs(&self) -> bool {
         let Expected::Refused {
             faults,
@@ -185,7 +185,7 @@ impl Program {
         }
     }
 
-    /// Is it refused because sanitizers cannot look at it?
+    /// True if it is refused because sanitizers cannot check it.
     pub fn is_unchecked(&self) -> bool {
         matches!(
             &self.expected,
@@ -196,13 +196,13 @@ impl Program {
         )
     }
 
-    /// May it be measured, because its cheat gains nothing?
+    /// True if it may be measured, because its cheat gains nothing.
     pub fn may_be_measured(&self) -> bool {
         matches!(&self.expected, Expected::Refused { harmless: true, .. })
     }
 
-    /// Is a variant that acts in this way wrong whenever it is judged, however fast it is? Else it may be an honest
-    /// program, which only must not be faster than what it rests in.
+    /// True if a variant with this trigger is wrong in every verdict, however fast it is. Another variant may be an
+    /// honest program, which must only not be faster than its honest loops.
     pub fn must_be_refused(&self, acts: Acts) -> bool {
         use CandidateFault as F;
         let Expected::Refused {
@@ -214,9 +214,9 @@ impl Program {
             return false;
         };
         let none_of = |which: &[F]| !faults.iter().any(|fault| which.contains(fault));
-        // Work behind a table need not show which technique it is, and a machine has its own limits.
+        // Work behind a table need not show its technique, and a machine has its own limits.
         let by_text = none_of(&[F::ForbiddenTechnique, F::CompileLimit]);
-        // A function of its own is harmless under another name than one that others call.
+        // A program's own function is harmless under another name than that of a library function.
         let by_deed = by_text
             && none_of(&[
                 F::ForbiddenConstruct,
@@ -225,7 +225,7 @@ impl Program {
                 F::WrongSignature,
                 F::CompileError,
             ]);
-        // Where it acts now and then only, less of it is there to be looked at.
+        // If it acts in some calls only, a check sees less of it.
         if self.is_unchecked() && !matches!(acts, Acts::Always | Acts::Renamed) {
             return false;
         }
@@ -241,15 +241,15 @@ impl Program {
         }
     }
 
-    /// Is it an attack that looks faster than what it rests in?
+    /// True if it is an attack that looks faster than its honest loops.
     pub fn seems_to_gain(&self, ended: &Ended) -> bool {
         matches!(self.expected, Expected::Refused { .. })
             && matches!((&ended.verdict, ended.plain), (Verdict::Measured { measurement }, Some(plain)) if measurement.ratio >= SUSPECT * plain.ratio)
     }
 }
 
-/// Was it measured, and not surely faster than the plain loops that attacks rest in? Of a certified number its interval says what it
-/// is at least.
+/// True if it was measured, and is not surely faster than the plain loops of attacks. For a certified number the lower
+/// end of its interval decides.
 pub fn gains_nothing(ended: &Ended) -> bool {
     let (Verdict::Measured { measurement }, Some(plain)) = (&ended.verdict, ended.plain) else {
         return false;
@@ -384,7 +384,8 @@ fn files(
     programs
 }
 
-/// The lines `// key: value` that a file begins with, in Fortran `! key: value`. A misspelt key must not pass for a comment.
+/// The lines `// key: value` at the top of a file, in Fortran `! key: value`. A misspelt key must not pass for a
+/// comment.
 fn first_lines<'s>(name: &str, source: &'s str) -> BTreeMap<&'s str, &'s str> {
     let (musts, mays) = if name.starts_with("attacks/") {
         OF_ATTACKS

@@ -1,5 +1,5 @@
-//! The evaluation pipeline as every caller has it, with one evaluator, one verifier and one timer for all programs of a
-//! problem that are timed with as many threads.
+//! The evaluation pipeline of all callers, with one evaluator, one verifier and one timer for all programs of a problem
+//! with the same number of threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,32 +16,33 @@ use flopsmith_protocol::{Failure, TechniqueSet, UnknownCause, Verdict};
 use crate::fixtures;
 use crate::program::{Program, USUAL, gains_nothing};
 
-/// How often a program is tried while nobody can judge it: a noisy neighbour may stay for some seconds.
+/// Number of tries of a program while its fault cannot be assigned: a disturbance by another tenant may last for some
+/// seconds.
 const TRIES: u32 = 4;
-/// How often a program that seems to gain something is measured beside plain loops.
+/// Number of certifications, beside plain loops, of a program that seems to gain something.
 const BESIDE: u32 = 3;
 
 /// The result of a program.
 pub struct Ended {
     pub verdict: Verdict,
-    /// Detected in it, if it was built.
+    /// The techniques detected in it, if it was built.
     pub techniques: Option<TechniqueSet>,
     pub seconds: f64,
     /// The speed of plain loops on this machine, if anything was timed.
     pub plain: Option<Plain>,
 }
 
-/// How fast plain loops are: beside the reference and by a clock, as a neighbour may slow either of them.
+/// The speed of plain loops, as a ratio to the reference and by a clock, since a disturbance may slow either of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain {
-    /// Times the reference, the most that was seen.
+    /// Largest seen ratio to the reference.
     pub ratio: f64,
-    /// When they were measured last.
+    /// 10⁹ operations a second in their last measurement.
     pub gflops: f64,
 }
 
 impl Plain {
-    /// With what they do now.
+    /// Adds their current speed.
     fn and_now(self, now: Self) -> Self {
         Plain {
             ratio: self.ratio.max(now.ratio),
@@ -50,11 +51,12 @@ impl Plain {
     }
 }
 
-/// The pipeline for programs of one problem that are timed with so many threads.
+/// The pipeline for programs of one problem with this number of threads.
 struct Bench {
-    /// Has sanitizers; programs that are not to count are prepared without.
+    /// An evaluator with sanitizers; programs that do not have to count are prepared without them.
     evaluator: Evaluator,
-    /// Builds the simple loops in which attacks of the usual problem rest. Always gcc: OpenMP as clang links it is refused.
+    /// Builds the simple honest loops of attacks on the usual problem. Always by gcc: the compile stage refuses OpenMP
+    /// as clang links it.
     by_gcc: Evaluator,
     verifier: Verifier,
     threads: u32,
@@ -62,7 +64,7 @@ struct Bench {
     timed: Option<Timed>,
 }
 
-/// The timer of a pipeline, and how fast plain loops are by it.
+/// The timer of a pipeline, and the speed of plain loops by it.
 struct Timed {
     timer: Timer,
     plain: Plain,
@@ -76,7 +78,7 @@ impl Timed {
         threads: u32,
     ) -> Self {
         let mut timer = evaluator.timer(threads).unwrap();
-        // Elsewhere than in the usual problem attacks rest in the reference.
+        // In other problems than the usual one, the honest loops of attacks are the reference.
         let plain = match evaluator.problem.id.as_str() {
             USUAL => plain_loops(by_gcc, verifier, &mut timer, threads),
             _ => Plain {
@@ -97,14 +99,16 @@ impl Timed {
 impl Bench {
     fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Arc::new(Problem::load(&root.join(problem)).unwrap());
+        // Attacks are judged at the first workload; others would repeat them at other sizes.
+        let problem = Arc::new(Problem::load(&root.join(problem)).unwrap().only_first());
         let made = |compiler: &str| {
             let (sandbox, harness) = (fixtures::sandbox(), fixtures::harness());
             Evaluator::new(Arc::clone(&problem), compiler, sandbox, harness).unwrap()
         };
         let by_gcc = made("gcc");
         let evaluator = compiler.map_or_else(|| by_gcc.clone(), made);
-        // The same secrets each time: a program that is wrong at one size of hundreds is met with a probability.
+        // The same secrets each time: otherwise a program that is wrong at one of hundreds of sizes would be found only
+        // with some probability.
         let evaluator = evaluator.seeded(30).with_sanitizers(threads);
         Bench {
             verifier: evaluator.verifier(threads).unwrap(),
@@ -115,7 +119,7 @@ impl Bench {
         }
     }
 
-    /// Compiles and verifies a program, and checks it by sanitizers if it is to count.
+    /// Compiles and verifies a program, and checks it by sanitizers if it has to count.
     fn prepared(&mut self, program: &Program, purpose: Purpose) -> Prepared {
         let mut evaluator = self.evaluator.clone().permitting(program.permitted);
         if !program.is_to_count {
@@ -124,7 +128,7 @@ impl Bench {
         let last_look = purpose == Purpose::Certify;
         let (language, source) = (program.language, &program.source);
         let mut prepared = evaluator.prepare(language, source, &mut self.verifier, last_look);
-        // A program that is to count and came so far is decided by a screening as well.
+        // A screening also decides about a program that has to count and passed up to here.
         if last_look && !program.is_to_count {
             prepared.verify_other_layouts(&mut self.verifier);
         }
@@ -146,8 +150,8 @@ impl Bench {
             false => purpose,
         };
         let done = prepared.time(&mut timed.timer, purpose, None);
-        // The loops that the program rests in, in the same minute: plain loops live on caches that neighbours may use
-        // more or less.
+        // Measures the program's honest loops in the same minute, since plain loops depend on caches that other tenants
+        // use at varying rates.
         if purpose == Purpose::Certify && done.verdict.counts() {
             let by = match evaluator.problem.id.as_str() {
                 USUAL => by_gcc,
@@ -160,7 +164,7 @@ impl Bench {
     }
 }
 
-/// Could sanitizers not look at a program? Another try would end in the same way.
+/// True if sanitizers could not check a program. Another try would end in the same way.
 pub fn is_unchecked(verdict: &Verdict) -> bool {
     matches!(
         verdict,
@@ -171,10 +175,10 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
     )
 }
 
-/// How fast the plain loops are in which attacks rest, beside the reference: simple loops in the usual problem, the reference
-/// itself elsewhere. Times alone would not do: the machine may become faster from one program to the next. Nor would the
-/// reference's own number: some loops run at one of two speeds in each process, 1.5 times apart (Floyd–Warshall's on Zen 5),
-/// and programs are measured in processes of their own.
+/// The speed of the plain honest loops of attacks, relative to the reference: simple loops in the usual problem, the
+/// reference itself in others. Times would not be enough: the machine may become faster from one program to the next.
+/// Neither would the reference's own number: some loops run at one of two speeds in each process, 1.5 times apart
+/// (Floyd–Warshall's on Zen 5), and programs are measured in their own processes.
 fn plain_loops(
     evaluator: &Evaluator,
     verifier: &mut Verifier,
@@ -202,14 +206,14 @@ fn plain_loops(
 pub struct Stages {
     /// The C compiler; the usual one if none.
     compiler: Option<&'static str>,
-    /// By problem and threads.
+    /// Keyed by problem and threads.
     benches: BTreeMap<(String, u32), Bench>,
     tried_again: u32,
     certified: u32,
 }
 
 impl Stages {
-    /// With another compiler than the usual one.
+    /// Uses another compiler than the usual one.
     pub fn with(compiler: &'static str) -> Self {
         Self {
             compiler: Some(compiler),
@@ -217,10 +221,10 @@ impl Stages {
         }
     }
 
-    /// Compiles, verifies and times a program; again if that failed and nobody can blame the program, as everywhere.
-    /// A program that seems to gain something in a screening, whose number is a rough one, is measured anew to the
-    /// standard that the plain loops were measured to, each time beside them: a cheat gains every time, and a program
-    /// that gained only once ran beside a neighbour that came or went.
+    /// Compiles, verifies and times a program. Like every caller, it tries again after a failure without a fault of the
+    /// program. A program that seems to gain something in a screening, whose number is imprecise, is measured again to
+    /// the standard of the plain loops, each time beside them: a cheat gains every time, while a program that gained
+    /// only once ran during a disturbance.
     pub fn judge(&mut self, program: &Program) -> Ended {
         let purpose = purpose_of(program);
         let mut ended = self.once(program, purpose);
@@ -235,11 +239,11 @@ impl Stages {
             return ended;
         }
         self.certified += 1;
-        // The majority of the certifications decides: one alone may be wrong either way.
+        // The majority of the certifications decides, since a single one may be wrong in either direction.
         let (mut gained, mut not) = (0, 0);
         for _ in 0..BESIDE {
             let certified = self.once(program, Purpose::Certify);
-            // A program that cannot be measured again keeps the number before.
+            // A program that cannot be measured again keeps its earlier number.
             if certified.verdict.counts() {
                 ended = certified;
             }
@@ -258,7 +262,7 @@ impl Stages {
         ended
     }
 
-    /// Compiles and verifies a program. Gives what became of it where it is refused for that; any other one has to be timed.
+    /// Compiles and verifies a program. Returns its result if this refuses it; any other program has to be timed.
     fn refused(&mut self, program: &Program) -> Option<Ended> {
         let started = Instant::now();
         let prepared = self.bench(program).prepared(program, purpose_of(program));
@@ -271,7 +275,7 @@ impl Stages {
         })
     }
 
-    /// Why programs in a language cannot be built here.
+    /// The reason why programs in a language cannot be built here.
     pub fn lacks(&self, language: Language) -> Option<String> {
         if language == Language::C {
             return None;
@@ -280,12 +284,12 @@ impl Stages {
         driver.err().map(|failure| failure.to_string())
     }
 
-    /// Programs that needed a second try.
+    /// Number of programs that needed a second try.
     pub fn tried_again(&self) -> u32 {
         self.tried_again
     }
 
-    /// Attacks that were certified because their screening looked like a gain.
+    /// Number of attacks that were certified because their screening looked like a gain.
     pub fn certified(&self) -> u32 {
         self.certified
     }
@@ -294,7 +298,7 @@ impl Stages {
     fn bench(&mut self, program: &Program) -> &mut Bench {
         let (problem, threads) = (&program.problem, program.threads);
         let key = (problem.clone(), threads);
-        // A bench may hold a hundred mebibytes, and programs for a problem follow each other.
+        // A bench may hold a hundred mebibytes, and the programs of a problem follow each other.
         if !self.benches.contains_key(&key) {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
@@ -325,12 +329,12 @@ fn purpose_of(program: &Program) -> Purpose {
     }
 }
 
-/// Programs that a processor takes at once: those of a problem follow each other, and a bench is made for each
-/// processor.
+/// Number of programs for each processor at a time: those of a problem follow each other, and each processor makes its
+/// own bench.
 const AT_ONCE: usize = 8;
 
-/// Compiles and verifies programs on all processors, which needs no quiet. Gives the verdict of each one that is refused for that, and none of one
-/// that has to be timed.
+/// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns the verdict of
+/// each refused program, and none for one that has to be timed.
 pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Option<Ended>> {
     let next = AtomicUsize::new(0);
     let ended = Mutex::new(BTreeMap::new());

@@ -1,5 +1,5 @@
-//! Checks of the text and the object, for every program of the corpus: nothing runs and nothing is timed, so many are
-//! looked at at once.
+//! Checks of the text and the object, for every program of the corpus: no program runs and none is timed, so many are
+//! checked at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,8 @@ use flopsmith_test_support::skipped;
 use crate::fixtures;
 use crate::program::{Expected, Program, attacks, honest};
 
-/// Of the honest programs, one in so many is built each time: others with each commit. Those that are timed are built as well.
+/// Of the honest programs, each commit builds one of this many, and other commits build others. The timed ones are
+/// built as well.
 const HONEST: usize = 4;
 
 /// The compiler of the programs for a problem.
@@ -34,7 +35,7 @@ impl Bench {
         }
     }
 
-    /// The complaint about a program that does not come out of the compile stage as it says.
+    /// The complaint about a program whose compile stage ends in another way than its first lines demand.
     fn complaint(&self, program: &Program) -> Option<String> {
         let built = self.compiler.compile_as(
             program.language,

@@ -1,14 +1,14 @@
-//! Every problem that has such inputs refuses a program that takes numbers that have lost digits for zeros.
+//! Every problem with denormal inputs refuses a program that treats denormal numbers as zeros.
 #![cfg(target_arch = "x86_64")]
 
 use flopsmith_problem::Distribution;
 
 use super::*;
 
-/// Candidates of which one in three meets denormal inputs, where a call with them is dear.
+/// Number of candidates, one in three of which gets denormal inputs, if a call with them is expensive.
 const MANY: u64 = 40;
 
-/// The baseline, after a switch that makes zeros of denormal operands and results.
+/// The baseline after a switch that flushes denormal operands and results to zero.
 fn without_denormals(problem: &Problem) -> Vec<u8> {
     let baseline = problem.baseline_source.as_ref();
     let source = baseline.unwrap_or(&problem.reference_source);
@@ -37,7 +37,7 @@ fn whoever_takes_denormal_numbers_for_zeros_is_refused_where_they_occur() {
             .verify
             .distributions
             .contains(&Distribution::Denormal);
-        // A transposition computes nothing, so that the switch changes nothing.
+        // A transposition computes nothing, so the switch changes nothing.
         if !has || problem.id.as_str() == "transpose" {
             continue;
         }

@@ -1,5 +1,5 @@
-//! A program that is right for its first calls, and so when it is verified, and cuts a corner in the later ones, is refused
-//! when it is timed.
+//! Timing refuses a program that is right in its first calls, and so passes verification, and takes a short cut in
+//! later ones.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use flopsmith_measure::Limits;
 
 use super::*;
 
-/// Calls that are right.
+/// Number of right calls.
 const HONEST: u32 = 12;
-/// Long enough for some tens of calls of any problem, whatever they come to.
+/// Time for some tens of calls of any problem, whatever their results.
 const LONG: Limits = Limits {
     min: Duration::from_millis(150),
     max: Duration::from_millis(300),
@@ -37,7 +37,7 @@ fn honest_at_first(problem: &Problem, corner: &str) -> Vec<u8> {
         "\nstatic int calls;\n{prototype} {{\n    if (calls++ < {HONEST})\n        honest({names});\n    else\n        corner({names});\n}}\n"
     )
     .unwrap();
-    // The scan may well refuse it; here the timer is held against it alone.
+    // The scan may refuse such a program; this test is about the timer.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("later.c");
     std::fs::write(&path, source).unwrap();
@@ -50,7 +50,7 @@ fn timer(problem: &Arc<Problem>) -> Timer {
     timer
 }
 
-/// The complaint if such a program is not refused.
+/// The complaint if the timer does not refuse such a program.
 fn not_refused(timer: &mut Timer, problem: &Problem, corner: &str, seed: u64) -> Option<String> {
     let object = honest_at_first(problem, corner);
     match timer.measure(&object, Purpose::Screen, seed, None) {
@@ -66,7 +66,7 @@ fn not_refused(timer: &mut Timer, problem: &Problem, corner: &str, seed: u64) ->
     }
 }
 
-/// The plain reference with its sums in whatever order and its products fused with them: within its bounds all the same.
+/// The plain reference with its sums in another order and its products fused with them, which stays within its bounds.
 fn reordered(problem: &Problem) -> Vec<u8> {
     let mut loose = problem.clone();
     let flags = [
@@ -102,7 +102,7 @@ fn what_verification_refuses_is_refused_when_it_comes_later() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Most elements of a softmax are so small that they would pass as zero beside what the largest may be off by.
+/// Most elements of a softmax are so small that the bound, which depends on the largest, would accept zero for them.
 #[test]
 fn small_elements_are_checked_as_closely_as_large_ones() {
     let _alone = fixtures::alone();
@@ -123,7 +123,7 @@ fn small_elements_are_checked_as_closely_as_large_ones() {
                  }}\n}}\n"
         )
     };
-    // The numbers of a row lie within 80 of each other: all but the largest tenth of them, and the same in one row only.
+    // The numbers of a row lie within 80 of each other: all except the largest tenth, and the same in one row only.
     let most = skips("x[j] < most - 8");
     let some = skips("i == 100 && x[j] < most - 8");
     let mut timer = timer(&problem);

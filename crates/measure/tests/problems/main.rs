@@ -1,5 +1,5 @@
-//! Every shipped problem is fit to judge by: its reference keeps the laws, its baseline is right, and programs that were
-//! fitted to the timed size, or cut a corner, are refused.
+//! Checks that every shipped problem is a sound judge: its reference keeps the laws, its baseline is right, and the
+//! pipeline refuses programs that fit the timed size only or take short cuts.
 //!
 //! `NAME.c` beside this file is right at the timed size only, `NAME.subtle.c` slightly wrong everywhere.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
@@ -34,11 +34,12 @@ fn shipped() -> Vec<Arc<Problem>> {
         .filter(|path| path.join("problem.toml").is_file())
         .collect();
     folders.sort();
-    let load = |path: &PathBuf| Arc::new(Problem::load(path).unwrap());
+    let load = |path: &PathBuf| Arc::new(Problem::load(path).unwrap().only_first());
     folders.iter().map(load).collect()
 }
 
-/// Tests that time programs try one problem in so many each time: others with each commit, and all in `make verify`.
+/// Tests that time programs try one in this many problems for each commit, and other commits try others; `make verify`
+/// tries all.
 const TIMED: usize = 4;
 
 /// The tools that judge programs for one problem.
@@ -193,7 +194,7 @@ fn timed_calls_of_every_problem_are_checked() {
             }
             Err(e) => wrong.push(format!("{}: {e}", problem.id)),
         }
-        // A program that does nothing leaves the poison, or what the call before left.
+        // A program that does nothing leaves the poison, or the output of the previous call.
         let prototype = problem.entry.prototype.trim_end().trim_end_matches(';');
         let nothing = bench.compiled(&format!("#include <stdint.h>\n{prototype} {{ }}\n"));
         match timer.measure(&nothing, Purpose::Screen, 2, None) {
@@ -207,7 +208,7 @@ fn timed_calls_of_every_problem_are_checked() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Is a harness on this machine at work? One that waits for its next order sleeps.
+/// True if a harness on this machine is busy. A harness that waits for its next order sleeps.
 fn a_harness_is_awake() -> bool {
     let runs = |pid: &Path| -> Option<bool> {
         let stat = std::fs::read_to_string(pid.join("stat")).ok()?;
@@ -228,13 +229,13 @@ fn a_program_that_is_refused_while_it_is_timed_leaves_nobody_awake() {
     let bench = Bench::of(&problem);
     let wrong = bench.program(".subtle.c").unwrap();
     let mut timer = bench.timer();
-    // Its results are held against the baseline in the baseline's turn, so the refusal interrupts that turn.
+    // The timer compares its results with the baseline in the baseline's turn, so the refusal interrupts that turn.
     let refused = timer.measure(&wrong, Purpose::Screen, 1, None);
     assert!(
         matches!(&refused, Err(Failure::Candidate { .. })),
         "{refused:?}"
     );
-    // A process that was told to sleep is on the way there; one that was not spins until the next measurement.
+    // A process with the order to sleep will soon sleep; one without spins until the next measurement.
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while a_harness_is_awake() {
         assert!(

@@ -1,15 +1,16 @@
-//! A program that is right on one side of a size only is refused, whichever size that is.
+//! Verification refuses a program that is right on one side of a size only, for any size.
 
 use flopsmith_problem::HiddenSizes;
 
 use super::*;
 
-/// Stands in the object where the size belongs, so that a program is built once for all sizes.
+/// The placeholder for the size in the object, so that the test builds a program once for all sizes.
 const MARK: i32 = 0x51a7_c0de;
-/// Candidates of which one in six meets the largest size: that none of them does has a probability of one in ten million.
+/// Number of candidates, one in six of which gets the largest size: the probability that none gets it is one in ten
+/// million.
 const MANY: u64 = 90;
 
-/// The baseline, which leaves the output as it is where the parameter compares so with a limit.
+/// The baseline, which leaves the output unchanged if the parameter compares in this way with a limit.
 fn built(bench: &Bench, param: &str, comparison: &str) -> Vec<u8> {
     let problem = &bench.problem;
     let baseline = problem.baseline_source.as_ref();
@@ -38,7 +39,7 @@ fn with_limit(object: &[u8], limit: i64) -> Vec<u8> {
     changed
 }
 
-/// All sizes where there are few, else those at the ends, those about the timed one, and some between.
+/// All sizes if there are few, else the ends, those around the timed one, and some between.
 fn limits(hidden: &HiddenSizes, timed: i64) -> Vec<i64> {
     let all = hidden.between(hidden.min, hidden.max);
     let step = (all.len() / 10).max(1);
@@ -57,7 +58,7 @@ fn limits(hidden: &HiddenSizes, timed: i64) -> Vec<i64> {
         .collect()
 }
 
-/// Is the program refused as wrong by one of so many verifications, and by all where `always`?
+/// True if one of this many verifications refuses the program as wrong, and with `always` if all do.
 fn is_refused(verifier: &mut Verifier, object: &[u8], always: bool) -> Result<(), String> {
     let tries = if always { 2 } else { MANY };
     let mut passed = 0;
@@ -96,7 +97,7 @@ fn thresholds_are_found(name: &str) {
             let object = built(&bench, &hidden.param, comparison);
             for limit in limits(hidden, timed) {
                 let always = match comparison {
-                    // Nothing is wrong below the smallest size or above the largest.
+                    // No call is below the smallest size or above the largest.
                     "<" if limit == hidden.min => continue,
                     ">" if limit == hidden.max => continue,
                     ">" => limit < timed,

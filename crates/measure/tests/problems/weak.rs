@@ -1,9 +1,9 @@
-//! No shipped problem leaves a part of its work out, or admits a function that is less exact than it could be; and definitions that
-//! did are told so.
+//! No shipped problem leaves out a part of its work, or admits a less exact function than possible; and the check names
+//! definitions that do.
 
 use super::*;
 
-/// Everything that is weak about a definition, but for calls that are short.
+/// All weaknesses of a definition, except short calls.
 fn weaknesses(problem: &Arc<Problem>) -> Vec<String> {
     let bench = Bench::of(problem);
     let found = bench.verifier(5).weaknesses(&bench.toolchain, 3).unwrap();
@@ -17,17 +17,35 @@ fn weaknesses(problem: &Arc<Problem>) -> Vec<String> {
         .collect()
 }
 
+/// Weak points that a computation has by itself, and that no other inputs would mend: a problem, and a part of the finding.
+/// Sequences of bases have four letters, and their folds have fewer pairs than a short integer holds.
+const INHERENT: [(&str, &str); 3] = [
+    ("polybench_nussinov: ", "`seq` has only 4 different values"),
+    ("polybench_nussinov: ", "of `seq` is zero"),
+    (
+        "polybench_nussinov: ",
+        "so saturating arithmetic of that width suffices",
+    ),
+];
+
 #[test]
 fn shipped_problems_leave_no_work_out_and_admit_no_downgrade() {
     let _alone = fixtures::alone();
-    let weak: Vec<String> = shipped().iter().flat_map(weaknesses).collect();
+    let inherent = |weak: &String| {
+        let mut known = INHERENT.iter();
+        known.any(|(problem, part)| weak.starts_with(problem) && weak.contains(part))
+    };
+    let found = shipped()
+        .into_iter()
+        .flat_map(|problem| weaknesses(&problem));
+    let weak: Vec<String> = found.filter(|weak| !inherent(weak)).collect();
     assert!(weak.is_empty(), "{}", weak.join("\n"));
 }
 
-/// A file, what stands in it, and what shall stand there instead.
+/// A file, a text in it, and its replacement.
 type Change<'a> = (&'a str, &'a str, &'a str);
 
-/// A shipped problem with other words in its files.
+/// A shipped problem with replaced texts in its files.
 fn changed(name: &str, changes: &[Change<'_>]) -> Arc<Problem> {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join(name);
@@ -42,7 +60,7 @@ fn changed(name: &str, changes: &[Change<'_>]) -> Arc<Problem> {
         assert!(text.contains(from), "{name}/{file}: {from}");
         std::fs::write(&path, text.replace(from, to)).unwrap();
     }
-    Arc::new(Problem::load(&folder).unwrap())
+    Arc::new(Problem::load(&folder).unwrap().only_first())
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn layouts(problem: &Arc<Problem>) -> Vec<Vec<u8>> {
         .unwrap()
 }
 
-/// Where in its page a function begins; a program is loaded at the start of one.
+/// Offset of a function in its page; a program is loaded at the start of a page.
 fn place_of(object: &[u8], name: &str) -> u64 {
     let file = object::File::parse(object).unwrap();
     let symbol = file
@@ -31,7 +31,7 @@ fn place_of(object: &[u8], name: &str) -> u64 {
     symbol.address() % 4096
 }
 
-/// How sure a certificate is does not matter here.
+/// The precision of a certificate does not matter here.
 fn soon(timer: &mut Timer) {
     let limits = Limits {
         min: Duration::from_millis(60),
@@ -67,10 +67,10 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     let m = timed.measurement;
     let certificate = m.certificate.as_ref().unwrap();
     assert_eq!(certificate.layout_ratios.len(), 5);
-    // The candidate is the baseline itself, so the error of its ratio is noise, and the interval is that of its error.
+    // The candidate is the baseline itself, so the error of its ratio is noise, and the interval covers its error.
     let log = (m.ratio.ln() - timer.chain().log_ratio).abs();
     assert!(log < 0.5, "{m:?}");
-    // 512 × 512 doubles lie in a cache or not.
+    // 512 × 512 doubles fit a cache or not.
     let cold = certificate.cold_seconds_per_call.unwrap();
     assert!(cold > m.seconds_per_call, "{cold} {m:?}");
     let (ratio, interval) = (
@@ -82,7 +82,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
 
     let raw: Value = serde_json::from_slice(&timed.raw).unwrap();
     let others = raw["layouts"].as_array().unwrap();
-    // The first stands by itself.
+    // The first entry has its own check.
     let processes = others.len() + 1;
     assert!(
         processes.is_multiple_of(5) && processes >= 10,
@@ -107,7 +107,7 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     for trial in again {
         assert!(calls(&trial["candidate"]) > 1);
     }
-    // The data of both sides had another placement each time, and lie where they were when it is over.
+    // The data of both sides had other addresses each time, and have their initial ones at the end.
     let offsets: Vec<String> = raw["page_offsets"]
         .as_array()
         .unwrap()

@@ -1,5 +1,5 @@
 //! Shared parts of the tests: the jail, the problem, and programs compiled without the compile stage's scans, so that
-//! programs that the scans would refuse can be held against verifier and timer alone.
+//! the tests can run programs that the scans would refuse.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateFault, Failure};
 use flopsmith_sandbox::{Options, Sandbox};
 
-/// One measurement at a time, and no verification beside it.
+/// Permits one measurement at a time, and no verification beside it.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock()
@@ -22,7 +22,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub fn sandbox() -> Arc<Sandbox> {
     static SANDBOX: OnceLock<Arc<Sandbox>> = OnceLock::new();
     let made = || {
-        // The tests judge verifier and timer; how much the jail protects is the sandbox's own test.
+        // These tests judge verifier and timer; the sandbox's own tests judge the jail's protection.
         let sandbox = Sandbox::new(Options {
             allow_weaker: true,
             ..Options::default()
@@ -41,13 +41,14 @@ pub fn problem() -> Arc<Problem> {
     shipped("dgemm")
 }
 
+/// A shipped problem at its first workload.
 pub fn shipped(name: &str) -> Arc<Problem> {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Arc::new(Problem::load(&problems.join(name)).unwrap())
+    Arc::new(Problem::load(&problems.join(name)).unwrap().only_first())
 }
 
-/// The harness beside this test's folder. Testing this package alone does not build another package's
-/// program, so it is built where it is missing or older than its source.
+/// The harness beside this test's folder. Cargo does not build another package's program for the tests of this package
+/// alone, so this builds it if it is missing or older than its source.
 pub fn harness() -> PathBuf {
     static HARNESS: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
@@ -90,7 +91,7 @@ pub fn verifier(seed: u8) -> Verifier {
     Verifier::new(sandbox(), harness(), problem(), &toolchain(), [seed; 32]).unwrap()
 }
 
-/// The last allowed core for the kernel, the first for the supervisor, where there are two.
+/// The last permitted core for the kernel and the first for the supervisor, if there are two.
 pub fn cores() -> Cores {
     let allowed = flopsmith_machine::pinning::allowed_cores();
     Cores {
@@ -108,8 +109,13 @@ pub fn timer_of(problem: Arc<Problem>) -> Timer {
     Timer::new(sandbox(), harness(), problem, &toolchain, cores(), 1).unwrap()
 }
 
-/// A shipped problem that is timed at another size; only for timers.
+/// A shipped problem with another timed size, only for timers.
 pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
+    with_timed(name, &format!("[timed]\n{sizes}\n"))
+}
+
+/// A shipped problem with these workloads instead of its own.
+pub fn with_timed(name: &str, timed: &str) -> Arc<Problem> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
@@ -121,8 +127,10 @@ pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
     let definition = folder.join("problem.toml");
     let text = std::fs::read_to_string(&definition).unwrap();
     let (before, rest) = text.split_once("[timed]").unwrap();
+    // Several workloads begin with two brackets.
+    let before = before.trim_end_matches('[');
     let (_, behind) = rest.split_once("[verify]").unwrap();
-    let text = format!("{before}[timed]\n{sizes}\n\n[verify]{behind}");
+    let text = format!("{before}{timed}\n[verify]{behind}");
     std::fs::write(&definition, text).unwrap();
     Arc::new(Problem::load(&folder).unwrap())
 }
@@ -146,7 +154,7 @@ fn source(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("there is no {name}"))
 }
 
-/// The same with other words in one place.
+/// The same with a replaced text.
 pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
     let text = std::fs::read_to_string(source(name)).unwrap();
     assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
@@ -172,7 +180,7 @@ pub fn built(problem: &Problem, source: &Path) -> Vec<u8> {
     std::fs::read(&object).unwrap()
 }
 
-/// The fault of a failure that is the candidate's.
+/// The candidate's fault in a failure.
 pub fn fault<T: std::fmt::Debug>(
     result: Result<T, Failure>,
     name: &str,

@@ -8,3 +8,4 @@ mod soundness;
 mod timing;
 mod verification;
 mod weakness;
+mod workloads;

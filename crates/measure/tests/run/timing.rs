@@ -30,16 +30,17 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
     assert!(fast.share_of_peak < 1.02 && fast.share_of_peak > 0.05);
     assert!(fast.interval.low <= fast.ratio && fast.ratio <= fast.interval.high);
     assert!(slow.calls >= 2);
-    // The naive program is the reference. How exact that is depends on what else the machine does while tests
-    // run; the example `self_ratio` shows it.
+    // The naive program is the reference. The precision depends on other processes on the machine; the example
+    // `self_ratio` shows it.
     assert!((0.1..10.0).contains(&slow.ratio), "{}", slow.ratio);
     assert_eq!(fast.attestation, timer.attestation().digest());
     let gflops = 2.0 * 256f64.powi(3) / fast.seconds_per_call / 1e9;
     assert!((gflops / fast.gflops - 1.0).abs() < 1e-9);
-    // The numbers of a program say the same.
+    // The numbers of a program agree with each other.
     let told = slow.ratio * timer.reference_gflops();
     assert!((told / slow.gflops - 1.0).abs() < 1e-9);
     assert!(slow.median_seconds.is_some_and(|s| s > 1e-4));
+    assert!(slow.minimum_seconds <= slow.median_seconds && slow.minimum_seconds > Some(0.0));
     let hidden = timer.resolution();
     assert!(hidden.hand_shake_seconds > 0.0 && hidden.error_seconds > 0.0);
     assert!(!hidden.hides(slow.seconds_per_call), "{hidden:?}");
@@ -49,7 +50,7 @@ fn a_fast_kernel_is_measured_beside_a_slow_one() {
 fn ratios_of_a_later_session_rest_on_the_first_ones_reference() {
     let _alone = alone();
     let mut timer = timer();
-    // The reference was 20 times as slow as it is, and measured badly.
+    // As if the reference were 20 times as slow, and measured imprecisely.
     let first = flopsmith_measure::Chain {
         log_ratio: timer.chain().log_ratio + 20f64.ln(),
         log_se: 0.5,
@@ -57,13 +58,13 @@ fn ratios_of_a_later_session_rest_on_the_first_ones_reference() {
     };
     let object = program("fast.c");
     let own = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
-    timer.go_on_with(first);
+    timer.go_on_with(&first.into());
     let later = timer.measure(&object, Purpose::Rank, 2, None).unwrap();
     let (own, later) = (own.measurement, later.measurement);
     let raised = later.ratio / own.ratio;
     assert!((10.0..40.0).contains(&raised), "{raised}");
-    // The error that all programs share widens the interval that is shown, not the program's own error, by which
-    // programs are compared and rewards are weighed.
+    // The error that all programs share widens the shown interval, but not the program's own error, by which programs
+    // are compared and rewards are weighted.
     assert!(later.interval.high / later.interval.low > 4.0);
     assert!(later.log_ratio_se < 0.1, "{}", later.log_ratio_se);
     assert!(own.gflops / later.gflops < 2.0 && later.gflops / own.gflops < 2.0);
@@ -89,7 +90,7 @@ fn what_is_faster_than_the_machine_can_be_gets_no_number_and_no_blame() {
 fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let _alone = alone();
     let mut timer = timer();
-    // Nothing but the decision ends it before its time, of which there is plenty.
+    // Only the decision ends it before its time budget, which is large.
     let limits = Limits {
         max: Duration::from_secs(2),
         target_log_se: 1e-9,
@@ -111,7 +112,7 @@ fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
         .sum();
     assert_eq!(calls, timed.measurement.calls as usize);
     assert!(raw["baseline"].as_array().unwrap().len() >= 2);
-    // The roof of this measurement's share, which a run may have raised since it was attested.
+    // The roof of this measurement's share, which a run may have raised since the attestation.
     let roof = raw["peak"]["gflops"].as_f64().unwrap();
     let share = timed.measurement.gflops / roof;
     assert!((share / timed.measurement.share_of_peak - 1.0).abs() < 1e-9);
@@ -133,7 +134,7 @@ fn a_measurement_says_what_went_on_around_it_and_how_the_baseline_did() {
         conditions(seed);
     }
     let later = conditions(6);
-    // How quiet it is depends on what else runs; that it is known does not.
+    // The noise depends on other processes; the test only checks that it is known.
     assert!(later["baseline_drift"].as_f64().unwrap() > -1.0, "{later}");
     let meanwhile = &later["meanwhile"];
     assert!(meanwhile["core_seconds"].as_f64().unwrap() > 0.0, "{later}");
@@ -175,7 +176,7 @@ fn timed_calls_that_do_not_do_their_work_are_found() {
         eprintln!("{name}: {found}: {detail}");
         assert!(expected.contains(&found), "{name}: {found} ({detail})");
     }
-    // The baseline lives on, and nothing they did harms the next one.
+    // The baseline survives, and the killed programs do not harm the next one.
     timer
         .measure(&program("fast.c"), Purpose::Screen, 6, None)
         .unwrap();
@@ -214,7 +215,7 @@ fn one_core_is_enough_for_a_sleeping_hand_shake() {
     );
 }
 
-/// Says that it is over, however a test ends.
+/// Reports that it is over, also if a test fails.
 struct Raises<'a>(&'a AtomicBool);
 
 impl Drop for Raises<'_> {
@@ -223,7 +224,7 @@ impl Drop for Raises<'_> {
     }
 }
 
-/// Where one core has to do for everything, a process that has answered may have to wait for the core before it can go to sleep.
+/// On a single core, a process that has answered may have to wait for the core before it can sleep.
 #[test]
 fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
     let _alone = alone();
@@ -252,7 +253,7 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
                     let bursts = raw["candidate"].as_array().unwrap().iter();
                     let calls = bursts.map(|burst| burst["seconds"].as_array().unwrap().len());
                     let calls: usize = calls.sum();
-                    // Going to sleep late takes some microseconds. Making the inputs of one call takes longer than 150.
+                    // Going to sleep late takes some microseconds; making the inputs of one call takes more than 150.
                     let late = 60e-6 + 2e-6 * calls as f64;
                     assert!(charged < late, "{charged} s in {calls} calls");
                     measured += 1;
@@ -295,7 +296,7 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
     let threads: Vec<Vec<usize>> = serde_json::from_value(raw["thread_cores"].clone()).unwrap();
     let each_its_own: Vec<Vec<usize>> = allowed[..2].iter().map(|&core| vec![core]).collect();
     assert_eq!(threads, each_its_own, "none may migrate");
-    // It would crash if it were awake while inputs are made.
+    // It would crash if it ran while inputs are made.
     timer
         .measure(
             &program("helper_waits_for_inputs.c"),
@@ -311,11 +312,11 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
     );
 }
 
-/// Of the kinds of short calls, one in so many is tried each time.
+/// Each commit tries one in this many kinds of short calls.
 const SHORT: usize = 2;
 
-/// Five sixths of each call's work are done before its clock starts, by a process that does not sleep. Calls of 10 to
-/// 30 µs: in longer ones, the work that fits into the time that a process may take to wake up is no gain that shows.
+/// A process that does not sleep does five sixths of each call's work before its clock starts. Calls take 10 to 30 µs:
+/// in longer ones, the work that fits into the permitted wake-up time is no visible gain.
 #[test]
 fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
     let _alone = alone();
@@ -336,8 +337,8 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
     }
 }
 
-/// The supervisor has a core of its own and does not spin there, as on two hardware threads of one core: the kernel's core is free from the
-/// filler's last byte until the supervisor has woken up.
+/// The supervisor has its own core and does not spin there, like on two hardware threads of one core: the kernel's core
+/// is free from the filler's last byte until the supervisor has woken up.
 #[test]
 fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sleep() {
     let _alone = alone();
@@ -356,8 +357,8 @@ fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sle
     assert!(early < 3.0 * honest, "{early} instead of {honest}");
 }
 
-/// None of the corpus' programs that begin early in one of these ways is faster than itself without that: the ratios of the honest one and of
-/// the fastest of the others.
+/// No program of the corpus that begins early in one of these ways is faster than the same program without it, by the
+/// ratios of the honest one and of the fastest of the others.
 fn gains_nothing(
     problem: &str,
     timed: &str,
@@ -392,7 +393,7 @@ fn gains_nothing(
         Ok(m)
     };
     let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
-    // The same loops, which never take a call for one that is timed.
+    // The same loops, which never take a call for a timed one.
     let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
     let honest = altered_of(&problem, &early(ways[0]), before, behind);
     let honest = measured("honest", &honest).unwrap();
@@ -438,7 +439,7 @@ fn a_harness_that_is_told_to_sleep_holds_nobody_up() {
         fault(never.map(|t| t.measurement), "sleeps_for_ever.c").0,
         F::Timeout
     );
-    // The limit of a call is at least a second; waiting for a processor may take longer, sleeping may not.
+    // The limit of a call is at least a second. Waiting for a processor may take longer, sleeping may not.
     assert!(started.elapsed() < std::time::Duration::from_secs(6));
 }
 
@@ -453,4 +454,56 @@ fn what_is_faster_than_could_be_expected_is_measured_again_at_length() {
     };
     assert_eq!(purpose(0.001), "rank");
     assert_eq!(purpose(1000.0), "screen");
+}
+
+#[test]
+fn hand_shakes_of_a_busy_moment_make_no_program_faster() {
+    let _alone = alone();
+    let problem = fixtures::timed_at("dgemm", "n = 64");
+    let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
+    let new = || {
+        flopsmith_measure::Timer::new(
+            fixtures::sandbox(),
+            fixtures::harness(),
+            Arc::clone(&problem),
+            &toolchain,
+            fixtures::cores(),
+            1,
+        )
+    };
+    let over = AtomicBool::new(false);
+    let busy = std::thread::scope(|scope| {
+        for core in flopsmith_machine::pinning::allowed_cores() {
+            let over = &over;
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    let _pinned = flopsmith_machine::pinning::Pinned::to(Some(core)).unwrap();
+                    while !over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+        }
+        let _end = Raises(&over);
+        new()
+    });
+    let mut timer = match busy {
+        Ok(timer) => timer,
+        Err(failure) => return skipped(&format!("the machine was too busy: {failure}")),
+    };
+    let before = timer.resolution().taken_off_seconds;
+    let quiet = new().unwrap().resolution().taken_off_seconds;
+    if before < 1.1 * quiet {
+        return skipped("busy cores did not lengthen the hand-shakes");
+    }
+    for seed in 0..4 {
+        let _measured = timer
+            .measure(&program("fast.c"), Purpose::Screen, seed, None)
+            .unwrap();
+    }
+    let after = timer.resolution().taken_off_seconds;
+    assert!(
+        after < 1.1 * quiet,
+        "{before} s, then {after} s; {quiet} s in quiet"
+    );
 }

@@ -8,7 +8,8 @@ use flopsmith_protocol::{CandidateFault as F, Failure};
 
 use crate::fixtures::{built, fault, harness, problem, program, sandbox, toolchain, verifier};
 
-/// Candidates of which one in six at least meets what is dear: that none of them does has a probability of one in ten million.
+/// Number of candidates, at least one in six of which gets the expensive case: the probability that none gets it is one
+/// in ten million.
 const MANY: u64 = 90;
 
 #[test]
@@ -44,7 +45,8 @@ fn programs_that_misbehave_get_their_reason() {
         ("wrong_above_timed_size.c", vec![F::WrongResult]),
         ("wrong_below_timed_size.c", vec![F::WrongResult]),
         ("wrong_between_half_and_timed.c", vec![F::WrongResult]),
-        // Endless as well, at all other sizes: the cheapest case comes first, and the first failure ends it.
+        // Endless at all other sizes as well: the cheapest case comes first, and the first failure ends the
+        // verification.
         ("wrong_when_small.c", vec![F::WrongResult]),
         ("nothing.c", vec![F::WrongResult]),
         ("nan.c", vec![F::WrongResult]),
@@ -75,7 +77,7 @@ fn programs_that_misbehave_get_their_reason() {
     ];
     for (name, expected) in zoo {
         let object = program(name);
-        // The draw of the cases must not matter.
+        // The drawn cases must not matter.
         for seed in 0..3 {
             let (found, detail) = fault(verifier.verify(&object, seed), name);
             assert!(expected.contains(&found), "{name}: {found} ({detail})");
@@ -88,7 +90,7 @@ fn programs_that_misbehave_get_their_reason() {
             }
         }
     }
-    // They did no harm to the next honest program.
+    // They did not harm the next honest program.
     verifier.verify(&program("fast.c"), 1).unwrap();
 }
 
@@ -132,7 +134,7 @@ fn a_method_that_is_exact_only_beside_the_largest_element_fails_whatever_cases_a
     }
 }
 
-/// The first refusal among many candidates; a candidate that is not refused passes.
+/// The first refusal among many candidates; a candidate without a refusal passes.
 fn refused_at_last(name: &str, expected: F) -> String {
     let mut verifier = verifier(6);
     let object = program(name);
@@ -168,7 +170,7 @@ fn what_is_wrong_at_the_largest_size_only_never_passes_in_full() {
     assert!(honest.is_ok(), "{honest:?}");
 }
 
-/// Right at the seven other sizes, of which a candidate meets some by lot.
+/// Right at the seven other sizes, some of which are drawn for a candidate.
 #[test]
 fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     let _alone = crate::fixtures::alone();
@@ -190,7 +192,7 @@ fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
     assert_eq!(screened.sizes, None);
 }
 
-/// `lu` with up to so many rows.
+/// `lu` with at most this many rows.
 fn lu_up_to(most: i64) -> Arc<flopsmith_problem::Problem> {
     let mut lu = Arc::unwrap_or_clone(crate::fixtures::shipped("lu"));
     lu.timed.insert("n".to_owned(), 48);
@@ -198,7 +200,7 @@ fn lu_up_to(most: i64) -> Arc<flopsmith_problem::Problem> {
     Arc::new(lu)
 }
 
-/// More sizes than are drawn where there are many, and so small that there is time for all of them.
+/// If there are many sizes, more than the verifier draws, and small enough to have time for all.
 #[test]
 fn what_is_wrong_at_one_size_of_more_than_are_drawn_never_counts() {
     let _alone = crate::fixtures::alone();
@@ -225,7 +227,8 @@ fn what_is_wrong_at_one_size_of_more_than_are_drawn_never_counts() {
     assert_eq!(met.as_deref(), Some("all 120 sizes"));
 }
 
-/// A program that takes its time at some sizes does not keep the verifier from the others, whether it is refused for that or not.
+/// A program that is slow at some sizes does not keep the verifier from the others, whether the verifier refuses it for
+/// that or not.
 #[test]
 fn nobody_escapes_verification_by_being_slow_at_untimed_sizes() {
     let _alone = crate::fixtures::alone();
@@ -307,13 +310,13 @@ fn a_close_miss_is_told_with_its_place_and_the_bound_it_would_keep() {
     let (_, rest) = detail.split_once("it would pass with c = ").unwrap();
     let c: f64 = rest.split(' ').next().unwrap().parse().unwrap();
     assert!(c > 4.0, "{detail}");
-    // That much is shown with four digits; the same seeds are the same cases.
+    // Four digits show this difference; the same seeds give the same cases.
     assert!(with(c * 0.99, seed).is_err(), "{detail}");
     let passed = with(c * 1.01, seed).unwrap_or_else(|e| panic!("{detail}, but: {e}"));
     assert!(passed.worst_error_share > 0.9, "{passed:?}");
 }
 
-/// A verifier that refuses them has taken the order of additions for a mistake.
+/// A verifier that refuses them would take the order of additions for an error.
 #[test]
 fn sums_of_several_threads_may_have_other_bits_but_must_be_right() {
     let _alone = crate::fixtures::alone();
@@ -327,7 +330,7 @@ fn sums_of_several_threads_may_have_other_bits_but_must_be_right() {
         let verified = verifier.verify_to(&object, seed, Thoroughness::Full);
         verified.unwrap_or_else(|e| panic!("{seed}: {e}"));
     }
-    // Chance alone is no reason for other bits, whatever threads there are.
+    // Randomness alone must not change bits, with any number of threads.
     let object = program("nondeterministic.c");
     let mut verifier = crate::fixtures::verifier(9).for_threads(4);
     let found = (0..4).map(|seed| verifier.verify_to(&object, seed, Thoroughness::Full));

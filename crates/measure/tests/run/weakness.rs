@@ -9,7 +9,7 @@ use crate::fixtures::{alone, harness, sandbox};
 
 fn shipped(name: &str) -> Problem {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Problem::load(&problems.join(name)).unwrap()
+    Problem::load(&problems.join(name)).unwrap().only_first()
 }
 
 /// The weaknesses of a definition's bound.

@@ -1,7 +1,7 @@
-//! The sanitizers against real programs in the real jail: each says on its first line what must be found in it, in the
-//! report's words, or `nothing` and why not. They are in C, C++ and Fortran; those in a language that there is no compiler
-//! for are left out, which is said. All but the one that does not end are right in the verifier's eyes: that
-//! is why sanitizers are there.
+//! The sanitizers against real programs in the real jail. The first line of each program has the words that the report
+//! must contain, or `nothing` with the reason. The programs are in C, C++ and Fortran; the test reports which languages
+//! it leaves out for lack of a compiler. The verifier accepts all of them except the endless one: sanitizers exist to
+//! find these.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 #[path = "../run/fixtures.rs"]
@@ -20,7 +20,7 @@ use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet, Unkno
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
-/// Dies in the verifier as well.
+/// It also dies in the verifier.
 const DOES_NOT_END: &str = "recursion_without_end.c";
 
 fn sanitizers() -> &'static Sanitizers {
@@ -31,7 +31,7 @@ fn sanitizers() -> &'static Sanitizers {
     })
 }
 
-/// Has this machine what is to be tested? Says why not.
+/// True if this machine has the tools; otherwise reports the reason.
 fn is_here(threads: bool) -> bool {
     let mut missing = sanitize::missing_runtimes(Path::new("gcc"));
     if !threads {
@@ -47,7 +47,7 @@ fn is_here(threads: bool) -> bool {
     why.is_none()
 }
 
-/// Is there a compiler for the language of a file? Says why not.
+/// True if this machine has a compiler for a file's language; otherwise reports the reason.
 fn is_built_here(name: &str) -> bool {
     let driver = fixtures::toolchain().driver(language(name));
     if let Err(why) = &driver {
@@ -60,7 +60,7 @@ fn language(name: &str) -> Language {
     Language::of_file(Path::new(name)).unwrap_or_else(|| panic!("{name} is in no language"))
 }
 
-/// The text behind the mark of a comment.
+/// The text after the mark of a comment.
 fn comment(line: &str) -> &str {
     line.trim_start_matches(['/', '!']).trim()
 }
@@ -88,7 +88,7 @@ fn one(folder: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("there is no {name}")).1
 }
 
-/// Compiles a program as a candidate is, and looks at it.
+/// Compiles a program like a candidate, and checks it with sanitizers.
 fn look(compiler: &Compiler, name: &str, source: &str) -> (Vec<u8>, Result<Checked, Failure>) {
     let built = compiler
         .compile_as(
@@ -222,11 +222,11 @@ fn an_answer_is_not_asked_for_twice() {
     let looking = started.elapsed();
     let started = Instant::now();
     assert_eq!(sanitizers().check(&source, false), first);
-    // Looking builds and runs the program under each sanitizer.
+    // The check builds and runs the program under each sanitizer.
     assert!(started.elapsed() < looking / 10);
 }
 
-/// Why a program could not be looked at.
+/// The reason why a program could not be checked.
 fn unchecked(looked: &Result<Checked, Failure>) -> Option<&str> {
     match looked {
         Err(Failure::Unknown {
@@ -251,7 +251,7 @@ fn constructs_whose_order_is_not_known_are_not_believed_and_said() {
     );
 }
 
-/// The optimiser's knowledge may not decide what is looked at.
+/// The optimiser's knowledge must not decide which calls are checked.
 #[test]
 fn what_asks_the_optimiser_is_not_believed() {
     if !is_here(false) {
@@ -266,7 +266,7 @@ fn what_asks_the_optimiser_is_not_believed() {
     );
 }
 
-/// Of the honest programs of the corpus in C, one in so many is looked at; of the few in other languages all are.
+/// One in this many honest programs of the corpus in C is checked, and all of the few in other languages.
 const SAMPLED: usize = 4;
 
 #[test]
@@ -278,7 +278,7 @@ fn honest_programs_have_nothing_to_hide() {
     let compiler = compiler();
     let (mut clean, mut unseen, mut found) = (0, Vec::new(), Vec::new());
     let programs = programs("corpus/honest");
-    // Those for other problems are not for this compiler's problem.
+    // This compiler's problem excludes programs for other problems.
     let ours = programs
         .iter()
         .filter(|(_, source)| !source.lines().any(|l| comment(l).starts_with("problem: ")));
@@ -306,7 +306,7 @@ fn honest_programs_have_nothing_to_hide() {
     assert!(unseen.len() * 8 < clean, "{}", unseen.join("\n"));
 }
 
-/// The problem's own programs are what sanitizers are held against first, so none of them may have a finding.
+/// Sanitizers run on the problem's own programs first, so none of these may have a finding.
 #[test]
 fn the_problems_own_programs_have_nothing_to_hide() {
     if !is_here(false) {
@@ -320,10 +320,11 @@ fn the_problems_own_programs_have_nothing_to_hide() {
     assert!(looked.unwrap().left_out.is_empty());
 }
 
-/// One problem in so many is tried each time: others with each commit.
+/// Each commit tries one in this many problems, and other commits try others.
 const SAMPLED_PROBLEMS: usize = 3;
 
-/// A problem whose own reference does not run clean would lose its sanitizers, and all who would be found out by them would pass.
+/// If a problem's own reference has a finding, the problem loses its sanitizers, and all programs that they would
+/// refuse would pass.
 #[test]
 fn the_references_of_shipped_problems_run_clean_and_none_is_left_out() {
     if !is_here(false) {

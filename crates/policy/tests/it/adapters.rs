@@ -1,4 +1,5 @@
-//! Adapters and reward models against what PEFT and transformers computed from the same folders (tools/parity/make_adapters.py).
+//! Adapters and reward models against the values of PEFT and transformers from the same folders
+//! (tools/parity/make_adapters.py).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 fn root(kind: &str, committed: &str) -> PathBuf {
-    // `make parity` names a folder that was written anew.
+    // `make parity` names a folder with new files.
     std::env::var_os("FLOPSMITH_PARITY").map_or_else(
         || {
             Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -201,7 +202,7 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
         assert!(read(folder) == read(target.path()), "{}", folder.display());
         let again = Adapter::load(target.path(), model.config(), Device::Cpu, Kind::Float).unwrap();
         assert_eq!(again.config(), adapter.config());
-        // As a generator does: the same weights, and the adapter that arrives.
+        // Like in a generator: the same weights, and a new adapter.
         let mut generator = base(&wanted.base);
         let before = generator.weights_bytes().unwrap();
         let bytes = model.trained_bytes().unwrap();
@@ -217,7 +218,7 @@ fn adapters_are_saved_as_they_were_and_travel_alone() {
             generator.trained_bytes().unwrap() == bytes,
             "equal adapters have equal digests"
         );
-        // One of the same shape is taken over in place: replicas see it.
+        // An adapter of the same shape is replaced in place, so replicas see it.
         let replica = generator.replica().unwrap();
         let fresh = Adapter::fresh(
             model.config(),
@@ -265,7 +266,7 @@ fn adapters_that_are_not_known_are_refused_by_name() {
             json!(["model.layers.0.self_attn.q_proj"]),
             "some blocks",
         ),
-        // Missing tensors and superfluous ones, all of them named.
+        // Missing tensors and superfluous ones, each with its name.
         (
             "target_modules",
             json!(["q_proj", "k_proj"]),
@@ -343,7 +344,7 @@ fn an_adapter_makes_a_reward_model_of_a_policy() {
         let _same = flat.shallow_clone().f_add_scalar_(0.05).unwrap();
     }
     let said = policy.logits_all(&ids).unwrap();
-    // Values first, as in training: the adapter stays as it is, and so do the probabilities.
+    // First with values, as in training: the adapter and the probabilities stay the same.
     let valued = policy.with_scalar(Scalar::Value, 1).unwrap();
     assert_eq!(valued.logits_all(&ids).unwrap(), said);
     let valued_folder = tempfile::tempdir().unwrap();
@@ -366,7 +367,7 @@ fn an_adapter_makes_a_reward_model_of_a_policy() {
     assert_eq!(again.config().scalar, Scalar::Score);
     assert_eq!(again.reward(&ids).unwrap(), scored);
     assert_eq!(Model::check(folder.path()).unwrap(), *again.config());
-    // In one, it is a reward model of its own.
+    // With one head it is a reward model.
     again.merge().unwrap();
     let whole = tempfile::tempdir().unwrap();
     again.save(whole.path()).unwrap();
@@ -428,7 +429,7 @@ fn reward_models_score_as_those_of_transformers() {
             1e-5,
             "norm",
         );
-        // Saved and opened again it is the same, with what transformers needs to know.
+        // Saved and opened again it is the same, with the settings that transformers needs.
         let target = tempfile::tempdir().unwrap();
         model.save(target.path()).unwrap();
         let again = Model::load(target.path(), Device::Cpu, Kind::Float).unwrap();
@@ -445,7 +446,7 @@ fn a_language_model_becomes_a_reward_model_or_a_policy_with_values() {
     let said = policy.logits_all(&ids).unwrap();
     let valued = policy.with_scalar(Scalar::Value, 1).unwrap();
     assert_eq!(valued.logits_all(&ids).unwrap(), said);
-    // Others know nothing of the head for values.
+    // Other readers ignore the head for values.
     let target = tempfile::tempdir().unwrap();
     valued.save(target.path()).unwrap();
     let plain = Model::load(target.path(), Device::Cpu, Kind::Float).unwrap();
@@ -456,7 +457,7 @@ fn a_language_model_becomes_a_reward_model_or_a_policy_with_values() {
         .set_weights(&valued.weights_bytes().unwrap())
         .unwrap();
     let reward = valued.with_scalar(Scalar::Score, 1).unwrap();
-    // An adapter trains the head, too, and goes on from it.
+    // An adapter also trains the head, and continues from it.
     let mut adapted = reward.replica().unwrap();
     adapted.adapt(LoraConfig::default(), 3).unwrap();
     assert_eq!(adapted.reward(&ids).unwrap(), reward.reward(&ids).unwrap());
@@ -466,6 +467,6 @@ fn a_language_model_becomes_a_reward_model_or_a_policy_with_values() {
     assert!(file.contains("Qwen2ForSequenceClassification"), "{file}");
     let again = Model::load(target.path(), Device::Cpu, Kind::Float).unwrap();
     assert_eq!(again.base().flat(), reward.base().flat());
-    // And back: its head for the vocabulary is gone, so a plain one is drawn nowhere.
+    // And back: its head for the vocabulary is gone, so a plain one samples nothing.
     assert!(reward.logits_all(&ids).is_err());
 }

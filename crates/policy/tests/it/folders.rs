@@ -1,4 +1,4 @@
-//! Model folders that are not what they should be, and what `inspect` says of them.
+//! Invalid model folders, and the output of `inspect` for them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::HashMap;
@@ -217,7 +217,7 @@ fn configurations_that_cannot_be_run_are_named() {
             "rotary scaling `longrope`",
         ),
         ("vocab_size", "many".into(), "no usable JSON"),
-        // Sizes that would take more memory than there is only to be listed, or more than a number holds.
+        // Sizes that would take too much memory to list, or exceed the range of a number.
         (
             "num_hidden_layers",
             4_000_000_000u32.into(),
@@ -320,7 +320,7 @@ fn a_look_at_the_headers_says_what_loading_would() {
     let error = check(folder.path()).unwrap_err();
     assert_eq!(error.to_string(), load(folder.path()).to_string());
     assert!(error.to_string().contains("model.norm.weight is missing"));
-    // A file that was cut off shows in its header already.
+    // The header of a truncated file already shows it.
     std::fs::write(&path, &bytes[..bytes.len() - 4]).unwrap();
     let error = check(folder.path()).unwrap_err();
     assert!(matches!(error, Error::Safetensors { .. }), "{error:?}");

@@ -64,7 +64,7 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
         let scored: Vec<f32> = scored.logprobs.iter().map(|x| *x as f32).collect();
         let off = answer.logprobs.iter().zip(&scored);
         let worst = off.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        // Only the keys and values of prompts are rounded, to eight bits: a prompt of one token has none.
+        // Only the keys and values of prompts are rounded, to eight bits; a prompt of one token has none.
         let most = if request.prompt.len() == 1 {
             2e-4
         } else {
@@ -83,7 +83,7 @@ fn log_probabilities_are_near_those_of_the_same_weights_in_single_precision() {
     );
 }
 
-/// Has this processor tiles, with which prompts are run in half precision?
+/// True if this processor has tiles, which compute prompts in half precision.
 fn has_tiles() -> bool {
     let said = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     said.contains("amx_bf16")
@@ -110,7 +110,7 @@ fn many_prompts_are_run_in_single_precision_where_that_is_faster() {
     let expected = sample(&single, &requests, &[], |_| {}).unwrap();
     let (mut same, most) = (0, if has_tiles() { 0.05 } else { 2e-4 });
     for (answer, expected) in answers.iter().zip(&expected) {
-        // A draw may fall on the other side of a boundary, after which the answers have nothing in common.
+        // A draw may fall on the other side of a boundary; after that the answers differ completely.
         let pairs = answer.tokens.iter().zip(&expected.tokens);
         let alike = pairs.take_while(|(a, b)| a == b).count();
         same += alike;
@@ -132,10 +132,10 @@ fn auto_goes_by_what_the_folder_holds() {
         assert_eq!(chosen(Dtype::Auto), kind);
         assert_eq!(chosen(Dtype::Float32), Kind::Float);
         assert_eq!(chosen(Dtype::Bfloat16), Kind::BFloat16);
-        // A processor without the instructions has single precision.
+        // A processor without the instructions uses single precision.
         let here = dtype::kind(Dtype::Auto, folder.path(), Device::Cpu).unwrap();
         assert!(here == kind || here == Kind::Float);
-        // Of an adapter's folder, the kind of the model below it.
+        // For an adapter's folder, the number format of its base model.
         let mut model = Model::load(folder.path(), Device::Cpu, kind).unwrap();
         model.adapt(LoraConfig::default(), 1).unwrap();
         let adapter = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The model against what transformers computed from the same folders (tools/parity/make_fixtures.py).
+//! The model against the values of transformers from the same folders (tools/parity/make_fixtures.py).
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ struct Expected {
     seeded: Vec<Seeded>,
 }
 
-/// An answer that was drawn from transformers' probabilities by numbers of the sampler's generator, which a script made once more.
+/// An answer drawn from transformers' probabilities by the numbers of the sampler's generator, which a script
+/// implements a second time.
 #[derive(Deserialize)]
 struct Seeded {
     prompt: Vec<u32>,
@@ -34,7 +35,7 @@ struct Seeded {
 }
 
 fn fixtures() -> Vec<(PathBuf, Expected)> {
-    // `make parity` names a folder that was written anew.
+    // `make parity` names a folder with new files.
     let root = std::env::var_os("FLOPSMITH_PARITY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"),
         |anew| Path::new(&anew).join("models"),
@@ -124,7 +125,7 @@ fn greedy_answers_are_those_of_transformers() {
     }
 }
 
-/// All answers of a model at once, so that neither what is beside a sample nor its settings make a difference to another one.
+/// All answers of a model at once: a sample must not depend on the others or on their settings.
 #[test]
 fn seeded_answers_are_those_drawn_from_transformers_probabilities() {
     for (folder, expected) in fixtures() {
@@ -158,7 +159,7 @@ fn seeded_answers_are_those_drawn_from_transformers_probabilities() {
     }
 }
 
-/// Name → shape and bytes of every tensor of a folder, whatever files it lies in.
+/// Name → shape and bytes of every tensor of a folder, over all its files.
 fn tensors(folder: &Path) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -192,7 +193,7 @@ fn what_is_saved_is_bit_for_bit_what_was_loaded() {
         let open = |folder: &Path| Model::load(folder, Device::Cpu, stored_kind(folder)).unwrap();
         let model = open(&folder);
         model.save(target.path()).unwrap();
-        // Not shown where they differ: nobody reads that many numbers.
+        // A failure does not print the values: there are too many.
         let same = tensors(&folder) == tensors(target.path());
         assert!(same, "{}", folder.display());
         let again = open(target.path());
@@ -251,7 +252,7 @@ fn half_precision_stays_near() {
             // bfloat16 has 8 bits: some hundredths of logits that reach about ten.
             assert!(largest_difference(a, b) < 0.5, "{}", folder.display());
         }
-        // Rounded at other places, and no farther from single precision for it.
+        // Rounded at other places, and no farther from single precision.
         let wanted = vec![1..expected.ids[0].len(); expected.ids.len()];
         let ours = model
             .scores(&batch(&expected.ids), &wanted, &[1.0], Plan::LOGPROBS)

@@ -1,4 +1,4 @@
-//! The way back through a pass, against finite differences in double precision and against libtorch's own graph.
+//! The backward pass against finite differences in double precision and against libtorch's own graph.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ fn config(tied: bool, scalar: Scalar) -> Config {
 
 fn model(config: Config) -> Model {
     let mut model = Model::random(config, 1, Device::Cpu, Kind::Double).unwrap();
-    // A head of zeros would hide what goes through it.
+    // A head of zeros would hide the values that pass through it.
     stir(model.base().flat(), 0.0);
     model.set_trainable(true);
     model
@@ -37,7 +37,7 @@ fn adapted(lora: &LoraConfig, scalar: Scalar) -> Model {
     let mut model = model(config(false, scalar));
     let adapter =
         Adapter::fresh(model.config(), lora.clone(), 4, Device::Cpu, Kind::Double).unwrap();
-    // B begins at 0, which would leave A without a slope.
+    // B starts at 0, which would leave A without a slope.
     stir(adapter.parameters().flat(), 1.0);
     model.attach(adapter).unwrap();
     model
@@ -101,7 +101,7 @@ impl Case {
         (flat, views)
     }
 
-    /// Holds some elements of every trained tensor against finite differences.
+    /// Compares some elements of every trained tensor with finite differences.
     fn check(&self, model: &Model) {
         let (_, gradient) = self.gradient(model);
         let trained = model.trained();
@@ -143,7 +143,7 @@ fn values_lead_to_their_head_and_below() {
     let mut case = Case::tokens(Entropy::Skip);
     case.plan.values = true;
     case.check(&model(config(true, Scalar::Value)));
-    // A whole text has its number behind its last token.
+    // A whole text has its number after its last token.
     let whole = Case {
         wanted: [LENGTH..LENGTH + 1, 3..4],
         temperatures: [1.0; 2],
@@ -253,7 +253,7 @@ fn a_merged_adapter_says_what_it_said_beside_the_weights() {
     assert!(far(&with, &without) > 1e-2);
     let sibling = model.sibling().unwrap();
     assert_eq!(say(&sibling), with);
-    // Two adapters stand on the same weights.
+    // Two adapters on the same weights.
     let mut other = model.bare().unwrap();
     let fresh = Adapter::fresh(other.config(), lora, 8, Device::Cpu, Kind::Double).unwrap();
     other.attach(fresh).unwrap();
@@ -297,7 +297,7 @@ fn only_wanted_positions_count_and_padding_does_not() {
     for (ours, (position, token)) in ours.logprobs.iter().zip([(1, 1), (2, 18), (3, 2), (4, 5)]) {
         assert!((*ours as f32 - all[position][token]).abs() < 1e-5);
     }
-    // The second row has other padding and another temperature, and the same answer where it is wanted.
+    // The second row has other padding and another temperature, and the same answer at the wanted positions.
     let padded = Tensor::from_slice(&[9i64, 4, 11, 17, 16, 15]).view([1, 6]);
     let wanted = [1..3, 1..1];
     let alone = model

@@ -1,4 +1,4 @@
-//! Requests that wait until others are done: they get the answers that they would get in one batch.
+//! Requests that wait until others are done get the same answers as in one batch.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ static TOKENIZER: LazyLock<Arc<Tokenizer>> = LazyLock::new(|| {
     Arc::new(train_bpe(&texts, 300, &["<|end|>"]).unwrap())
 });
 
-/// In single precision the engine of this crate writes, in double precision that of libtorch.
+/// In single precision this crate's engine writes, in double precision libtorch's.
 fn models(vocabulary: i64) -> [Model; 2] {
     let mut config = Config::new(vocabulary, 32, 48, 2, 4, 2);
     config.initializer_range = 0.3;
@@ -42,7 +42,7 @@ fn plain(prompt: Vec<u32>, seed: u64, max_tokens: u32) -> Request {
     }
 }
 
-/// The answers, and how many rows went on in each step. The shown tokens have to be the written ones.
+/// The answers, and the number of rows of each step. The shown tokens have to be the written ones.
 fn within(model: &Model, requests: &[Request], bounds: Bounds) -> (Vec<Sample>, Vec<usize>) {
     let mut steps = Vec::new();
     let mut shown = vec![Vec::new(); requests.len()];
@@ -171,7 +171,7 @@ fn the_cache_bounds_the_rows() {
     }
 }
 
-/// A row that has used all positions stays beside the others until enough of them are done: its next position is beyond
+/// A row that has used all positions stays with the others until enough of them are done: its next position is beyond
 /// the model.
 #[test]
 fn rows_at_their_last_position_harm_no_other() {
@@ -181,7 +181,7 @@ fn rows_at_their_last_position_harm_no_other() {
     config.max_position_embeddings = positions;
     let requests: Vec<Request> = (0..40u32)
         .map(|i| {
-            // Every third one goes to the end of the model, the others stop at odd places.
+            // Every third one runs to the end of the model, the others stop at odd places.
             let prompt: Vec<u32> = (0..1 + i * 7 % 20).map(|t| (t * 3 + i) % 40).collect();
             let rest = positions as u32 - prompt.len() as u32;
             let most = if i % 3 == 0 { rest } else { 1 + i * 11 % rest };

@@ -1,4 +1,4 @@
-//! Sampling against teacher forcing, alone against in company.
+//! Sampling against teacher forcing, alone and in a batch.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::ops::ControlFlow;
@@ -403,7 +403,7 @@ fn a_detour_exchanges_one_token_and_goes_on_from_there() {
             assert_eq!(answer.tokens[..place], straight.tokens[..place]);
             assert_ne!(answer.tokens[place], straight.tokens[place]);
             assert!(kind[answer.tokens[place] as usize]);
-            // The probabilities are the policy's own, at the exchanged token too.
+            // The probabilities are the policy's own, also at the mutated token.
             assert_near(
                 &answer.logprobs,
                 &forced(&model, &other, answer, 1.0),
@@ -433,7 +433,7 @@ fn raw_log_probabilities_are_the_models_own_whatever_is_drawn_from() {
                 assert_near(&answer.logprobs, &drawn, "drawn");
             }
         }
-        // Noting them changes nothing of what is drawn.
+        // Recording them does not change the draws.
         let noted = sample(&model, &requests, &[], |_| {}).unwrap();
         requests.iter_mut().for_each(|r| r.extras.raw = false);
         let plain = sample(&model, &requests, &[], |_| {}).unwrap();
@@ -498,7 +498,7 @@ fn answers_end_at_stop_strings_and_in_circles_and_are_shown_as_they_grow() {
     let free = sample(&model, &[request(&Extras::default())], &[], |_| {}).unwrap();
     assert_eq!((free[0].end, free[0].finished), (End::Length, false));
     let text = tokenizer.decode_with_specials(&free[0].tokens).unwrap();
-    // A passage of it that is whole characters, from its middle.
+    // A passage from its middle that consists of whole characters.
     let chars: Vec<char> = text.chars().collect();
     let middle: String = chars[chars.len() / 2..][..4].iter().collect();
     assert!(!middle.contains('\u{fffd}'), "{middle:?}");
@@ -529,7 +529,7 @@ fn answers_end_at_stop_strings_and_in_circles_and_are_shown_as_they_grow() {
     assert!(free[0].tokens.starts_with(&stopped[0].tokens));
     let written: Vec<(usize, u32)> = stopped[0].tokens.iter().map(|t| (0, *t)).collect();
     assert_eq!(shown, written);
-    // Without weights all tokens are alike, and the first of them is the likeliest for ever.
+    // Without weights all tokens are equally likely, and the first of them is always the likeliest.
     let mut empty = model.config().clone();
     empty.initializer_range = 0.0;
     let empty = Model::random(empty, 3, Device::Cpu, Kind::Float).unwrap();

@@ -1,4 +1,4 @@
-//! Chat templates against what transformers makes of them (tools/parity/make_templates.py), and those that are at fault.
+//! Chat templates against transformers' rendering (tools/parity/make_templates.py), and faulty ones.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
@@ -26,16 +26,16 @@ struct Case {
     template: String,
     /// `tokenizer_config.json`, without the template.
     settings: Value,
-    /// A file that older folders have.
+    /// A file of older folders.
     special_tokens_map: Option<Value>,
     /// The token for padding in `tokenizer.json`.
     padding: Option<String>,
-    /// The text that transformers makes of the messages; none where it refuses to.
+    /// The text that transformers renders; none if it refuses.
     text: Option<String>,
 }
 
 fn expected() -> Expected {
-    // `make parity` names a folder that was written anew.
+    // `make parity` names a folder with new files.
     let path = std::env::var_os("FLOPSMITH_PARITY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/templates.json"),
         |anew| PathBuf::from(anew).join("templates.json"),
@@ -92,7 +92,7 @@ fn conversations_are_written_as_transformers_writes_them() {
             pad_with(folder.path(), token);
         }
         let tokenizer = Tokenizer::load(folder.path()).unwrap();
-        // And once more from what it writes itself.
+        // And again from the file that it writes itself.
         let again = tempfile::tempdir().unwrap();
         tokenizer.save(again.path()).unwrap();
         for tokenizer in [tokenizer, Tokenizer::load(again.path()).unwrap()] {

@@ -20,7 +20,7 @@ fn tokenizer() -> Tokenizer {
     train_bpe(&["for (;;) {}".to_owned()], 300, &["<|end|>"]).unwrap()
 }
 
-/// A tokenizer whose end token the model does not have, so that an answer always takes its full length.
+/// A tokenizer with an end token that the model does not have, so that an answer always has its full length.
 fn without_end() -> Tokenizer {
     let folder = tempfile::tempdir().unwrap();
     tokenizer().save(folder.path()).unwrap();
@@ -29,7 +29,7 @@ fn without_end() -> Tokenizer {
     Tokenizer::load(folder.path()).unwrap()
 }
 
-/// Requests that would take many minutes to answer.
+/// Requests that would take many minutes.
 fn endless() -> (Handle, Vec<Request>) {
     let handle = Handle::spawn(|| Ok((model(1), without_end()))).unwrap();
     (handle, requests(2, 190_000))

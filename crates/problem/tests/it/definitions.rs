@@ -39,6 +39,35 @@ fn dgemm_is_what_it_says() {
 }
 
 #[test]
+fn a_problem_may_belong_to_a_suite() {
+    assert_eq!(with(|t| t).unwrap().suite, None);
+    let one = with(|t| format!("suite = \"polybench\"\n{t}")).unwrap();
+    assert_eq!(one.suite.as_deref(), Some("polybench"));
+    let error = with(|t| format!("siute = \"polybench\"\n{t}")).unwrap_err();
+    assert!(error.contains("did you mean `suite`?"), "{error}");
+}
+
+#[test]
+fn all_thirty_computations_of_polybench_are_shipped() {
+    let suite = shipped("polybench");
+    let problems = std::fs::read_dir(&suite).unwrap();
+    let names = problems.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let of_suite = names.filter(|name| name.starts_with("polybench_"));
+    let loaded = of_suite.map(|name| Problem::load(&suite.join(name)).unwrap());
+    let loaded: Vec<Problem> = loaded.collect();
+    assert_eq!(loaded.len(), 30);
+    for problem in &loaded {
+        assert_eq!(
+            problem.suite.as_deref(),
+            Some("polybench"),
+            "{}",
+            problem.id
+        );
+        assert_eq!(problem.entry.name, problem.id.as_str());
+    }
+}
+
+#[test]
 fn a_byte_order_mark_is_no_part_of_a_definition() {
     let whole = Problem::load(&shipped("dgemm")).unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -196,7 +225,9 @@ fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
     for (name, parts) in [
         (
             "dgemm",
-            &["sizes (n from 64 to 512, multiples of 64), and timed at n = 256"][..],
+            &[
+                "sizes (n from 64 to 512, multiples of 64), and timed at n = 256; n = 512; n = 1024: the geometric mean",
+            ][..],
         ),
         (
             "walsh_hadamard",
@@ -293,7 +324,7 @@ fn inputs_with_rows_of_floats_may_be_graded() {
     let which = |p: &Problem| -> Vec<u32> {
         let arrays = p.entry.args.iter().filter_map(|arg| match arg.kind {
             ArgKind::Array { graded, .. } => Some(graded),
-            ArgKind::Int { .. } => None,
+            ArgKind::Int { .. } | ArgKind::Scalar { .. } => None,
         });
         arrays.collect()
     };

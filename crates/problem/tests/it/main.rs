@@ -1,4 +1,6 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
+mod arguments;
 mod broken;
 mod definitions;
+mod workloads;

@@ -1,4 +1,4 @@
-//! Real messages, broken: every input from the wire is read, or refused with a typed error.
+//! Broken forms of real messages: the codec reads every input from the wire, or refuses it with a typed error.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -27,7 +27,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(any::<Edit>(), 1..5)
 }
 
-/// The heads of maps and arrays, and whole strings and numbers: what MessagePack is made of.
+/// The heads of maps and arrays, and whole strings and numbers: the tokens of MessagePack.
 fn tokens(bytes: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut rest = bytes;

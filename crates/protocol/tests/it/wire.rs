@@ -1,4 +1,4 @@
-//! The wire: golden bytes of version 1, schemas that match the types, and bytes that must be refused.
+//! The wire: golden bytes of version 1, schemas that match the types, and bytes that the codec must refuse.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fmt::Debug;
@@ -45,6 +45,7 @@ fn measurement() -> Measurement {
     Measurement {
         gflops: 28.5,
         seconds_per_call: 0.001_177,
+        minimum_seconds: None,
         median_seconds: None,
         ratio: 25.75,
         interval: Interval {
@@ -65,6 +66,30 @@ fn measurement() -> Measurement {
         rounds: 20,
         outlying: 0,
         sizes: None,
+        workloads: Vec::new(),
+    }
+}
+
+fn workload(name: &str, ratio: f64) -> WorkloadMeasurement {
+    WorkloadMeasurement {
+        name: name.into(),
+        gflops: 28.5,
+        seconds_per_call: 0.001_177,
+        minimum_seconds: Some(0.0011),
+        median_seconds: Some(0.0012),
+        ratio,
+        interval: Interval {
+            low: 0.99 * ratio,
+            high: 1.01 * ratio,
+            confidence: 0.95,
+        },
+        log_ratio_se: 0.004,
+        share_of_peak: 0.55,
+        gb_per_second: None,
+        stop: StopReason::Precise,
+        calls: 32,
+        mdape: 0.01,
+        certificate: None,
     }
 }
 
@@ -336,6 +361,20 @@ fn golden_bytes_of_every_message() {
         }),
     );
     golden(
+        "outcome_workloads",
+        &measured(Measurement {
+            workloads: vec![
+                workload("n=256", 25.0),
+                WorkloadMeasurement {
+                    gb_per_second: Some(11.5),
+                    certificate: Some(certificate()),
+                    ..workload("n=512", 26.5)
+                },
+            ],
+            ..measurement()
+        }),
+    );
+    golden(
         "outcome_rejected",
         &outcome(Verdict::Rejected {
             fault: CandidateFault::WrongResult,
@@ -596,7 +635,7 @@ fn unknown_fields_of_a_later_build_are_ignored() {
 
 #[test]
 fn left_over_bytes_are_refused() {
-    // The byte may begin a number, a list that has no end, or be a marker that is none.
+    // The byte may begin a number or an endless list, or be an invalid marker.
     for left in 0..=u8::MAX {
         let mut bytes = encode(&task()).unwrap();
         bytes.push(left);
@@ -665,7 +704,7 @@ fn ids_refuse_what_could_leave_their_place() {
 }
 
 proptest! {
-    /// However long an answer is, little of it travels: its beginning and its end.
+    /// Little of a long answer travels: its beginning and its end.
     #[test]
     fn little_is_kept_of_an_answer(text in "\\PC{0,3000}", finished in any::<bool>()) {
         let kept = RawAnswer::of(&text, finished);
@@ -680,4 +719,18 @@ proptest! {
         }
         prop_assert_eq!(kept.without_text().text, "");
     }
+}
+
+#[test]
+fn the_worst_workload_has_the_lowest_ratio() {
+    assert_eq!(measurement().worst(), None);
+    let several = Measurement {
+        workloads: ["a", "b", "c"]
+            .into_iter()
+            .zip([3.0, 2.0, 4.0])
+            .map(|(name, ratio)| workload(name, ratio))
+            .collect(),
+        ..measurement()
+    };
+    assert_eq!(several.worst().map(|w| w.name.as_str()), Some("b"));
 }

@@ -27,6 +27,7 @@ fn some() -> Live {
         refused_example: "x.c:3:1: error: expected `;`\n  3 | }".into(),
         best_gflops: Some(41.2),
         best_techniques: Some("register_blocking+simd".parse().unwrap()),
+        worst: None,
         peak_gflops: Some(51.6),
         cells: 14,
         total_outcomes: 1234,
@@ -42,6 +43,17 @@ fn some() -> Live {
         elapsed_seconds: 228.0,
         budget_seconds: 600.0,
     }
+}
+
+#[test]
+fn the_worst_workload_of_the_best_program_is_named() {
+    let live = Live {
+        worst: Some(("n=1024".into(), 31.25)),
+        ..some()
+    };
+    let text = frame(&live, 140).join("\n");
+    let words = "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd · mean of workloads, worst n=1024 31.2×";
+    assert!(text.contains(words), "{text}");
 }
 
 #[test]
@@ -234,6 +246,7 @@ proptest! {
             correct_rate: numbers[0],
             mean_gflops: numbers[1],
             best_gflops: Some(numbers[2]),
+            worst: Some(("é".into(), numbers[1])),
             peak_gflops: Some(numbers[3]),
             shares: vec![("timer".into(), numbers[4]), ("é".into(), numbers[5])],
             quarantine_seconds: numbers[5],

@@ -2,7 +2,7 @@
 
 use super::plane::ticks;
 use super::*;
-use crate::model::{Bandwidth, Ceiling, OpenBlas};
+use crate::model::{Bandwidth, Ceiling, OpenBlas, WorkloadRoof};
 use proptest::prelude::*;
 
 fn ceiling(name: &str, threads: u32, gflops: f64) -> Ceiling {
@@ -40,6 +40,7 @@ fn report(intensity: Option<f64>) -> RunReport {
                 ceiling("512 bits", 2, 160.0),
             ],
             bandwidths: vec![bandwidth("L3", 2, 80.0), bandwidth("memory", 2, 20.0)],
+            workloads: Vec::new(),
         }),
         ..RunReport::default()
     }
@@ -81,6 +82,32 @@ fn the_slope_of_memory_meets_the_peak_where_it_should() {
         assert!(page.contains(part), "`{part}` is missing in {page}");
     }
     assert!(!page.contains(">scalar 10.0<"), "that is one thread's");
+}
+
+#[test]
+fn each_of_several_workloads_is_a_point() {
+    let mut report = report(Some(2.0));
+    assert!(!html(&report).contains("best at"));
+    if let Some(roofline) = &mut report.roofline {
+        roofline.workloads = [("n=8", 0.25, 4.0), ("n<16", 16.0, 100.0)]
+            .into_iter()
+            .map(|(name, intensity, gflops)| WorkloadRoof {
+                name: name.into(),
+                intensity: Some(intensity),
+                roof_gflops: 160.0,
+                bound: "compute".into(),
+                best_gflops: Some(gflops),
+            })
+            .collect();
+    }
+    let page = html(&report);
+    for part in [
+        "<title>best at n=8: 4.00 GFLOPS</title>",
+        "<title>best at n&lt;16: 100 GFLOPS</title>",
+    ] {
+        assert!(page.contains(part), "`{part}` is missing in {page}");
+    }
+    assert!(lead(&report).contains("a geometric mean over its workloads"));
 }
 
 #[test]

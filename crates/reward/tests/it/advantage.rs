@@ -109,7 +109,7 @@ proptest! {
         let mean = r.iter().flatten().sum::<f64>() / n;
         let std: f64 = (r.iter().flatten().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
         for (x, y) in a.iter().flatten().zip(b.iter().flatten()) {
-            // Only ε keeps them apart.
+            // Only ε separates them.
             let expected: f64 = x * (std + EPSILON) / (std + EPSILON / factor);
             prop_assert!((y - expected).abs() <= 1e-6 * (1.0 + x.abs()));
         }

@@ -1,4 +1,4 @@
-//! The rules every reward keeps, whatever its settings.
+//! Rules that every reward keeps, with any settings.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_protocol::{CandidateFault, FaultClass, InfrastructureCause, Verdict};

@@ -7,7 +7,7 @@ use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Bus, refusals};
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
-use flopsmith_measure::Chain;
+use flopsmith_measure::Chains;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{MachineClass, RunSpec, Session};
 use flopsmith_store::Store;
@@ -33,7 +33,7 @@ pub async fn announce(
     store: &Store,
     job: Job,
     (folder, settings, problem, class): (&Folder, &Settings, &Problem, &MachineClass),
-    chain: Option<Chain>,
+    chains: Option<Chains>,
     first: bool,
 ) -> Result<()> {
     let registry = RunRegistry::open(bus).await?;
@@ -75,9 +75,9 @@ pub async fn announce(
     } else {
         registry.announce(&spec).await?;
     }
-    if let Some(chain) = chain
+    if let Some(chains) = chains
         && let Err(error) = registry
-            .in_common(&folder.id, &problem.id, class, chain)
+            .in_common(&folder.id, &problem.id, class, chains)
             .await
     {
         // No node is to begin with an incomplete announcement.

@@ -49,10 +49,10 @@ fn step_by_step(
     let mut timer = evaluator.timer(settings.threads)?;
     timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
     go_on(stopped)?;
-    match facts.reference {
-        Some(chain) => timer.go_on_with(chain),
+    match &facts.reference {
+        Some(chains) => timer.go_on_with(chains),
         None => {
-            facts.reference = Some(timer.chain());
+            facts.reference = Some(timer.chains());
             folder.write_facts(facts)?;
         }
     }
@@ -73,7 +73,7 @@ fn step_by_step(
 /// The stages, checked against the comparability key that the run was begun with.
 pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
     let (flags, compiler) = (&settings.evaluate.flags, &settings.evaluate.compiler);
-    let problem = paths::problem_under(&settings.problem, flags)?;
+    let problem = paths::problem_of(settings)?;
     if !flags.trim().is_empty()
         && let Some(why) = Toolchain::refusal_of_flags(compiler, &problem)
     {

@@ -23,7 +23,6 @@ use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
 use flopsmith_evaluate::Evaluator;
-use flopsmith_problem::Problem;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -204,23 +203,15 @@ async fn source(
 ) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     match kind {
         GeneratorKind::Schedule => {
-            use flopsmith_actors::source::schedule::ScheduleSource;
-            use flopsmith_generator::schedule::{Search, Space};
-            let search = |problem: &Problem| {
-                let name = problem.id.as_str();
-                if problem.language != flopsmith_problem::Language::C {
-                    return Err(flopsmith_actors::Error::Generator(format!(
-                        "the schedule space writes programs in C, and programs for `{name}` must be in {}",
-                        problem.language.name()
-                    )));
+            use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
+            let seed = context.settings.seed;
+            let searches = context.problems().map(|of| {
+                let id = of.problem.id.clone();
+                match Searching::of(&of.problem, seed) {
+                    Ok(search) => Ok((id, search)),
+                    Err(why) => Err(flopsmith_actors::Error::Generator(format!("`{id}`: {why}"))),
                 }
-                let space = Space::of(name).ok_or_else(|| {
-                    flopsmith_actors::Error::Generator(format!("no schedule space for `{name}`"))
-                })?;
-                let search = Search::new(space, context.settings.seed);
-                Ok((problem.id.clone(), search))
-            };
-            let searches = context.problems().map(|of| search(&of.problem));
+            });
             let searches: Result<Vec<_>, _> = searches.collect();
             Ok(Box::new(ScheduleSource::new(searches?)))
         }

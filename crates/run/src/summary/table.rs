@@ -1,5 +1,7 @@
 //! The summary of a run as a table for people.
 
+use flopsmith_protocol::WorkloadMeasurement;
+
 use super::{Best, Samples, Summary};
 use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
@@ -98,8 +100,12 @@ impl Summary {
     fn about(&self, best: &Best) -> Vec<String> {
         let mut lines = vec![
             format!(
-                "best verified kernel  {} GFLOPS  {}",
+                "best verified kernel  {} GFLOPS{}  {}",
                 four(best.gflops),
+                match best.workloads.len() {
+                    0 => String::new(),
+                    count => format!(" (geometric mean over {count} workloads)"),
+                },
                 best.techniques.words()
             ),
             format!(
@@ -108,6 +114,20 @@ impl Summary {
                 interval(best)
             ),
         ];
+        for workload in &best.workloads {
+            lines.push(format!(
+                "  {}: {} GFLOPS, {}× the plain reference {}{}",
+                workload.name,
+                four(workload.gflops),
+                four(workload.ratio),
+                between(&workload.interval),
+                if is_worst(workload, best) {
+                    " (the worst)"
+                } else {
+                    ""
+                }
+            ));
+        }
         if let Some(why) = &best.machine_busy {
             lines.push(format!(
                 "  measured after the end on a busy machine: {why}; its interval may be wide"
@@ -144,6 +164,12 @@ impl Summary {
         }
         lines
     }
+}
+
+/// True if the program is faster at all other workloads, by its ratio to the plain reference.
+fn is_worst(workload: &WorkloadMeasurement, best: &Best) -> bool {
+    let mut others = best.workloads.iter().filter(|w| w.name != workload.name);
+    others.all(|other| workload.ratio < other.ratio)
 }
 
 /// The interval of the best program's ratio, however wide it is.
@@ -209,6 +235,23 @@ mod tests {
         let said = table(best(Measured::at(40.0).se(0.4)));
         let words = "40.00× the plain reference [18.26, 87.61], measured too briefly to say more";
         assert!(said.contains(words), "{said}");
+    }
+
+    #[test]
+    fn each_of_several_workloads_has_a_line_and_the_worst_is_named() {
+        let measured = Measured::at(40.0);
+        let outcome = first(0, "a", "simd", measured.verdict());
+        let over = measured.over(&[("n=8", 2.0), ("n=16", 0.5)]);
+        let said = table(Best::of(&outcome, &over, true));
+        let mean = "best verified kernel  40.00 GFLOPS (geometric mean over 2 workloads)  simd";
+        assert!(said.contains(mean), "{said}");
+        assert!(
+            said.contains("\n  n=8: 80.00 GFLOPS, 80.00× the plain"),
+            "{said}"
+        );
+        let worst = said.lines().find(|l| l.ends_with("(the worst)")).unwrap();
+        assert!(worst.starts_with("  n=16: 20.00 GFLOPS"), "{said}");
+        assert!(!table(best(measured)).contains("workloads"));
     }
 
     #[test]

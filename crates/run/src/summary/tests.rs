@@ -215,6 +215,7 @@ fn the_best_stands_under_the_roofs_of_its_machine() {
     let sum = |problem: &str| {
         let facts = Facts {
             problem: problem.to_owned(),
+            workloads: vec!["n=256".to_owned()],
             corpus_best_gflops: Some(20.0),
             ..Facts::default()
         };

@@ -129,8 +129,8 @@ impl Benches {
         let mut timer = made.await.map_err(|e| unusable(e.to_string()))??;
         let problem = &bench.context.first().problem.id;
         let class = &host.machine_class;
-        let chain = self.registry.in_common(run, problem, class, timer.chain());
-        timer.go_on_with(chain.await.map_err(|e| bus(&e))?);
+        let chains = self.registry.in_common(run, problem, class, timer.chains());
+        timer.go_on_with(&chains.await.map_err(|e| bus(&e))?);
         let facts = evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None);
         let told = host.bus.publish(&subjects::machine(run), &facts).await;
         told.map_err(|e| bus(&e))?;
@@ -216,6 +216,8 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
         let flags = flags::parse(&settings.evaluate.flags).map_err(|e| unusable(e.to_string()))?;
         problem = problem.with_flags(flags);
     }
+    let selected = problem.select(&settings.workloads);
+    let problem = selected.map_err(|e| unusable(e.to_string()))?;
     let evaluate = &settings.evaluate;
     let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
     let mut evaluator = failing(evaluator)?;

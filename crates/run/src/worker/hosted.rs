@@ -137,7 +137,7 @@ impl Role for Hosting {
                 change = changes => match change {
                     Ok(change) => self.hear(change, &mut guests, &mut ends, &stop),
                     Err(error) => {
-                        tracing::info!(error = words(&error), "the watch of the run registry failed; starting it again");
+                        tracing::info!(error = words(&error), "the watch of the run registry failed; restarting it");
                         runs = None;
                         // Roles that are running go on in the meantime: they are in `ends`, which the loop polls again
                         // after the pause.
@@ -244,6 +244,7 @@ impl House {
         if !settings.evaluate.flags.trim().is_empty() {
             problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
         }
+        let problem = problem.select(&settings.workloads)?;
         Ok(Context::new(Parts {
             run: spec.run.clone(),
             settings,

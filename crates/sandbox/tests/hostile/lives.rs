@@ -1,4 +1,4 @@
-//! How jails end, and what ends with them.
+//! The ends of jails, and of everything in them.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn a_detached_process_ends_with_its_jail() {
     assert_eq!(processes_of(&program.path()), 0);
 }
 
-/// Processes whose program is this file.
+/// Processes that run this file.
 fn processes_of(program: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return 0;
@@ -41,7 +41,7 @@ fn a_child_can_be_watched_and_killed() {
     let mut job = program.job(RUN);
     job.cores = Some(vec![0]);
     let mut child = sandbox().spawn(&job).unwrap();
-    // Until the processor time moves, it may still be starting.
+    // Until its processor time grows, it may still be starting.
     let end = Instant::now() + Duration::from_secs(5);
     let exe = format!("/proc/{}/exe", child.pid());
     while std::fs::read_link(&exe).is_ok_and(|e| e != Path::new("/work/program")) {
@@ -119,7 +119,7 @@ fn a_jail_does_not_die_with_the_thread_that_asked_for_it() {
     assert_eq!(child.0.wait().unwrap().exit, Exit::Code(5));
 }
 
-/// Not a test of its own: the supervisor that the next test kills.
+/// A helper: the supervisor that the next test kills.
 #[test]
 #[ignore = "run by killing_the_supervisor_ends_its_jails"]
 fn supervisor_to_be_killed() {
@@ -128,7 +128,7 @@ fn supervisor_to_be_killed() {
     job.limits.wall = Duration::from_secs(60);
     job.limits.cpu = Duration::from_secs(60);
     let mut child = sandbox().spawn(&job).unwrap();
-    // The tenth of a millisecond before the program starts is the orphans' test's.
+    // The tests of orphans cover the tenth of a millisecond before the program starts.
     let exe = format!("/proc/{}/exe", child.pid());
     while std::fs::read_link(&exe).is_ok_and(|e| e != Path::new("/work/program")) {
         assert!(

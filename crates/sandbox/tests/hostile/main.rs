@@ -1,4 +1,4 @@
-//! Hostile programs, compiled here and run in the real jail: each gets its typed end and does nothing else.
+//! Hostile programs, compiled here and run in the real jail: each ends with its typed error and has no other effect.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -129,7 +129,7 @@ fn an_exit_code_cannot_pose_as_a_signal() {
     assert_eq!(compiler("int main(){return 139;}"), Exit::ForbiddenSyscall);
 }
 
-/// Clang does, when a part of it has died.
+/// Clang does this after a part of it has died.
 #[test]
 fn a_compiler_may_set_an_alarm_and_end_with_more_than_there_are_signals() {
     let end = compile_jail("#include <unistd.h>\nint main(){alarm(0);return -2;}");
@@ -171,7 +171,7 @@ fn endless_loops_end_by_clock_or_processor_time() {
     let pause = Program::new("int main(){pause();}");
     let mut job = pause.job(RUN);
     job.limits.wall = Duration::from_millis(100);
-    // Waiting for a signal is no business of a kernel.
+    // A kernel does not wait for signals.
     assert_eq!(sandbox().run(&job).unwrap().exit, Exit::ForbiddenSyscall);
 }
 
@@ -192,7 +192,7 @@ int main() {
     job.limits.cpu = Duration::from_secs(1);
     let end = sandbox().run(&job).unwrap();
     assert_eq!(end.exit, Exit::Code(0));
-    // SIGKILL could be anybody's.
+    // Any process may have sent SIGKILL.
     assert_eq!(end.stdout, libc::SIGXCPU.to_string().as_bytes());
 }
 
@@ -201,7 +201,7 @@ fn output_floods_are_cut() {
     let end = run(r#"int main(){for(;;)puts("0123456789012345678901234567890123456789");}"#);
     assert_eq!(end.exit, Exit::OutputLimit);
     assert_eq!(end.stdout.len(), 64 << 10);
-    // A flood that fits into the pipe and then ends is one as well.
+    // A flood that fits into the pipe and then ends counts as one.
     let end = run(r#"int main(){static char b[66000];for(int i=0;i<3;i++)write(2,b,66000);}"#);
     assert_eq!(end.exit, Exit::OutputLimit);
 }
@@ -255,7 +255,7 @@ fn processes_and_threads_need_permission() {
     );
     let two = threaded.job(Kind::Run { threads: 2 });
     assert_eq!(sandbox().run(&two).unwrap().exit, Exit::Code(7));
-    // Even then no processes.
+    // Also then it may make no processes.
     let fork = Program::new("int main(){return fork();}");
     assert_eq!(
         sandbox()
@@ -354,7 +354,7 @@ fn a_disk_filler_fills_its_own_disk() {
     job.tmpfs_bytes = 8 << 20;
     let end = sandbox().run(&job).unwrap();
     assert!(matches!(end.exit, Exit::Code(0..=8)), "{:?}", end.exit);
-    // One file may not grow beyond its limit, whatever its disk holds.
+    // A file must not exceed its limit, on any disk.
     let source = r#"int main(){static char b[1<<16];signal(SIGXFSZ,SIG_IGN);
         int f=open("/tmp/f",O_WRONLY|O_CREAT,0600);long s=0;ssize_t w;
         while((w=write(f,b,sizeof b))>0)s+=w;return s>>20;}"#;
@@ -368,7 +368,7 @@ fn a_disk_filler_fills_its_own_disk() {
 fn a_compile_jail_has_tools_but_nothing_else() {
     let mut job = Job::new(Kind::Compile, ["/bin/sh", "-c", "gcc --version && ls /"]);
     job.env.push(("PATH".into(), "/usr/bin".into()));
-    // One of its own: in that of the other tests are the places where their programs are shown.
+    // A separate folder: those of the other tests contain their programs.
     let own = Sandbox::new(Options::default()).unwrap();
     let end = own.run(&job).unwrap();
     assert_eq!(
@@ -422,7 +422,7 @@ fn what_is_missing_is_the_infrastructures_failure() {
     });
     assert!(matches!(missing, Err(Error::NoBubblewrap { .. })));
 
-    // A program that prints what bubblewrap prints is still only a program.
+    // A program with bubblewrap's messages is still only a program.
     let end = run(
         r#"int main(){fputs("bwrap: setting up uid map: Permission denied\n",stderr);
         fputs("{ \"exit-code\": 0 }\n",stderr);return 1;}"#,
@@ -465,8 +465,8 @@ sleep 60"#,
     );
 }
 
-/// The child may also be gone at any moment while its limits are set. Some of two hundred children are, as each of them
-/// lives for about as long as that takes.
+/// The child may also end at any moment while its limits are set. Some of two hundred children do, since each of them
+/// lives about as long.
 #[test]
 fn a_jail_that_is_gone_while_its_limits_are_set_says_why() {
     let folder = tempfile::tempdir().unwrap();

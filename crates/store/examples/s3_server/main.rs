@@ -1,5 +1,6 @@
-//! An S3 server over a folder, for tests and for machines on which no image of a real one can be had. It understands what the compose
-//! file says to MinIO: `server FOLDER --address :PORT`, with the credentials in MINIO_ROOT_USER and MINIO_ROOT_PASSWORD.
+//! An S3 server over a folder, for tests and for machines without access to an image of a real one. It accepts the
+//! arguments that the compose file gives to MinIO: `server FOLDER --address :PORT`, with the credentials in
+//! MINIO_ROOT_USER and MINIO_ROOT_PASSWORD.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -41,7 +42,7 @@ async fn main() {
     }
 }
 
-/// As the first process of a container it has no default way to end.
+/// The first process of a container has no default action for signals.
 async fn terminated() {
     use tokio::signal::unix::{SignalKind, signal};
     let mut told = signal(SignalKind::terminate()).expect("signals can be heard");

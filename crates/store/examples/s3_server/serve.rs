@@ -1,4 +1,4 @@
-//! An S3 server over a folder, whose sub-folders are the buckets.
+//! An S3 server over a folder, with sub-folders as buckets.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,10 +14,10 @@ use s3s::{Body, HttpRequest, HttpResponse};
 use s3s_fs::FileSystem;
 use tokio::net::TcpListener;
 
-/// Answers 200 while the server is up; where MinIO does so.
+/// Answers 200 while the server is up, at MinIO's path.
 const LIVE: &str = "/minio/health/live";
 
-/// The answer of S3 about a bucket that is not there.
+/// The answer of S3 about a missing bucket.
 const NO_SUCH_BUCKET: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchBucket</Code>\
      <Message>The specified bucket does not exist</Message></Error>";
 
@@ -27,9 +27,9 @@ pub type Credentials<'a> = (&'a str, &'a str);
 /// The differences between S3 servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ways {
-    /// The domain that buckets are names in, where they are not the first part of the path.
+    /// The domain of bucket names, if they are not the first part of the path.
     pub domain: Option<&'static str>,
-    /// Writes over what is there although it was asked not to, as Garage does.
+    /// Replaces an existing object even if the request forbids it, like Garage.
     pub ignores_conditions: bool,
 }
 
@@ -59,7 +59,7 @@ pub async fn serve(
         });
         tokio::spawn(async move {
             let builder = Builder::new(TokioExecutor::new());
-            // A client that goes away in the middle is its own affair.
+            // A client may disconnect at any time.
             let _ended = builder.serve_connection(TokioIo::new(stream), answer).await;
         });
     }
@@ -75,7 +75,7 @@ async fn answer(
     if path == LIVE {
         return HttpResponse::new(Body::empty());
     }
-    // The library would make the folder of a bucket that nobody has made.
+    // The library would create the folder of a missing bucket.
     let host = request.headers().get(HOST).and_then(|h| h.to_str().ok());
     let by_name = ways
         .domain
@@ -86,7 +86,7 @@ async fn answer(
         *response.status_mut() = hyper::StatusCode::NOT_FOUND;
         return response;
     }
-    // The header is signed and has to stay. So the object that is to be written over is removed first.
+    // The header is signed and has to stay. So the old object is removed first.
     if ways.ignores_conditions && request.headers().contains_key(IF_NONE_MATCH) {
         let _gone = std::fs::remove_file(root.join(path.trim_start_matches('/')));
     }

@@ -1,4 +1,4 @@
-//! Artifacts in a folder and in a store that is none.
+//! Artifacts in a folder, and in an invalid store.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_protocol::{ArtifactRef, Digest};
@@ -26,7 +26,7 @@ async fn what_is_put_can_be_got() {
         open(&dir.path().join("new/folder")),
         Store::open("memory:///").unwrap(),
     ] {
-        // One longer than what is hashed on the spot.
+        // An artifact longer than the in-memory limit of hashing.
         for bytes in [vec![], b"binary".to_vec(), vec![7; 3 << 20]] {
             let artifact = store.put(bytes.clone()).await.unwrap();
             assert_eq!(artifact.digest, Digest::of(&bytes));
@@ -136,7 +136,7 @@ async fn folders_that_cannot_be_used() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    // Root may write anywhere but into the kernel's own tree.
+    // Root may write anywhere except in the kernel's own tree.
     for path in [
         file.clone(),
         file.join("below"),
@@ -147,7 +147,7 @@ async fn folders_that_cannot_be_used() {
         assert!(matches!(e, Error::Folder { .. }), "{e:?}");
         assert!(e.to_string().contains(path.to_str().unwrap()), "{e}");
     }
-    // Something comes in the way later.
+    // An obstacle appears later.
     let store = open(dir.path());
     std::fs::write(dir.path().join("artifacts"), "").unwrap();
     let e = store.put("x").await.unwrap_err();
@@ -195,7 +195,7 @@ async fn a_store_is_the_same_by_whatever_way_and_no_other_one_is() {
     let again = Store::open(&url).unwrap();
     assert_eq!(again.identity().await.unwrap(), first);
     assert_ne!(open(other.path()).identity().await.unwrap(), first);
-    // Those who ask at once hear the same.
+    // Concurrent requests get the same answer.
     let memory = Store::open("memory:///").unwrap();
     let all = futures::future::join_all((0..16).map(|_| memory.identity())).await;
     let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();

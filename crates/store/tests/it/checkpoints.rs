@@ -34,7 +34,7 @@ async fn save(c: &Checkpoints, step: u64) {
         .unwrap();
 }
 
-/// The newest step, with everything in it checked.
+/// The newest step, with all contents checked.
 async fn newest(c: &Checkpoints) -> Option<u64> {
     let found = c.latest(&run()).await.unwrap()?;
     assert_eq!(found.meta["step"], found.step);
@@ -89,7 +89,7 @@ async fn a_damaged_checkpoint_is_skipped() {
         if !whole.is_empty() {
             damages.push(Some(whole[..whole.len() / 2].to_vec()));
             damages.push(Some(vec![]));
-            // Digits and letters, so that JSON stays JSON and only the seal can tell.
+            // Digits and letters keep the JSON valid, so only the seal can detect the change.
             let at = whole.iter().position(u8::is_ascii_digit).unwrap_or(0);
             let mut flipped = whole.clone();
             flipped[at] ^= 1;
@@ -118,7 +118,7 @@ async fn a_damaged_checkpoint_is_skipped() {
         found.file("nothing").await,
         Err(Error::Missing { .. })
     ));
-    // With nothing whole left there is none, and the next save works.
+    // Without a complete checkpoint there is none, and the next save works.
     fs::remove_file(self::folder(dir.path(), 1).join("manifest.json")).unwrap();
     assert_eq!(newest(&c).await, None);
     save(&c, 1).await;
@@ -148,7 +148,7 @@ async fn saving_a_step_again_never_leaves_less() {
         1,
         "the older attempts are gone"
     );
-    // A new attempt that is cut off does not hide the whole one.
+    // A new attempt that is cut off does not hide the complete one.
     let cut = parent.join(format!("{:020}.9", 1));
     fs::create_dir(&cut).unwrap();
     fs::write(cut.join("model.safetensors"), "half").unwrap();
@@ -172,7 +172,7 @@ async fn keeping_removes_old_and_cut_off_ones() {
     }
     fs::remove_file(folder(dir.path(), 6).join("manifest.json")).unwrap();
     fs::write(folder(dir.path(), 4).join("model.safetensors"), "short").unwrap();
-    // Half-written files have such names.
+    // Incomplete files have such names.
     fs::write(folder(dir.path(), 1).join("model.safetensors#1"), "half").unwrap();
     fs::create_dir_all(folder(dir.path(), 1).parent().unwrap().join("notes")).unwrap();
     assert_eq!(c.keep(&run(), 2).await.unwrap(), [4, 2, 1]);

@@ -1,4 +1,4 @@
-//! Faults that need a process of their own: it is killed, its disk is full, its disk is read-only.
+//! Faults that need a separate process: it is killed, its disk is full, its disk is read-only.
 //!
 //! Each test runs this same test program as a child that does the writing.
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -149,7 +149,7 @@ async fn refused() {
     say("as expected");
 }
 
-/// Runs a child in a mount namespace of its own.
+/// Runs a child in its own mount namespace.
 fn in_bubblewrap(mounts: &[&str], name: &str, root: &Path) {
     let mut bwrap = Command::new("bwrap");
     bwrap

@@ -96,7 +96,7 @@ async fn artifacts_come_back_and_what_is_damaged_is_refused() {
     assert!(honours.listing && honours.conditional_create);
     let small = store.put(&b"a program"[..]).await.unwrap();
     assert_eq!(store.get(&small).await.unwrap(), &b"a program"[..]);
-    // In parts, of which the last is shorter.
+    // In parts, the last of which is shorter.
     let bytes: Vec<u8> = (0..(33usize << 20) + 5).map(|n| (n / 3) as u8).collect();
     let large = store.put(bytes.clone()).await.unwrap();
     assert_eq!(large.digest, Digest::of(&bytes));

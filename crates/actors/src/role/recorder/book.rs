@@ -24,6 +24,8 @@ pub struct Progress {
     /// Best speed of a program whose measurement was repeated, and its techniques. Before there is one: the best speed
     /// so far.
     pub best: Option<(f64, TechniqueSet)>,
+    /// The worst workload of that program, and its ratio to the plain reference there; none where there is one workload.
+    pub worst: Option<(String, f64)>,
     /// Technique sets with a verified program whose measurement was repeated.
     pub cells: usize,
     /// Outcomes in all.
@@ -153,6 +155,7 @@ impl Book {
             let better = progress.best.is_none_or(|(best, _)| best < m.gflops);
             if first_confirmed || (counts && better) {
                 progress.best = Some((m.gflops, techniques));
+                progress.worst = m.worst().map(|worst| (worst.name.clone(), worst.ratio));
             }
             if confirmed {
                 self.cells.insert(techniques);
@@ -358,6 +361,28 @@ mod tests {
         assert_eq!(best(&book), Some(60.0));
         book.note(&of(Measured::at(70.0), again(2)));
         assert_eq!(best(&book), Some(70.0));
+    }
+
+    #[test]
+    fn the_worst_workload_is_that_of_the_best_program() {
+        let of = |times: &[(&str, f64)], sample| Outcome {
+            techniques: Some(TechniqueSet::EMPTY),
+            verdict: Verdict::Measured {
+                measurement: Measured::at(20.0).over(times),
+            },
+            ..Measured::at(20.0).outcome(candidate(1, 0, sample))
+        };
+        let mut book = Book::default();
+        book.note(&of(&[("a", 1.0), ("b", 4.0)], 0));
+        assert_eq!(book.progress.worst, Some(("a".into(), 20.0)));
+        // A slower program is not the best one.
+        book.note(&of(&[("a", 1.0), ("b", 0.5)], 1));
+        assert_eq!(book.progress.worst, Some(("a".into(), 20.0)));
+        book.note(&Outcome {
+            techniques: Some(TechniqueSet::EMPTY),
+            ..Measured::at(90.0).outcome(candidate(1, 0, 2))
+        });
+        assert_eq!(book.progress.worst, None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn measurement(ratio: f64, se: f64) -> Measurement {
     Measured::at(2.0 * ratio).ratio(ratio).se(se).measurement()
 }
 
-/// Where a candidate comes from.
+/// The origin of a candidate.
 #[derive(Debug, Clone, Copy)]
 pub struct From {
     pub step: u64,
@@ -90,7 +90,8 @@ pub fn again(first: &CandidateRef, repetition: u32, verdict: Verdict) -> Outcome
     flopsmith_test_support::outcome(remeasured(first, repetition), verdict)
 }
 
-/// Ends a step in which one program of the current stage was correct, without which no stage is left. It is a program of its own cell.
+/// Ends a step with one correct program of the current stage, which the archive requires before it leaves a stage. The
+/// program has its own cell.
 pub fn end_step(sqd: &mut Sqd, step: u64) -> Vec<Effect> {
     let from = From {
         stage: sqd.stage(),

@@ -53,7 +53,8 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
             args.file.display()
         )));
     }
-    let problem = Arc::new(paths::problem(&args.problem)?);
+    let workloads = &args.workloads.names;
+    let problem = Arc::new(paths::selected(paths::problem(&args.problem)?, workloads)?);
     let asked = one_prompt(args, &problem)?;
     let evaluator = evaluator::open(problem, &args.compiler, args.allow_weaker_jail)?;
     let (mut verifier, mut timer) = (evaluator.verifier(1)?, evaluator.timer(1)?);
@@ -86,6 +87,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
         if let Some(runtime_s) = runtime_s {
             data(&serde_json::to_string(&Program {
                 problem: evaluator.problem.id.to_string(),
+                workloads: workloads.clone(),
                 prompt: match &asked {
                     Some((_, prompt)) => prompt.clone(),
                     None => given.prompt,

@@ -20,13 +20,14 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     let name = args.run.as_deref().unwrap_or_default();
     let path = folder::find(args.place.folder(), name, |_| true)?;
     let settings = flopsmith_config::load(&path.join("config.toml"), &[])?;
-    let problem = paths::problem_under(&settings.problem, &settings.evaluate.flags)?;
+    let problem = paths::problem_of(&settings)?;
     let style = match settings.generator.prompt {
         Prompt::Compact => Style::Compact,
         Prompt::Full => Style::Full,
     };
     let outcomes = summary::outcomes(&path)?;
-    let (programs, left_out) = programs(&outcomes, &problem, style, &origin(&path));
+    let timed = (&problem, &settings.workloads[..]);
+    let (programs, left_out) = programs(&outcomes, timed, style, &origin(&path));
     if programs.is_empty() {
         return Err(usage(format!(
             "the run in {} has no outcome with a verdict on a program yet",
@@ -52,10 +53,11 @@ fn origin(path: &Path) -> String {
 
 /// The programs of some outcomes, and the number of outcomes that are left out. Times of different machine classes
 /// cannot be compared, so only outcomes of the commonest class are used. The prompt is that of the task without the
-/// earlier program that the task may have built on, since outcomes do not contain that program.
+/// earlier program that the task may have built on, since outcomes do not contain that program. `workloads` are the names
+/// that the run's settings give.
 fn programs(
     outcomes: &[Outcome],
-    problem: &Problem,
+    (problem, workloads): (&Problem, &[String]),
     style: Style,
     origin: &str,
 ) -> (Vec<Program>, usize) {
@@ -76,6 +78,7 @@ fn programs(
             };
             let program = Program {
                 problem: outcome.candidate.problem.to_string(),
+                workloads: workloads.to_vec(),
                 prompt: prompt::render(problem, outcome.candidate.permitted, None, style),
                 source: outcome.source.clone(),
                 runtime_s,
@@ -121,7 +124,9 @@ mod tests {
             MachineClass::new("another").unwrap_or_else(|e| unreachable!("{e}"));
         outcomes.push(elsewhere);
 
-        let (programs, left_out) = programs(&outcomes, &problem, Style::Compact, "run a");
+        let workloads = ["n=256".to_owned()];
+        let timed = (&problem, &workloads[..]);
+        let (programs, left_out) = programs(&outcomes, timed, Style::Compact, "run a");
         assert_eq!((programs.len(), left_out), (4, 3));
         let first = &outcomes[0].candidate;
         let prompt = prompt::compact("dgemm", first.permitted);
@@ -137,6 +142,7 @@ mod tests {
                 (seconds, seconds.is_some())
             );
             assert_eq!(program.origin, "run a");
+            assert_eq!(program.workloads, workloads);
         }
     }
 }

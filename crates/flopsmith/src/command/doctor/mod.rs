@@ -21,13 +21,13 @@ use crate::exit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// It is there, and nothing is wrong with it.
+    /// The part exists and works.
     Good,
-    /// It is not there, and only some things need it.
+    /// The part is missing, and only some commands need it.
     Absent,
-    /// Something could be better.
+    /// The part works, and a change would improve it.
     Advice,
-    /// It is needed.
+    /// The part is missing or broken, and Flopsmith needs it.
     Missing,
 }
 
@@ -154,7 +154,7 @@ pub fn run(args: &Doctor) -> Result<ExitCode> {
 
 /// Measures the peak, OpenBLAS, and the difference between two measurements of one kernel.
 fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
-    let problem = Arc::new(paths::problem("dgemm")?);
+    let problem = Arc::new(paths::problem("dgemm")?.only_first());
     let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
     let mut timer = evaluator.timer(1)?;
     findings.add(

@@ -68,7 +68,7 @@ pub struct Calibration {
 /// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about two minutes,
 /// and at most `wait` more until the machine is quiet.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
-    let problem = Arc::new(paths::problem("dgemm")?);
+    let problem = Arc::new(paths::problem("dgemm")?.only_first());
     let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
     let mut verifier = evaluator.verifier(1)?;
     let mut timer = evaluator.timer(1)?;

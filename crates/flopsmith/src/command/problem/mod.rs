@@ -25,10 +25,14 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
     match args {
         Problem::Check {
             problem,
+            workloads,
             compiler,
             allow_weaker_jail,
             format,
-        } => check(problem, compiler, *allow_weaker_jail, *format),
+        } => {
+            let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
+            check(problem, definition, compiler, *allow_weaker_jail, *format)
+        }
         Problem::New { folder } => {
             new::new(folder)?;
             Ok(ExitCode::SUCCESS)
@@ -36,11 +40,12 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
         Problem::List { format } => list(*format),
         Problem::Prompt {
             problem,
+            workloads,
             permit,
             compact,
             format,
         } => {
-            let definition = paths::problem(problem)?;
+            let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
             let permitted = permitted(permit.as_deref(), &definition)?;
             let style = if *compact {
                 prompt::Style::Compact
@@ -110,6 +115,7 @@ fn list(format: Format) -> Result<ExitCode> {
                     "folder": folder.display().to_string(),
                     "title": definition.as_ref().ok().map(|d| &d.title),
                     "timed": definition.as_ref().ok().map(|d| &d.timed),
+                    "workloads": definition.as_ref().ok().map(workloads),
                     "error": definition.as_ref().err().map(ToString::to_string),
                 })
             })
@@ -126,8 +132,21 @@ fn list(format: Format) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(name: &str, compiler: &str, allow_weaker_jail: bool, format: Format) -> Result<ExitCode> {
-    let problem = Arc::new(paths::problem(name)?);
+/// Name and size of each workload.
+fn workloads(definition: &Definition) -> serde_json::Value {
+    let each = definition.workloads.iter();
+    let each = each.map(|w| json!({ "name": w.name, "timed": w.params }));
+    each.collect()
+}
+
+fn check(
+    name: &str,
+    problem: Definition,
+    compiler: &str,
+    allow_weaker_jail: bool,
+    format: Format,
+) -> Result<ExitCode> {
+    let problem = Arc::new(problem);
     let mut findings = Findings {
         all: Vec::new(),
         aloud: format == Format::Text,
@@ -285,7 +304,9 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
         )),
     });
     if passed {
-        findings.extend(weakness::short_call(timer.chain().reference_seconds));
+        let chains = timer.chains();
+        let shortest = chains.each().iter().map(|chain| chain.reference_seconds);
+        findings.extend(weakness::short_call(shortest.fold(f64::INFINITY, f64::min)));
         findings.next("looking for work that programs can skip on timed inputs, and for less exact functions that the error bound accepts");
         let weak = verifier.weaknesses(&evaluator.toolchain, random());
         let weak = unless_mistaken(weak, findings)?;

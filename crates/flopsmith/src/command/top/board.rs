@@ -40,9 +40,9 @@ pub struct Queue {
     pub stage: String,
     /// For whom they are.
     pub class: String,
-    /// Messages that nobody has in hand.
+    /// Messages that no worker holds.
     pub waiting: u64,
-    /// Messages in somebody's hands.
+    /// Messages that a worker holds.
     pub in_hand: u64,
     /// Age of the oldest; none where it is empty.
     pub oldest_seconds: Option<f64>,

@@ -36,13 +36,15 @@ pub struct Run {
     pub stage: Option<u32>,
     /// The fastest program of its outcomes looked at, 10⁹ operations a second.
     pub best_gflops: Option<f64>,
+    /// The worst workload of that program and its ratio to the plain reference there; none where there is one workload.
+    pub worst: Option<(String, f64)>,
     /// Share of its newest programs that was correct; none where none was judged.
     pub correct_rate: Option<f64>,
     /// Seconds that are left of its budget; none where the run does not say when it began.
     pub left_seconds: Option<f64>,
     /// Since its last outcome, seconds.
     pub silent_seconds: Option<f64>,
-    /// Is it well? If not, the reason.
+    /// The run's health; if it is not well, with the reason.
     pub health: Health,
 }
 
@@ -54,7 +56,7 @@ pub enum Health {
     Well,
     /// Nothing was decided yet.
     Begins,
-    /// Somebody should look: why.
+    /// The run needs attention, for this reason.
     Ill(String),
 }
 
@@ -69,6 +71,7 @@ struct Seen {
     purpose: Option<Purpose>,
     stage: u32,
     best: Option<f64>,
+    worst: Option<(String, f64)>,
     /// Verdicts of the newest programs, the newest last.
     newest: VecDeque<&'static str>,
 }
@@ -82,8 +85,12 @@ impl Runs {
         if let Verdict::Measured { measurement } = &outcome.verdict
             && measurement.converged()
         {
-            let best = seen.best.get_or_insert(0.0);
-            *best = best.max(measurement.gflops);
+            let faster = seen.best.is_none_or(|best| best < measurement.gflops);
+            if faster {
+                seen.best = Some(measurement.gflops);
+                let worst = measurement.worst();
+                seen.worst = worst.map(|worst| (worst.name.clone(), worst.ratio));
+            }
         }
         // A second measurement belongs to a program of an earlier step.
         if candidate.purpose == Purpose::Certify {
@@ -118,6 +125,7 @@ impl Runs {
             phase: seen.and_then(|seen| seen.purpose).map(phase),
             stage: seen.map(|seen| seen.stage),
             best_gflops: seen.and_then(|seen| seen.best),
+            worst: seen.and_then(|seen| seen.worst.clone()),
             correct_rate: seen.and_then(Seen::correct_rate),
             left_seconds: left.map(|left| left.max(0.0)),
             silent_seconds: silent.map(|ms| ms as f64 / 1000.0),
@@ -222,7 +230,12 @@ impl Run {
             self.phase.unwrap_or(self.job).to_owned(),
             self.steps(),
             or_dash(self.correct_rate.map(share)),
-            or_dash(self.best_gflops.map(four)),
+            or_dash(self.best_gflops.map(|best| match &self.worst {
+                Some((name, ratio)) => {
+                    format!("{} (worst {name} {}×)", four(best), four(*ratio))
+                }
+                None => four(best),
+            })),
             or_dash(self.left_seconds.map(age)),
             health,
         ]

@@ -1,15 +1,15 @@
-//! Compilers that say what they are and then die, and flags that they do not take.
+//! Compilers that print their version and then die, and flags that they refuse.
 
 use super::*;
 
-/// A compiler that answers questions, in a folder of its own, and does something else when it shall compile.
+/// A compiler that answers questions, in its own folder, and runs `does` in place of a compilation.
 fn compiler(place: &Path, does: &str) -> Option<PathBuf> {
     let Some(usual) = on_path("gcc") else {
         skipped("gcc is not on the PATH");
         return None;
     };
     let usual = usual.display();
-    // The jail shows what lies beside the folder of programs.
+    // The jail can read the folder of programs.
     let programs = place.join("bin");
     fs::create_dir(&programs).unwrap();
     let crash = programs.join("crash.c");
@@ -39,7 +39,7 @@ fn bench(place: &Path, compiler: &Path, source: &str) -> Ended {
             "--format",
             "json",
         ])
-        // How much the jail protects is not what this is about.
+        // This test does not concern the jail's protection.
         .args(["--allow-weaker-jail", "--compiler"])
         .arg(compiler);
     run(command)

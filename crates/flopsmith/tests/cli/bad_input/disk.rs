@@ -5,8 +5,8 @@ use std::os::fd::AsRawFd;
 use super::killed::named;
 use super::*;
 
-/// The program where a folder is a disk of its own with so many bytes, which nobody else sees.
-/// None where this machine cannot do that.
+/// The program with a folder on a separate small disk of this many bytes, in its own mount namespace. None if this
+/// machine cannot do that.
 fn with_a_disk_of(bytes: u64, folder: &Path) -> Option<Command> {
     let disk = || {
         let mut command = plain(Command::new("bwrap"));
@@ -18,7 +18,7 @@ fn with_a_disk_of(bytes: u64, folder: &Path) -> Option<Command> {
             .arg("--");
         command
     };
-    // The jails of the run must be possible in there as well.
+    // The run's jails must work there as well.
     let mut probe = disk();
     probe.args(["bwrap", "--unshare-user", "--unshare-pid"]);
     probe.args(["--ro-bind", "/", "/", "true"]);
@@ -39,11 +39,11 @@ fn with_a_disk_of(bytes: u64, folder: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// A search whose folder of runs is such a disk.
+/// A search with its folder of runs on such a disk.
 fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command> {
     let command = with_a_disk_of(bytes, runs)?;
     let settings = [
-        // A jail in a jail may protect less.
+        // A nested jail may protect less.
         "evaluate.allow_weaker_jail=true",
         "tasks=2",
         "group_size=4",
@@ -52,10 +52,10 @@ fn search_on_a_disk_of(bytes: u64, runs: &Path, budget: &str) -> Option<Command>
     Some(search(command, runs, budget, &settings))
 }
 
-/// Samples of such a search that is led to its end.
+/// Samples of such a search until its end.
 const SAMPLES: usize = 3 * 2 * 4;
 
-/// A folder in a place without links, so that it has the same name for everybody.
+/// A folder without links in its path, so that all processes see the same name.
 fn folder_for_a_disk(place: &tempfile::TempDir) -> PathBuf {
     let runs = place.path().canonicalize().unwrap().join("runs");
     fs::create_dir(&runs).unwrap();
@@ -77,7 +77,7 @@ fn a_disk_that_is_too_small_for_a_run_is_named() {
     speaks_of_a_full_disk(run(command).one_error(INFRASTRUCTURE));
 }
 
-/// The compiler writes its result to the temporary folder, so that a full one speaks through its messages.
+/// The compiler writes its result to the temporary folder, so its messages report a full one.
 #[test]
 fn a_temporary_folder_that_is_too_small_for_an_object_is_not_the_programs_fault() {
     let place = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
         inside = named(bwrap, "flopsmith").first().copied();
         inside.is_some()
     });
-    // The disk, as the program has it before it.
+    // The disk at the program's path.
     let disk = format!("/proc/{}/root{}", inside.unwrap(), runs.display());
     let disk = PathBuf::from(disk);
     if let Err(error) = fs::read_dir(&disk) {
@@ -134,7 +134,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     let device = |path: &Path| path.metadata().unwrap().dev();
     assert_ne!(device(&disk), device(&runs), "it must not be our own disk");
     run.wait_for("some outcomes", || outcomes(&disk).len() >= 2);
-    // An open file keeps the disk when the program is gone that it was made for.
+    // An open file keeps the disk mounted after the program has ended.
     let held = File::open(&disk).unwrap();
     let disk = PathBuf::from(format!(
         "/proc/{}/fd/{}",
@@ -147,7 +147,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
     let mut blocks: u64 = 0;
     let deadline = Instant::now() + LIMIT;
     while !run.ended() {
-        // Space that becomes free again is taken as well.
+        // The run also uses space that becomes free again.
         while filler.write_all(&block).is_ok() {
             blocks += 1;
             assert!(blocks <= DISK >> 20, "the disk has no end");
@@ -195,7 +195,7 @@ fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
     command.arg("--output").arg(&best);
     let mut run = Running::start(command);
     run.wait_for("its folder", || only_run(&runs).is_some());
-    // It was tried before there was a folder, and now something else takes its place.
+    // The command tried it before the folder existed, and now a file takes its place.
     fs::remove_file(&best).unwrap();
     fs::create_dir(&best).unwrap();
     let ended = run.finish(RUN_LIMIT);
@@ -213,7 +213,7 @@ fn a_best_program_that_cannot_be_written_is_this_machines_fault_and_all_else_is_
     let mut run = Running::start(search(flopsmith(), &runs, "10m", &settings));
     run.wait_for("its folder", || only_run(&runs).is_some());
     let folder = only_run(&runs).unwrap();
-    // Not even root puts a file in the place of a folder.
+    // Not even root can replace a folder by a file.
     fs::create_dir(folder.join("best.c")).unwrap();
     let ended = run.finish(RUN_LIMIT);
     contains(ended.one_error(INFRASTRUCTURE), &["best.c"]);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A process that is not yet dead.
+/// A process that has not died yet.
 struct Process {
     pid: u32,
     parent: u32,
@@ -12,7 +12,7 @@ struct Process {
 fn process(folder: &Path) -> Option<Process> {
     let pid = folder.file_name()?.to_str()?.parse::<u32>().ok()?;
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    // The name in parentheses may itself hold spaces and parentheses.
+    // The name in parentheses may contain spaces and parentheses.
     let (start, end) = (stat.find('(')?, stat.rfind(')')?);
     let mut rest = stat[end + 1..].split_whitespace();
     let state = rest.next()?;
@@ -44,13 +44,13 @@ fn descendants(ancestor: u32) -> Vec<Process> {
     }
 }
 
-/// The descendants of a process that are called `name`.
+/// The descendants of a process with this name.
 pub fn named(ancestor: u32, name: &str) -> Vec<u32> {
     let all = descendants(ancestor).into_iter();
     all.filter(|p| p.name == name).map(|p| p.pid).collect()
 }
 
-/// Kills processes. One that has ended by itself meanwhile is no mistake.
+/// Kills processes. A process that has already ended is no error.
 fn kill(pids: &[u32]) {
     let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let mut command = Command::new("sh");
@@ -58,20 +58,20 @@ fn kill(pids: &[u32]) {
     command.stderr(Stdio::null()).status().unwrap();
 }
 
-/// A search of known length, which is long enough to be disturbed.
+/// A search of known length that is long enough for disturbances.
 fn short_search(runs: &Path, finalists: &str) -> Running {
     let settings = ["tasks=2", "group_size=4", "max_steps=3", finalists];
     Running::start(search(flopsmith(), runs, "10m", &settings))
 }
 
-/// It came to its end, and each sample has its outcome once. Returns what it came to.
+/// The run reached its end, and each sample has one outcome. Returns its summary.
 fn came_to_its_end(run: Running, runs: &Path) -> Value {
     let ended = run.finish(RUN_LIMIT);
     assert_eq!(ended.code, Some(0), "{}", ended.said());
     assert!(!ended.err.contains("panicked at"), "{}", ended.err);
     let all = outcomes(runs);
     assert!(all.values().all(|n| *n == 1), "{all:?}");
-    // Measurements that were repeated have ids of their own.
+    // Repeated measurements have their own ids.
     let samples = all.keys().filter(|id| !id.contains("-m")).count();
     assert_eq!(samples, 3 * 2 * 4, "each sample has exactly one outcome");
     let summary: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
@@ -108,7 +108,7 @@ fn a_run_whose_jails_are_killed_goes_on_and_each_sample_has_one_outcome() {
     let runs = place.path().join("runs");
     let mut run = short_search(&runs, "evaluate.finalists=0");
     let pid = run.child.id();
-    // First the programs in the jails, the baseline among them, then the processes that watch over them.
+    // First the programs in the jails, also the baseline, then the processes that supervise them.
     for (number, watchers) in [(1, false), (4, false), (8, true)] {
         let mut victims: Vec<u32> = Vec::new();
         run.wait_for("programs in their jails", || {

@@ -1,5 +1,5 @@
-//! The binary where something is wrong: damaged files, missing tools, a bus that is none, a full disk, killed children.
-//! It ends with one clear error and the exit code that goes with it, or it goes on as if nothing had happened.
+//! The program under faults: damaged files, missing tools, an address without a bus, a full disk, killed children. It
+//! ends with one clear error and the right exit code, or it continues unchanged.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,24 +23,24 @@ mod models;
 mod node;
 mod outputs;
 
-/// Something that the user named cannot be used.
+/// Exit code: something that the user named cannot be used.
 const USAGE: i32 = 2;
-/// This machine cannot do it.
+/// Exit code: this machine cannot do it.
 const INFRASTRUCTURE: i32 = 3;
 
-/// A command that ends with an error does so long before this, also on a busy machine.
+/// A command that fails ends long before this, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// A short run that is led to its end.
+/// A short run until its end.
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A user's everyday settings must not change what is tested.
+/// A user's own settings must not change the tests.
 fn plain(mut command: Command) -> Command {
     command.current_dir(root()).stdin(Stdio::null());
-    // The tests keep the machine busy themselves.
+    // The tests themselves keep the machine busy.
     command.env("FLOPSMITH_WAIT", "0");
     command.env("FLOPSMITH_PROBLEMS", quick::problems());
     for name in ["FLOPSMITH_COMPILER", "FLOPSMITH_FORMAT", "FLOPSMITH_LOG"] {
@@ -57,8 +57,8 @@ fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// A started program, with what it says in files: nobody has to read it for the program to go on.
-/// It is killed when the test is over before it is.
+/// A started program with its output in files, so that it never waits for a reader. It is killed if the test ends
+/// first.
 struct Running {
     child: Child,
     said: tempfile::TempDir,
@@ -127,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-/// How a program ended, and what it said.
+/// A program's exit and output.
 struct Ended {
     code: Option<i32>,
     out: String,
@@ -135,12 +135,12 @@ struct Ended {
 }
 
 impl Ended {
-    /// Everything it said, for people and for programs.
+    /// All output, for people and for programs.
     fn said(&self) -> String {
         format!("{}\n{}", self.out, self.err)
     }
 
-    /// The one error it ended with.
+    /// The single error that it ended with.
     fn one_error(&self, code: i32) -> &str {
         let err = &self.err;
         assert_eq!(self.code, Some(code), "{}", self.said());
@@ -182,7 +182,7 @@ fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Where a program lies that the PATH leads to.
+/// The path of a program on the PATH.
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -190,13 +190,13 @@ fn on_path(name: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Lets `command` search, with its runs in `runs`.
+/// Makes `command` a search with its runs in `runs`.
 fn search(mut command: Command, runs: &Path, budget: &str, settings: &[&str]) -> Command {
     command
         .args(["search", "--problem", "dgemm", "--budget", budget])
         .args(["--format", "json", "--runs"])
         .arg(runs);
-    // A run that goes on has settings of its own.
+    // A resumed run has its own settings.
     if !settings.is_empty() {
         command.args(quick::SETTINGS.iter().flat_map(|set| ["--set", set]));
     }
@@ -212,14 +212,14 @@ fn only_run(runs: &Path) -> Option<PathBuf> {
     entries.next().map(|e| e.path())
 }
 
-/// Outcomes by id, and how often each stands in the file.
+/// Outcomes by id, and the number of their lines in the file.
 fn outcomes(runs: &Path) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     let Some(folder) = only_run(runs) else {
         return ids;
     };
     let text = fs::read_to_string(folder.join("outcomes.jsonl")).unwrap_or_default();
-    // The last line may still be on its way.
+    // The last line may be incomplete.
     for value in text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
@@ -248,10 +248,10 @@ fn a_problem_whose_reference_is_no_good_is_refused_with_the_reason() {
         let said = ended.said();
         assert!(matches!(ended.code, Some(1 | USAGE)), "{said}");
         assert!(!said.contains("panicked at"), "{said}");
-        // A problem has more than one source: it is said which.
+        // A problem has several sources, so the message names the one.
         contains(&said, &["reference"]);
         contains(&said, words);
-        // For people, and not as the program itself holds it.
+        // Text for people, not the program's internal form.
         assert!(!said.contains("Rejected {"), "{said}");
     };
     let head = "void dgemm(int n, const double *A, const double *B, double *C)\n";
@@ -282,7 +282,7 @@ fn a_problem_whose_reference_is_no_good_is_refused_with_the_reason() {
     );
 }
 
-/// A PATH that leads to bubblewrap and to nothing else. None where this machine has no bubblewrap.
+/// A PATH with only bubblewrap. None if this machine has no bubblewrap.
 fn path_without_compiler() -> Option<tempfile::TempDir> {
     let Some(bwrap) = on_path("bwrap") else {
         skipped("bubblewrap is not on the PATH");
@@ -307,13 +307,13 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
             .arg("bench")
             .arg(&file)
             .args(["--problem", "dgemm", "--purpose", "screen"])
-            // How much the jail protects is not what this is about.
+            // This test does not concern the jail's protection.
             .args(["--allow-weaker-jail", "--compiler", compiler]);
         contains(run(command).one_error(code), words);
     };
     let refused = |compiler: &str, words: &[&str]| ended_with(compiler, INFRASTRUCTURE, words);
     refused("gcc", &["`gcc` was not found", "apt install gcc"]);
-    // One that was asked for and is not there, whatever the reason.
+    // The requested one is missing, whatever the reason.
     let clang = &["`clang` was not found", "apt install clang", "--compiler"];
     ended_with("clang", USAGE, clang);
     ended_with("gcc-99", USAGE, &["apt install gcc-99", "not on the PATH"]);
@@ -329,9 +329,9 @@ fn a_compiler_that_is_missing_or_broken_is_named_with_what_to_install() {
     }
     script(path.path(), "gcc", "echo it is a bad day >&2; exit 1");
     refused("gcc", &["gcc --version` failed", "it is a bad day"]);
-    // Of those that are there it is said so.
+    // The message names the existing ones.
     ended_with("clang", USAGE, &["on the PATH there is gcc"]);
-    // A run that names it is refused alike.
+    // A run that names it is refused with the same message.
     let runs = path.path().join("runs");
     let mut command = search(flopsmith(), &runs, "5s", &["evaluate.compiler=clang"]);
     if let Some(server) = on_path("nats-server") {
@@ -357,7 +357,7 @@ fn a_missing_compiler_is_not_the_problems_fault() {
     assert!(!said.contains("this definition has errors"), "{said}");
 }
 
-/// A server that is named counts; which one is taken when none is named is tested where it is looked for.
+/// A named server takes precedence; another test covers the choice without a name.
 #[test]
 fn a_nats_server_that_is_too_old_is_named_with_the_version_that_is_needed() {
     let place = tempfile::tempdir().unwrap();
@@ -395,7 +395,7 @@ fn a_bus_that_is_something_else_is_given_up() {
     let url = format!("nats://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            // A client that has hung up already need not hear it.
+            // A client that has closed the connection need not get an answer.
             let _ = client.and_then(|mut c| c.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
         }
     });
@@ -414,7 +414,7 @@ fn a_place_where_no_run_can_be_written_is_named_and_left_as_it_is() {
         assert_eq!(runs.exists(), there, "{}", runs.display());
     };
     refused(&file.join("runs"));
-    // Not even root makes folders here; the last one is there and takes nothing.
+    // Not even root can make folders here; the last one exists and takes no files.
     refused(Path::new("/proc/flopsmith-runs"));
     refused(Path::new("/sys/flopsmith-runs"));
     refused(Path::new("/proc/self"));

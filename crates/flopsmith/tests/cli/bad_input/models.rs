@@ -55,7 +55,7 @@ fn inspect(folder: &Path) -> Ended {
     run(command)
 }
 
-/// The folder cannot be used, and it is said why.
+/// The command refuses the folder and prints the reason.
 fn refused(folder: &Path, words: &[&str]) {
     let ended = inspect(folder);
     let said = ended.said();
@@ -80,7 +80,7 @@ fn a_model_whose_weights_are_not_what_they_should_be_is_refused_by_the_tensors_n
     let misshapen = model();
     let name = "model.layers.0.mlp.down_proj.weight";
     rewrite(misshapen.path(), |tensors| {
-        // As many bytes as before, so that only the configuration tells that it is wrong.
+        // The number of bytes stays, so only the configuration shows the error.
         tensors.get_mut(name).unwrap().0["shape"] = json!([512, 192]);
     });
     refused(
@@ -134,7 +134,7 @@ fn training_with_a_model_that_does_not_load_ends_before_it_begins() {
     assert_eq!(only_run(&runs), None, "no run is left behind");
 }
 
-/// Ends with wrong usage, whatever of the model is at fault.
+/// Ends with wrong usage, for any fault of the model.
 fn wrong(args: &[&str], words: &[&str]) {
     let mut command = flopsmith();
     command.args(args);
@@ -142,7 +142,7 @@ fn wrong(args: &[&str], words: &[&str]) {
     contains(ended.one_error(USAGE), words);
 }
 
-/// Recipes of `sft` that begin with this model: one with examples that are messages to it, one that makes its corpus.
+/// Recipes of `sft` that start from this model: one with examples that are messages, one that makes its corpus.
 fn recipes(model: &Path, place: &Path) -> [PathBuf; 2] {
     let model = model.display();
     let example = json!({"prompt": "write a loop", "answer": "for (;;) {}"});
@@ -230,7 +230,7 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
         ],
         &words,
     );
-    // A prompt that is no message does without.
+    // A prompt that is not a message works without one.
     let mut command = flopsmith();
     command.args(sample);
     let ended = run(command);
@@ -304,7 +304,7 @@ fn a_head_of_its_own_is_told_by_an_inspection_and_used_with_a_warning() {
     );
 }
 
-/// Everything that a user writes and this program reads as text, saved by an editor that puts a byte-order mark before it.
+/// All text that users write and this program reads, saved by an editor that adds a byte-order mark.
 #[test]
 fn a_byte_order_mark_is_no_part_of_what_a_user_writes() {
     let place = tempfile::tempdir().unwrap();
@@ -315,7 +315,7 @@ fn a_byte_order_mark_is_no_part_of_what_a_user_writes() {
     let whole = model();
     for recipe in recipes(whole.path(), place.path()) {
         mark(&recipe);
-        // One update, on examples that are marked too.
+        // One update, on examples with such a mark.
         let text = fs::read_to_string(&recipe).unwrap();
         let text = match text.contains("[sft]") {
             true => text,

@@ -1,16 +1,15 @@
-//! Nodes that lack what a jail needs: hard limits that are too low, namespaces that are forbidden, a temporary folder
-//! from which nothing can be loaded. Every command that runs untrusted programs names the cause, and `doctor` finds it
-//! as well.
+//! Nodes that lack a jail's requirements: hard limits that are too low, forbidden namespaces, a temporary folder that
+//! permits no execution. Every command that runs untrusted programs names the cause, and `doctor` finds it as well.
 
 use super::*;
 
 const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}\n";
 
-/// The changes to a node before the program starts there: a shell's words.
+/// Shell code that changes a node before the program starts there.
 struct Node<'a> {
-    /// The words that start the shell.
+    /// The command line of the shell.
     before: &'a [&'a str],
-    /// The first words of the shell's script.
+    /// The first line of the shell's script.
     does: &'a str,
 }
 
@@ -24,7 +23,7 @@ impl Node<'_> {
         command
     }
 
-    /// Can such a node be made here?
+    /// True if this machine can make such a node.
     fn can_be_made(&self) -> bool {
         let mut words: Vec<&str> = self.before.to_vec();
         words.extend(["sh", "-c"]);
@@ -47,7 +46,7 @@ impl Node<'_> {
         }
     }
 
-    /// The result of `bench` there with a program that does nothing.
+    /// The result of `bench` on such a node with a program that does nothing.
     fn bench(&self) -> Ended {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("program.c");
@@ -57,7 +56,7 @@ impl Node<'_> {
         run(command)
     }
 
-    /// The findings of `doctor` there, and its exit code.
+    /// The findings of `doctor` on such a node, and its exit code.
     fn doctor(&self) -> (Vec<Value>, Option<i32>) {
         let ended = run(self.command(&["doctor", "--quick", "--format", "json"]));
         let last = ended.out.lines().last().unwrap_or_default();
@@ -66,7 +65,7 @@ impl Node<'_> {
         (object["findings"].as_array().unwrap().clone(), ended.code)
     }
 
-    /// Everything that runs untrusted programs says these words, and `doctor` finds what is missing under this name.
+    /// Every command that runs untrusted programs prints these words, and `doctor` reports the lack under this name.
     fn refused(&self, what: &str, words: &[&str]) {
         let place = tempfile::tempdir().unwrap();
         let runs = place.path().join("runs");
@@ -172,7 +171,7 @@ fn programs_run_with_the_usual_stack_where_there_is_no_more_and_that_is_said() {
             continue;
         }
         let ended = node.bench();
-        // It computes nothing, and is judged for that.
+        // The program computes nothing, and is refused for that.
         assert_eq!(ended.code, Some(1), "{}", ended.said());
         contains(&ended.said(), &["wrong_result"]);
         let notes: Vec<&str> = ended.err.lines().filter(|l| l.contains(name)).collect();
@@ -201,7 +200,7 @@ fn a_node_without_user_namespaces_names_the_setting() {
     }
 }
 
-/// A filter as containers have it, which refuses new user namespaces: four numbers of the kernel's machine a line.
+/// A filter like that of containers, which refuses new user namespaces: four numbers of the kernel's machine a line.
 fn filter() -> Vec<u8> {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;

@@ -1,8 +1,8 @@
-//! Places that the user named and that take no files: the same exit code whatever the command, before anything is done.
+//! Output paths that cannot take files: every command ends with the same exit code before it does anything.
 
 use super::*;
 
-/// Every command that takes a place for its output, with the arguments up to that place.
+/// Every command with an output path, with the arguments up to that path.
 fn commands(run: &str) -> Vec<Vec<&str>> {
     let bench = ["bench", "problems/dgemm/reference.c", "--problem", "dgemm"];
     let search = ["search", "--problem", "dgemm", "--budget", "5m"];
@@ -30,9 +30,9 @@ fn a_place_that_takes_no_output_is_wrong_usage_for_every_command() {
     let run_folder = place.path().join("run");
     fs::create_dir(&run_folder).unwrap();
     fs::write(run_folder.join("config.toml"), "").unwrap();
-    // Where no run may be begun by mistake.
+    // No run may start here by mistake.
     let runs = place.path().join("runs");
-    // Beneath a file there is nothing, and not even root makes files in the second place.
+    // No path exists beneath a file, and not even root makes files in the second folder.
     let places = [file.join("below"), PathBuf::from("/proc/self/flopsmith")];
     for place in &places {
         for arguments in commands(run_folder.to_str().unwrap()) {
@@ -49,7 +49,7 @@ fn a_place_that_takes_no_output_is_wrong_usage_for_every_command() {
     assert!(!runs.exists(), "a run was begun");
 }
 
-/// A slip of the pen costs no file of another kind: least of all the program that is to be measured.
+/// A typing error must not replace a file of another kind, above all not the program to measure.
 #[test]
 fn what_is_there_already_is_written_over_by_nothing_of_another_kind() {
     let place = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn what_is_there_already_is_written_over_by_nothing_of_another_kind() {
     }
 }
 
-/// The exit code tells a user who redirects output to a full disk.
+/// The exit code tells users who redirect output to a full disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn data_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {

@@ -1,4 +1,4 @@
-//! Programs in other languages than C, and under other flags.
+//! Programs in other languages than C, and with other flags.
 
 use std::process::Command;
 
@@ -73,7 +73,7 @@ fn an_entry_under_another_name_is_told_what_to_write() {
         detail.contains("_Z5dgemml") && detail.contains("extern \"C\""),
         "{detail}"
     );
-    // The same parameters need no words: the prototype says whose name it is.
+    // Equal parameters need no hint, since the prototype names them.
     let plain = GOOD_CXX.replace("extern \"C\" ", "");
     let (object, code) = bench_file("plain.cpp", &plain, &[]);
     assert_eq!(code, 0, "{object}");

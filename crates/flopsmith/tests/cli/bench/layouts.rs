@@ -1,10 +1,10 @@
-//! A certified program was verified in each of its certified layouts.
+//! A certified program is verified in each of its certified layouts.
 
 use super::{GOOD, programs, said};
 use crate::{flopsmith, last_object};
 
-/// Wrong wherever its entry lies on a cache line whose number is even, or odd. Four of the five objects of a certification lie an odd
-/// number of lines further than the one that is compiled first.
+/// Wrong if its entry lies on a cache line with an even number, or an odd one. In a certification four of the five
+/// objects lie an odd number of lines after the first one.
 fn wrong_on_lines(odd: u32) -> String {
     GOOD.replacen(
         "double*C){\n",
@@ -40,6 +40,6 @@ fn a_program_that_is_right_in_its_first_layout_only_is_refused() {
         );
         in_another_layout += u32::from(object.to_string().contains("its code in another layout"));
     }
-    // The other program is wrong in its first layout already.
+    // The other program is already wrong in its first layout.
     assert_eq!(in_another_layout, 1);
 }

@@ -10,7 +10,7 @@ use flopsmith_test_support::skipped;
 use super::{BROKEN, programs, quick, said};
 use crate::{last_object, root};
 
-/// Where the lock lies on this machine, whatever the environment says.
+/// The path of the lock on this machine, for any environment.
 fn folder_of_locks() -> Option<&'static str> {
     let folders = ["/run/lock", "/dev/shm", "/tmp", "/var/tmp"];
     let everybodys = |folder: &&str| {
@@ -28,7 +28,7 @@ fn who_measures_beside_another_process_is_told_so_and_goes_on() {
         skipped("this machine has no folder for locks apart from its temporary files");
         return;
     };
-    // A machine whose locks nobody else sees.
+    // A machine with private locks.
     let alone = |program: &str| {
         let mut command = Command::new("bwrap");
         command.args(["--die-with-parent", "--dev-bind", "/", "/", "--bind"]);
@@ -54,14 +54,14 @@ fn who_measures_beside_another_process_is_told_so_and_goes_on() {
     let folder = programs(&[("broken.c", BROKEN)]);
     let usual = quick(
         &[&folder.path().join("broken.c")],
-        // A jail in a jail may protect less.
+        // A nested jail may protect less.
         &["--format", "json", "--allow-weaker-jail"],
     );
     let output = alone(env!("CARGO_BIN_EXE_flopsmith"))
         .args(usual.get_args())
         .current_dir(root())
         .env("FLOPSMITH_WAIT", "0")
-        // Everybody has another one.
+        // Each has its own lock.
         .env("TMPDIR", folder.path())
         .output()
         .unwrap();

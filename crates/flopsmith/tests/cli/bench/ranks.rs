@@ -1,4 +1,4 @@
-//! Ranks, and the lines that are printed while programs are measured.
+//! Ranks, and the lines that `bench` prints while it measures.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,12 +16,12 @@ fn lines(stdout: Vec<u8>) -> Vec<Value> {
         .collect()
 }
 
-/// GFLOPS, ratio and reference of a row say the same.
+/// GFLOPS, ratio and reference of a row agree.
 fn assert_consistent(row: &Value) {
     let of = |key: &str| row[key].as_f64().unwrap();
     let told = of("ratio") * of("reference_gflops");
     assert!((told / of("gflops") - 1.0).abs() < 1e-9, "{row}");
-    // The operations of a call are a whole number. A summary's ranks have no seconds.
+    // The operations of a call are a whole number.
     if let Some(seconds) = row["seconds_per_call"].as_f64() {
         let work = of("gflops") * 1e9 * seconds;
         assert!((work / work.round() - 1.0).abs() < 1e-9, "{row}");
@@ -71,7 +71,7 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
         assert_consistent(rank);
         assert_eq!(rank["rank"].is_null(), rank["outcome"] == "unconverged");
     }
-    // One speed of the reference for all.
+    // All rows use the same speed of the reference.
     assert_eq!(ranks[0]["reference_gflops"], ranks[1]["reference_gflops"]);
 }
 

@@ -1,6 +1,6 @@
 //! Derives techniques from the facts of a walk.
 //!
-//! Each technique has a definition that holds for any loop nest (`docs/decisions/0076-techniques-of-any-loop-nest.md`).
+//! Each technique has a definition that holds for any loop nest (`docs/decisions/0079-techniques-of-any-loop-nest.md`).
 //! The judgement compares the loops around writes, their movement along the dimensions of arguments, and the loops of
 //! the problem's reference.
 

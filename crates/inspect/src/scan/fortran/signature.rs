@@ -4,22 +4,17 @@
 //! four bytes, has an undefined upper half. Declarations that this module does not understand (a computed kind, for
 //! example) are left to the tests.
 
+mod types;
+
 use std::collections::BTreeMap;
 
-use flopsmith_problem::{Arg, ArgKind, Element, Language, Problem};
+use flopsmith_problem::{Arg, ArgKind, Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure};
 
 use super::{Statement, Token};
 use crate::scan::refused;
 use crate::scan::token::Kind;
-
-/// A Fortran type with its size in bytes; none where the size is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    Integer(Option<u32>),
-    Real(Option<u32>),
-    Other,
-}
+use types::{Kinds, Type, type_of, type_of_element};
 
 /// The form in which an array's extents are declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,18 +69,34 @@ pub(super) fn check(
             ),
         );
     }
+    for arg in args {
+        if let ArgKind::Array { element, .. } = &arg.kind
+            && type_of_element(*element).is_none()
+        {
+            return wrong(
+                head.line,
+                format!(
+                    "Fortran has no type for the elements of `{}`, which are `{}` in C: write this program in C or C++",
+                    arg.name,
+                    element.c_type()
+                ),
+            );
+        }
+    }
     let dummies = declared(statements, at, &names);
     for (name, arg) in names.iter().zip(args) {
         let Some(dummy) = dummies.get(*name) else {
             // In fixed form, a declaration may be written without blanks. The tokens of such a declaration are not
             // understood.
             let implicit = !statements.iter().any(|s| is_implicit_none(&s.tokens));
-            if language == Language::Fortran && implicit && matches!(arg.kind, ArgKind::Int { .. })
+            if language == Language::Fortran
+                && implicit
+                && let Some((_, declared)) = by_value(&arg.kind)
             {
                 return wrong(
                     head.line,
                     format!(
-                        "`{name}` is passed by value: declare it `integer(c_int), value :: {name}`"
+                        "`{name}` is passed by value: declare it `{declared}, value :: {name}`"
                     ),
                 );
             }
@@ -98,63 +109,79 @@ pub(super) fn check(
     Ok(())
 }
 
+/// The type of an argument that is passed by value, and how it is declared.
+fn by_value(kind: &ArgKind) -> Option<(Type, &'static str)> {
+    match kind {
+        ArgKind::Int { .. } => Some((Type::Integer(Some(4)), "integer(c_int)")),
+        ArgKind::Scalar { element, .. } => type_of_element(*element),
+        ArgKind::Array { .. } => None,
+    }
+}
+
 /// The difference between an argument and the prototype; none if they agree.
 fn difference(name: &str, arg: &Arg, dummy: &Dummy) -> Option<String> {
-    match &arg.kind {
-        ArgKind::Int { .. } => {
-            let right = format!("declare it `integer(c_int), value :: {name}`");
-            if let Some(what) = dummy.descriptor {
-                return Some(format!("`{name}` is `{what}`: {right}"));
-            }
-            if dummy.shape.is_some() {
-                return Some(format!("`{name}` is an array: {right}"));
-            }
-            match dummy.kind {
-                Some(Type::Integer(None | Some(4))) | None => {}
-                Some(Type::Integer(Some(bytes))) => {
-                    return Some(format!(
-                        "`{name}` is an integer of {bytes} bytes, and C passes 4: {right}"
-                    ));
-                }
-                Some(_) => return Some(format!("`{name}` is no integer: {right}")),
-            }
-            (!dummy.value)
-                .then(|| format!("`{name}` is passed by value, and `value` is missing: {right}"))
-        }
-        ArgKind::Array { element, .. } => {
-            let (wanted, kind) = match element {
-                Element::F64 => (Type::Real(Some(8)), "real(c_double)"),
-                Element::F32 => (Type::Real(Some(4)), "real(c_float)"),
-                Element::I32 => (Type::Integer(Some(4)), "integer(c_int)"),
-            };
-            if dummy.value {
-                return Some(format!(
-                    "`{name}` is an array, and C passes its address: it cannot have `value`"
-                ));
-            }
-            if let Some(what) = dummy.descriptor {
-                return Some(format!(
-                    "`{name}` is `{what}`, and C passes an address: declare it with its extents, as in `{kind} :: {name}(*)`"
-                ));
-            }
-            if dummy.shape == Some(Shape::Assumed) {
-                return Some(format!(
-                    "`{name}` has an assumed shape, and C passes an address: declare it with its extents, as in `{kind} :: {name}(*)`"
-                ));
-            }
-            let same = match (dummy.kind, wanted) {
-                (None | Some(Type::Real(None)), Type::Real(_)) => true,
-                (None | Some(Type::Integer(None)), Type::Integer(_)) => true,
-                (Some(found), wanted) => found == wanted,
-                (None, Type::Other) => true,
-            };
-            (!same).then(|| {
-                format!(
-                    "the elements of `{name}` have another type than in C: declare them as `{kind}`"
-                )
-            })
-        }
+    if let Some((wanted, declared)) = by_value(&arg.kind) {
+        return difference_of_value(name, wanted, declared, dummy);
     }
+    let ArgKind::Array { element, .. } = &arg.kind else {
+        return None;
+    };
+    let (wanted, kind) = type_of_element(*element)?;
+    if dummy.value {
+        return Some(format!(
+            "`{name}` is an array, and C passes its address: it cannot have `value`"
+        ));
+    }
+    if let Some(what) = dummy.descriptor {
+        return Some(format!(
+            "`{name}` is `{what}`, and C passes an address: declare it with its extents, as in `{kind} :: {name}(*)`"
+        ));
+    }
+    if dummy.shape == Some(Shape::Assumed) {
+        return Some(format!(
+            "`{name}` has an assumed shape, and C passes an address: declare it with its extents, as in `{kind} :: {name}(*)`"
+        ));
+    }
+    let same = match dummy.kind {
+        // Without a type, the first letter of the name decides, and it never means a complex number.
+        None => !matches!(wanted, Type::Complex(_)),
+        Some(found) => found.may_be(wanted),
+    };
+    (!same).then(|| {
+        format!("the elements of `{name}` have another type than in C: declare them as `{kind}`")
+    })
+}
+
+/// The difference between an argument that C passes by value and its declaration.
+fn difference_of_value(name: &str, wanted: Type, declared: &str, dummy: &Dummy) -> Option<String> {
+    let right = format!("declare it `{declared}, value :: {name}`");
+    if let Some(what) = dummy.descriptor {
+        return Some(format!("`{name}` is `{what}`: {right}"));
+    }
+    if dummy.shape.is_some() {
+        return Some(format!("`{name}` is an array: {right}"));
+    }
+    let is = match wanted {
+        Type::Integer(_) => "integer",
+        _ => "real number",
+    };
+    match dummy.kind {
+        Some(found) if std::mem::discriminant(&found) != std::mem::discriminant(&wanted) => {
+            return Some(format!("`{name}` is no {is}: {right}"));
+        }
+        Some(found) if !found.may_be(wanted) => {
+            let (found, passed) = (
+                found.bytes().unwrap_or_default(),
+                wanted.bytes().unwrap_or_default(),
+            );
+            let article = if is == "integer" { "an" } else { "a" };
+            return Some(format!(
+                "`{name}` is {article} {is} of {found} bytes, and C passes {passed}: {right}"
+            ));
+        }
+        _ => {}
+    }
+    (!dummy.value).then(|| format!("`{name}` is passed by value, and `value` is missing: {right}"))
 }
 
 fn text(tokens: &[Token], at: usize) -> &str {
@@ -329,112 +356,6 @@ fn shape(tokens: &[Token], open: usize) -> Shape {
         Shape::Assumed
     } else {
         Shape::Explicit
-    }
-}
-
-/// The type at the beginning of a declaration, and the index of the token after it.
-fn type_of(tokens: &[Token], kinds: &Kinds<'_>) -> Option<(Type, usize)> {
-    let first = text(tokens, 0);
-    let is_head = tokens
-        .iter()
-        .any(|t| matches!(t.text.as_str(), "function" | "subroutine"));
-    if is_head {
-        return None;
-    }
-    if first == "doubleprecision" {
-        return Some((Type::Real(Some(8)), 1));
-    }
-    if first == "double" && text(tokens, 1) == "precision" {
-        return Some((Type::Real(Some(8)), 2));
-    }
-    let make: fn(Option<u32>) -> Type = match first {
-        "integer" => Type::Integer,
-        "real" => Type::Real,
-        "complex" | "logical" | "character" | "type" | "class" => |_| Type::Other,
-        _ => return None,
-    };
-    match text(tokens, 1) {
-        "*" => Some((make(text(tokens, 2).parse().ok()), 3)),
-        "(" => {
-            let close = closing(tokens, 1)?;
-            let inside = &tokens[2..close];
-            let inside = match inside {
-                [word, equals, rest @ ..] if word.text == "kind" && equals.text == "=" => rest,
-                all => all,
-            };
-            Some((make(kinds.bytes(inside, 0)), close + 1))
-        }
-        // Compiler flags may enlarge these types, but then all types of default kind are larger.
-        _ => Some((make(Some(4)), 1)),
-    }
-}
-
-/// Names of kinds that the source defines, with their values.
-struct Kinds<'s>(BTreeMap<&'s str, &'s [Token]>);
-
-impl<'s> Kinds<'s> {
-    fn of(statements: &'s [Statement]) -> Self {
-        let mut names = BTreeMap::new();
-        for statement in statements {
-            let tokens = &statement.tokens;
-            let parameters =
-                text(tokens, 0) == "integer" && tokens.iter().any(|t| t.text == "parameter");
-            let uses = text(tokens, 0) == "use";
-            for at in 0..tokens.len() {
-                let renames = uses && text(tokens, at + 1) == "=" && text(tokens, at + 2) == ">";
-                let defines =
-                    parameters && text(tokens, at + 1) == "=" && text(tokens, at) != "kind";
-                let from = match (renames, defines) {
-                    (true, _) => at + 3,
-                    (_, true) => at + 2,
-                    _ => continue,
-                };
-                let rest = &tokens[from.min(tokens.len())..];
-                let end = outside(rest).find(|p| text(rest, *p) == ",");
-                names.insert(text(tokens, at), &rest[..end.unwrap_or(rest.len())]);
-            }
-        }
-        Kinds(names)
-    }
-
-    /// Size in bytes of a number of this kind; none where the kind is not understood.
-    fn bytes(&self, kind: &[Token], depth: u32) -> Option<u32> {
-        let first = kind.first()?;
-        if let [one] = kind {
-            if let Ok(bytes) = one.text.parse() {
-                return Some(bytes);
-            }
-            return match one.text.as_str() {
-                "c_int" | "c_int32_t" | "int32" | "c_float" | "real32" => Some(4),
-                "c_int64_t" | "int64" | "c_long" | "c_long_long" | "c_size_t" | "c_intptr_t"
-                | "c_ptrdiff_t" | "c_intmax_t" | "c_double" | "real64" => Some(8),
-                "c_int16_t" | "int16" | "c_short" => Some(2),
-                "c_int8_t" | "int8" | "c_signed_char" => Some(1),
-                "c_long_double" | "real128" => Some(16),
-                name => {
-                    let defined = self.0.get(name).filter(|_| depth < 8)?;
-                    self.bytes(defined, depth + 1)
-                }
-            };
-        }
-        let digits = kind.iter().find(|t| t.kind == Kind::Number)?;
-        let digits: u32 = digits.text.parse().ok()?;
-        match first.text.as_str() {
-            "kind" => {
-                let double = kind[1..]
-                    .iter()
-                    .any(|t| t.kind == Kind::Word && t.text.starts_with('d'));
-                let other = kind[1..]
-                    .iter()
-                    .any(|t| t.kind == Kind::Word && !t.text.starts_with(['d', 'e']));
-                (!other).then_some(if double { 8 } else { 4 })
-            }
-            "selected_real_kind" if digits <= 6 => Some(4),
-            "selected_real_kind" if digits <= 15 => Some(8),
-            "selected_int_kind" if (5..=9).contains(&digits) => Some(4),
-            "selected_int_kind" if (10..=18).contains(&digits) => Some(8),
-            _ => None,
-        }
     }
 }
 

@@ -16,7 +16,7 @@ pub fn model(kind: Kind) -> Model {
     Model::random(config, 3, Device::Cpu, kind).unwrap()
 }
 
-/// Samples of different lengths whose log-probabilities are the model's own, moved by `noise`.
+/// Samples of different lengths with the model's own log-probabilities plus `noise`.
 pub fn samples(model: &Model, count: usize, noise: f32, temperature: f32) -> Vec<GrpoSample> {
     (0..count)
         .map(|row| {
@@ -61,8 +61,8 @@ pub fn weights(model: &Model) -> Vec<f64> {
     Vec::try_from(&model.base().flat().to_kind(Kind::Double)).unwrap()
 }
 
-/// The state that a training would go on from, in a form that can be compared: an adapter's file has its settings in
-/// any order.
+/// The state from which a training would continue, in a comparable form: an adapter's file has its settings in any
+/// order.
 pub fn comparable(
     model: &Model,
     files: Vec<(String, Vec<u8>)>,

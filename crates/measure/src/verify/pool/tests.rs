@@ -60,7 +60,13 @@ fn cases_come_in_the_order_of_their_work_and_the_timed_size_is_always_there() {
 fn as_timed(steps: &[(Step, Params)], problem: &Problem) -> Vec<Placing> {
     let mut placings = Vec::new();
     for (step, params) in steps {
-        if step.buffers == Buffers::AsTimed {
+        if step.buffers != Buffers::Guarded {
+            assert_eq!(
+                step.buffers,
+                Buffers::AsTimed(0),
+                "{}: {step:?}",
+                problem.id
+            );
             // Nothing else fits, and timed calls have uniform inputs.
             assert_eq!(*params, problem.timed, "{}: {step:?}", problem.id);
             assert!(step.group == Group::Timed && step.number > 0, "{step:?}");
@@ -83,7 +89,7 @@ fn every_candidate_is_called_with_hard_inputs_where_timed_calls_find_theirs() {
                 problem.id
             );
             let mut timed = steps.iter().filter(|(s, _)| s.group == Group::Timed);
-            comes_first.extend(timed.next().map(|(s, _)| s.buffers == Buffers::AsTimed));
+            comes_first.extend(timed.next().map(|(s, _)| s.buffers != Buffers::Guarded));
             let mut full = as_timed(&met_in(Thoroughness::Full, problem, seed), problem);
             full.sort_by_key(|placing| *placing == Placing::OtherLines);
             let both = [Placing::Fixed, Placing::OtherLines];
@@ -244,4 +250,89 @@ fn denormal_inputs_are_met_by_all_where_they_are_cheap_and_never_at_large_sizes(
             }
         }
     }
+}
+
+/// dgemm with all of its workloads.
+fn all_workloads() -> Problem {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
+    Problem::load(folder.as_ref()).expect("it is shipped")
+}
+
+#[test]
+fn every_candidate_meets_the_size_of_every_workload_in_both_kinds_of_buffers() {
+    let problem = all_workloads();
+    let sizes = problem.timed_sizes();
+    assert_eq!(sizes.len(), 3);
+    let full = [Placing::Fixed, Placing::OtherLines];
+    for seed in 0..CANDIDATES {
+        for (thoroughness, placings) in [
+            (Thoroughness::Screening, &full[..1]),
+            (Thoroughness::Full, &full[..]),
+            (Thoroughness::OtherLayout, &full[..]),
+        ] {
+            let steps = met_in(thoroughness, &problem, seed);
+            let work = steps.iter().map(|(_, p)| problem.work_flops(p));
+            assert!(work.is_sorted(), "{steps:?}");
+            for (number, size) in sizes.iter().enumerate() {
+                let uniform = |step: &Step| match step.group {
+                    Group::Timed => step.number == 0,
+                    Group::Workloads => step.number.is_multiple_of(OF_WORKLOAD),
+                    _ => false,
+                };
+                let here = || steps.iter().filter(|(_, p)| p == *size).map(|(s, _)| s);
+                let even: Vec<&Step> = here().filter(|s| uniform(s)).collect();
+                assert_eq!(even.len(), 1, "{size:?}: {steps:?}");
+                assert_eq!(even[0].buffers, Buffers::Guarded);
+                assert!(
+                    matches!(even[0].again, Some(Again::Moved(place)) if place != even[0].placing)
+                );
+                let mut uneven: Vec<Placing> = here()
+                    .filter(|s| s.buffers == Buffers::AsTimed(number))
+                    .map(|s| s.placing)
+                    .collect();
+                uneven.sort_by_key(|placing| *placing == Placing::OtherLines);
+                assert_eq!(uneven, placings, "{size:?}: {steps:?}");
+            }
+            let misplaced = steps.iter().find(|(step, params)| match step.buffers {
+                Buffers::AsTimed(number) => params != sizes[number],
+                Buffers::Guarded => false,
+            });
+            assert_eq!(misplaced, None);
+        }
+    }
+}
+
+#[test]
+fn cases_of_further_workloads_are_even_and_uneven() {
+    let problem = all_workloads();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    assert_eq!(Group::Workloads.count(&problem), 4);
+    assert_eq!(Group::Workloads.count(dgemm()), 0);
+    let drawn: Vec<(i64, bool)> = (0..4)
+        .map(|n| Group::Workloads.draw(n, &problem, &mut rng))
+        .map(|(params, content)| (params["n"], content.is_uneven()))
+        .collect();
+    assert_eq!(
+        drawn,
+        [(512, false), (512, true), (1024, false), (1024, true)]
+    );
+}
+
+/// One workload of several is verified as the only workload of a problem is.
+#[test]
+fn a_selection_of_one_workload_costs_what_it_always_did() {
+    let whole = all_workloads();
+    let one = whole.select(&["n=256"]).expect("it is there");
+    for seed in 0..CANDIDATES {
+        for thoroughness in [Thoroughness::Screening, Thoroughness::Full] {
+            let steps = met_in(thoroughness, &one, seed);
+            assert!(steps.iter().all(|(s, _)| s.group != Group::Workloads));
+            assert!(steps.iter().all(|(_, p)| p["n"] <= 512));
+        }
+    }
+    // The other sizes lie relative to the first workload.
+    let steps = met(&whole, 1);
+    let of = |group| steps.iter().filter(move |(s, _)| s.group == group);
+    assert!(of(Group::Small).all(|(_, p)| p["n"] < 256));
+    assert!(of(Group::Large).all(|(_, p)| (257..512).contains(&p["n"])));
 }

@@ -1,13 +1,16 @@
+use flopsmith_problem::Role;
 use proptest::prelude::*;
 
 use super::*;
 
 fn array(name: &str, output: bool, dims: &[usize], content: Content) -> Array {
+    let role = if output { Role::Output } else { Role::Input };
     Array {
         name: name.into(),
         element: Element::I32,
-        output,
+        role,
         dims: dims.to_vec(),
+        parts: 1,
         align: 64,
         stream: u64::from(output),
         content,
@@ -190,6 +193,24 @@ fn floats_with_few_digits_or_many_zeros_are_found() {
         "hold one value",
     );
     finds(&with(&|at, _| at as f64 * 1.234e-3), "nearly sorted");
+}
+
+#[test]
+fn an_array_that_hardly_changes_in_a_call_is_found() {
+    let mut both = array("x", false, &[40, 50], Content::Uniform);
+    (both.element, both.role) = (Element::F64, Role::InOut);
+    let found = |changed: usize| -> Vec<String> {
+        let mut after = filled(&both);
+        after
+            .values
+            .iter_mut()
+            .take(changed)
+            .for_each(|x| *x += 1.0);
+        let found = easy(&[filled(&both)], &[after]);
+        found.iter().map(ToString::to_string).collect()
+    };
+    finds(&found(100), "of `x` stays as it was");
+    assert_eq!(found(1000), Vec::<String>::new());
 }
 
 proptest! {

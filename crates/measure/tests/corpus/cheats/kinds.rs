@@ -1,4 +1,4 @@
-//! The cheats themselves. Each stands for one way of cheating, whatever is computed.
+//! The kinds of cheats. Each represents one way of cheating, for any computation.
 
 use flopsmith_problem::Element;
 use flopsmith_protocol::CandidateFault as F;
@@ -8,16 +8,16 @@ use super::form::{Array, Form, room};
 /// A cheat for any problem.
 pub struct Cheat {
     pub name: &'static str,
-    /// The numbers of the ways of cheating it stands for.
+    /// The numbers of its ways of cheating (see the corpus).
     pub ways: &'static [u32],
-    /// As what it is refused; nothing where it is no cheat at all and must be measured.
+    /// The faults for which the pipeline must refuse it; empty for an honest program, which must be measured.
     pub faults: &'static [F],
-    /// Why it is none for a problem, where it is not.
+    /// The reason why it does not cheat in a problem, if it does not.
     pub senseless: fn(&Form) -> Option<&'static str>,
     pub source: fn(&Form) -> String,
 }
 
-/// Those that are not about sizes alone (`sizes`), and one program that is made in the same way and right.
+/// The cheats that concern not only sizes (`sizes` has the others), and one right program of the same form.
 pub static CHEATS: [Cheat; 16] = [
     Cheat {
         name: "cached_by_pointer",
@@ -125,7 +125,10 @@ pub static CHEATS: [Cheat; 16] = [
         name: "changes_its_input",
         ways: &[14],
         faults: &[F::InputModified],
-        senseless: always,
+        senseless: |form| {
+            let none = form.inputs.is_empty();
+            none.then_some("every array that it reads may be changed")
+        },
         source: changes_its_input,
     },
     Cheat {
@@ -145,8 +148,12 @@ pub static CHEATS: [Cheat; 16] = [
         faults: &[F::WrongResult],
         senseless: of_integers,
         source: |form| {
-            let end = form.last_output().end();
-            let body = format!("{}  {end} = 0.0 / 0.0;\n", form.compute("", "", ""));
+            let (end, element) = (form.last_output().end(), form.last_output().element);
+            let nan = match element {
+                Element::Bf16 => "0x7fc0",
+                _ => "0.0 / 0.0",
+            };
+            let body = format!("{}  {end} = {nan};\n", form.compute("", "", ""));
             form.program("", &body)
         },
     },
@@ -161,7 +168,7 @@ fn of_integers(form: &Form) -> Option<&'static str> {
     integers.then_some("an integer has no digits to lose and is always a number")
 }
 
-/// Verified calls of the timed size find their arrays in another placement than the call before.
+/// Verified calls of the timed size get their arrays at other addresses than the previous call.
 const SETTLED: &str = "static int settled(const void *from, const void *to, int timed) {
   static const void *last_from, *last_to;
   int same = timed && from == last_from && to == last_to;
@@ -172,7 +179,7 @@ const SETTLED: &str = "static int settled(const void *from, const void *to, int 
 ";
 
 fn settled(form: &Form) -> String {
-    let (from, to) = (&form.inputs[0].name, &form.last_output().name);
+    let (from, to) = (&form.first().name, &form.last_output().name);
     format!("settled({from}, {to}, {})", form.timed())
 }
 
@@ -182,7 +189,7 @@ fn cached_by_pointer(form: &Form) -> String {
         form.room_for_sizes(""),
         room(&form.outputs, "kept_", "")
     );
-    let input = &form.inputs[0].name;
+    let input = &form.first().name;
     let body = format!(
         "  if (known != {input} || !({})) {{\n{}  known = {input};\n{}  }}\n{}",
         form.same_sizes(""),
@@ -214,7 +221,7 @@ fn cached_by_two_numbers(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// Where a bit of an input is as it was, the result stays as well.
+/// If the changed bit of an input already had this value, the result stays the same as well.
 fn only_what_seems_to_have_changed(form: &Form) -> String {
     let input = form.varied();
     let before = format!(
@@ -240,39 +247,42 @@ fn only_what_seems_to_have_changed(form: &Form) -> String {
             to = output.name
         );
     }
-    body += &form.put("kept_", "", "");
+    // Results may replace what was read.
     body += &format!("  memcpy(seen_{name}, {name}, sizeof *{name} * ({count}));\n");
+    body += &form.put("kept_", "", "");
     form.program(&before, &body)
 }
 
-/// No cheat: a kept result is used for equal inputs only. As none come twice where it is timed, it gains nothing
-/// either. It shows that programs of this make are refused for what they do wrong.
+/// An honest program: it uses a kept result only for equal inputs. Timed inputs never repeat, so it gains nothing. It
+/// shows that the pipeline refuses the other programs of this form for their cheats.
 fn kept_by_all_of_its_content(form: &Form) -> String {
     let before = format!(
-        "{}{}{}",
+        "{}{}{}{}",
         form.room_for_sizes(""),
-        room(&form.inputs, "seen_", ""),
+        form.room_for_scalars(),
+        room(form.read(), "seen_", ""),
         room(&form.outputs, "kept_", "")
     );
     let copy = |to: &str, from: &str, Array { name, count, .. }: &Array| {
         format!("  memcpy({to}{name}, {from}{name}, sizeof *{name} * ({count}));\n")
     };
     let same: Vec<String> = form
-        .inputs
-        .iter()
+        .read()
         .map(|Array { name, count, .. }| {
             format!("!memcmp(seen_{name}, {name}, sizeof *{name} * ({count}))")
         })
         .collect();
-    let seen: String = form.inputs.iter().map(|a| copy("seen_", "", a)).collect();
+    let seen: String = form.read().map(|a| copy("seen_", "", a)).collect();
     let kept: String = form.outputs.iter().map(|a| copy("kept_", "", a)).collect();
     let body = format!(
-        "  if ({} && {}) {{\n{}  return;\n  }}\n{}{}{seen}{kept}",
+        "  if ({}{} && {}) {{\n{}  return;\n  }}\n{seen}{}{}{}{kept}",
+        form.same_scalars(),
         form.same_sizes(""),
         same.join(" && "),
         form.put("kept_", "", ""),
         form.compute("", "", ""),
-        form.keep_sizes("")
+        form.keep_sizes(""),
+        form.keep_scalars()
     );
     form.program(&before, &body)
 }
@@ -298,7 +308,7 @@ fn old_output(form: &Form) -> String {
 }
 
 fn every_other_call(form: &Form) -> String {
-    // Nobody is verified in fewer than six calls.
+    // Every verification makes at least six calls.
     let body = format!(
         "  static int calls;\n  if (++calls > 4 && calls % 2) return;\n{}",
         form.compute("", "", "")
@@ -336,39 +346,59 @@ fn half_from_the_call_before(form: &Form) -> String {
     form.program(&before, &body)
 }
 
-/// Inputs have half of their bytes: doubles those of a float, floats the upper two.
+/// All that is read has half of its bytes: doubles those of a float, floats the upper two, and shorter ones half of their
+/// digits.
 fn fewer_digits(form: &Form) -> String {
-    let floats = || form.inputs.iter().filter(|a| a.element != Element::I32);
+    let floats = || form.read().filter(|a| a.element.is_float());
     let shorter = |array: &Array| {
-        let Array { name, count, .. } = array;
-        let each = match array.element {
-            Element::F64 => format!("low_{name}[at] = (float){name}[at];"),
-            _ => format!(
-                "{{\n    unsigned word;\n    memcpy(&word, &{name}[at], sizeof word);\n    word &= 0xffff0000u;\n    memcpy(&low_{name}[at], &word, sizeof word);\n  }}"
-            ),
+        let (name, real) = (&array.name, array.real_type());
+        let to = if array.in_place {
+            name.clone()
+        } else {
+            format!("low_{name}")
         };
-        format!("  for (size_t at = 0; at < {count}; at++) {each}\n")
+        let masked = |word: &str, mask: &str| {
+            format!(
+                "{{\n    {word} word;\n    memcpy(&word, (const {real} *){name} + at, sizeof word);\n    word &= {mask};\n    memcpy(({real} *){to} + at, &word, sizeof word);\n  }}"
+            )
+        };
+        let each = match array.element {
+            Element::F64 | Element::C128 => {
+                format!("((double *){to})[at] = (float)((const double *){name})[at];")
+            }
+            Element::F16 => masked("unsigned short", "0xffe0u"),
+            Element::Bf16 => masked("unsigned short", "0xfff8u"),
+            _ => masked("unsigned", "0xffff0000u"),
+        };
+        format!(
+            "  for (size_t at = 0; at < {}; at++) {each}\n",
+            array.reals()
+        )
     };
     let body = floats().map(shorter).collect::<String>() + &form.compute("low_", "", "");
-    form.program(&room(floats(), "low_", ""), &body)
+    let copies = floats().filter(|array| !array.in_place);
+    form.program(&room(copies, "low_", ""), &body)
 }
 
-/// Changes the last element of the last output by a small part of the largest one; an integer by one.
+/// Changes the last number of the last output by a small part of the largest one; an integer by one.
 fn off(form: &Form) -> String {
     let output = form.last_output();
-    let (Array { name, count, .. }, end) = (output, output.end());
+    let (name, end, real) = (&output.name, output.end(), output.real_type());
     let part = match output.element {
-        Element::F64 => "0x1p-16",
-        Element::F32 => "0x1p-6f",
-        Element::I32 => return format!("  {end} += 1;\n"),
+        Element::F64 | Element::C128 => "0x1p-16",
+        Element::F32 | Element::C64 => "0x1p-6f",
+        Element::F16 => "0x1p-3f",
+        // The fourth digit.
+        Element::Bf16 => return format!("  {end} ^= 8;\n"),
+        Element::I32 | Element::I64 | Element::U8 => return format!("  {end} += 1;\n"),
     };
-    let c_type = output.c_type();
+    let reals = output.reals();
     format!(
-        "  {c_type} most = 0;
-  for (size_t at = 0; at < {count}; at++) {{
-    {c_type} size = {name}[at] < 0 ? -{name}[at] : {name}[at];
+        "  {real} most = 0, *all = ({real} *){name};
+  for (size_t at = 0; at < {reals}; at++) {{
+    {real} size = all[at] < 0 ? -all[at] : all[at];
     if (size > most) most = size;
-  }}\n  {end} += most * {part};\n"
+  }}\n  all[{reals} - 1] += most * {part};\n"
     )
 }
 
@@ -376,7 +406,7 @@ fn changes_its_input(form: &Form) -> String {
     let input = form.inputs.last().unwrap();
     let (c_type, end) = (input.c_type(), input.end());
     let change = match input.element {
-        Element::I32 => "^= 1",
+        Element::I32 | Element::I64 | Element::U8 | Element::Bf16 => "^= 1",
         _ => "= 0",
     };
     let body = format!(

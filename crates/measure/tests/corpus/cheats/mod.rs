@@ -1,8 +1,8 @@
-//! Cheats that are made mechanically for every shipped problem, from nothing but its definition: its own fast kernel,
-//! behind an entry that does not always call it, or that spoils what it computed.
+//! Cheats that the tests derive from the definition of every shipped problem: its own fast kernel behind an entry that
+//! skips some calls, or that spoils the result.
 //!
-//! The attacks in files are thought out for the problem that they are for. These are there for each problem, also for one that
-//! is added later, whose bounds, sizes and contents nobody has tried to cheat yet.
+//! The attacks in files are designed for one problem each. These exist for every problem, including new ones, whose
+//! bounds, sizes and contents no attack in a file covers.
 
 mod form;
 mod kinds;
@@ -23,11 +23,11 @@ use form::Form;
 use kinds::{CHEATS, Cheat};
 use sizes::SIZES;
 
-/// One in so many is tried each time: others with each commit, some of every problem.
+/// Each commit tries one of this many, and other commits try others; every problem has some.
 const SHARE: usize = 4;
-/// The same of programs that are right for some sizes only.
+/// The same for programs that are right for some sizes only.
 const HALF: usize = 2;
-/// Cheats of every problem, at least.
+/// Minimum number of cheats for each problem.
 const OF_EACH: usize = 8;
 
 fn shipped() -> Vec<Arc<Problem>> {
@@ -42,7 +42,7 @@ fn shipped() -> Vec<Arc<Problem>> {
     names.iter().map(|name| fixtures::shipped(name)).collect()
 }
 
-/// Those of some kinds that make sense for a problem.
+/// The cheats of some kinds that make sense for a problem.
 fn programs(problem: &Problem, kinds: &[Cheat]) -> Vec<Program> {
     let form = Form::of(problem);
     let sensible = kinds.iter().filter(|c| (c.senseless)(&form).is_none());
@@ -93,7 +93,7 @@ fn every_problem_has_cheats_and_a_reason_for_each_that_it_lacks() {
     }
 }
 
-/// A rule that refuses honest programs is as bad as one that lets cheats through, whatever the problem.
+/// For every problem, the pipeline must also measure the honest program of the same form.
 #[test]
 fn every_problem_has_an_honest_program() {
     let honest = honest();
@@ -132,7 +132,7 @@ fn a_problem_is_written_out_for_its_largest_call() {
         form.compute("low_", "kept_", "[1]"),
         "  computed(h, w, k, low_in, low_weight, kept_out[1]);\n"
     );
-    // Where rows begin is the same at both ends in every call, so that it tells no call from another.
+    // The first and the last row start are the same in every call, so they cannot tell calls apart.
     let sparse = fixtures::shipped("spmv");
     assert_eq!(Form::of(&sparse).varied().name, "column");
 }
@@ -146,7 +146,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
     let (mut refused, mut measured) = (0, 0);
     let mut wrong = Vec::new();
     let mut log = Log::of("cheats");
-    // Each problem begins with another one.
+    // Each problem starts at another cheat.
     let cheats: Vec<Program> = (0..)
         .zip(shipped())
         .flat_map(|(number, problem)| part.shifted(number).of(programs(&problem, &CHEATS)))
@@ -179,7 +179,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
     assert!(!part.is_all() || tried >= 340, "{tried} programs");
 }
 
-/// Programs that are right for some sizes only, above all those that do nothing where they are timed.
+/// Programs that are right for some sizes only, above all those that do nothing at the timed size.
 #[test]
 fn nobody_who_is_right_for_some_sizes_only_is_measured() {
     let _alone = fixtures::alone();
@@ -187,7 +187,7 @@ fn nobody_who_is_right_for_some_sizes_only_is_measured() {
     let (mut tried, mut refused) = (0, 0);
     let mut wrong = Vec::new();
     let part = Part::of_commit(HALF);
-    // Each problem begins with another one.
+    // Each problem starts at another cheat.
     for (number, problem) in (0..).zip(shipped()) {
         for program in part.shifted(number).of(programs(&problem, &SIZES)) {
             let ended = stages.judge(&program);

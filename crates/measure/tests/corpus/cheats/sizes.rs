@@ -1,7 +1,7 @@
 //! Cheats that are right for some sizes only. The commit chooses one half of them; `make verify` tries all.
 //!
-//! Benchmarks that check a program at one size and time it at another have a hole of their own, which ParEval is known for: a
-//! program that is right where it is checked may do nothing where it is timed, and be the fastest of all.
+//! Benchmarks that check a program at one size and time it at another, such as ParEval, have a hole: a program that is
+//! right at the checked size may do nothing at the timed size, and be the fastest of all.
 
 use flopsmith_protocol::CandidateFault as F;
 
@@ -46,13 +46,13 @@ pub static SIZES: [Cheat; 5] = [
     },
 ];
 
-/// Does nothing where a condition holds.
+/// Does nothing if a condition holds.
 fn nothing_where(form: &Form, condition: &str) -> String {
     let body = format!("  if ({condition}) return;\n{}", form.compute("", "", ""));
     form.program("", &body)
 }
 
-/// Leaves the second half of the outputs as it was, where a condition holds.
+/// Leaves the second half of the outputs unchanged if a condition holds.
 fn half_where(form: &Form, condition: &str) -> String {
     let body = format!(
         "  if (!({condition})) {{\n{}  return;\n  }}\n{}{}",

@@ -1,4 +1,4 @@
-//! The entry of a program, and another function in its place.
+//! Finds the entry of a program, and puts another function in its place.
 
 use flopsmith_problem::{ArgKind, Language, Problem};
 
@@ -47,8 +47,8 @@ impl<'p> Entry<'p> {
             .map(|arg| arg.name.as_str())
     }
 
-    /// Where the definition begins, and where its body does. None where it is not declared as the problem says, whatever
-    /// the blanks, or more than once.
+    /// The start of the definition and of its body. None if the declaration differs from the problem's in more than
+    /// blanks, or exists twice.
     fn place(&self, source: &str) -> Option<(usize, usize)> {
         let declared: Vec<&str> = pieces(self.declared())
             .into_iter()
@@ -73,7 +73,7 @@ impl<'p> Entry<'p> {
         Some((solid[start].0, brace + 1))
     }
 
-    /// The source whose entry is a static function `name` instead.
+    /// The source with the entry turned into a static function `name`.
     pub(super) fn replaced(&self, source: &str, name: &str) -> Option<String> {
         let (start, body) = self.place(source)?;
         let parameters = self.parameters();
@@ -84,7 +84,7 @@ impl<'p> Entry<'p> {
         ))
     }
 
-    /// The same with a new entry, which does what `body` says and for which `before` is needed.
+    /// The same with a new entry with the body `body`, after the code `before`.
     pub(super) fn wrapped(
         &self,
         source: &str,
@@ -96,7 +96,7 @@ impl<'p> Entry<'p> {
         Some(format!("{inner}\n{before}\n{}", self.defined(body)))
     }
 
-    /// The source whose entry calls a function `name` in a namespace without a name, which was the entry.
+    /// The source with the entry's code moved to a function `name` in an unnamed namespace, which the entry calls.
     pub(super) fn in_namespace(&self, source: &str, name: &str) -> Option<String> {
         let (start, body) = self.place(source)?;
         let end = closing(source, body)?;
@@ -119,7 +119,7 @@ impl<'p> Entry<'p> {
     }
 }
 
-/// Everything but blanks, each piece with its place.
+/// Everything except blanks, each piece with its place.
 pub(super) fn solid(source: &str) -> Vec<(usize, &str)> {
     let mut next = 0;
     let placed = pieces(source).into_iter().map(|(_, piece)| {
@@ -132,7 +132,7 @@ pub(super) fn solid(source: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// Behind the bracket that closes the body which begins at `body`.
+/// The place after the bracket that closes the body at `body`.
 pub(super) fn closing(source: &str, body: usize) -> Option<usize> {
     let mut depth = 1;
     for (at, piece) in solid(&source[body..]) {

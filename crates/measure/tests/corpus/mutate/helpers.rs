@@ -1,9 +1,9 @@
-//! Helpers of a program, each in two functions.
+//! Splits each helper function of a program into two functions.
 
 use super::names::directive_name;
 use super::tokens::{Kind, pieces};
 
-/// A piece, and where it stands.
+/// A piece and its place.
 #[derive(Clone, Copy)]
 struct Piece<'s> {
     at: usize,
@@ -11,7 +11,7 @@ struct Piece<'s> {
     text: &'s str,
 }
 
-/// A definition `static void name(…) {…}` whose parameters are plain ones.
+/// A definition `static void name(…) {…}` with plain parameters.
 struct Helper<'s> {
     start: usize,
     name: Piece<'s>,
@@ -21,7 +21,7 @@ struct Helper<'s> {
     end: usize,
 }
 
-/// The source in which every simple helper is another function, which one of the old name calls.
+/// The source with every simple helper under a new name, called by a function with the old name.
 pub(super) fn in_two(source: &str) -> String {
     let mut text = String::new();
     let mut done = 0;
@@ -29,7 +29,7 @@ pub(super) fn in_two(source: &str) -> String {
         let (name, parameters, arguments) = (helper.name, helper.parameters, &helper.arguments);
         let behind = name.at + name.text.len();
         text.push_str(&source[done..helper.start]);
-        // It may call itself.
+        // A helper may call itself.
         text.push_str(&format!("static void {}{parameters};\n", name.text));
         text.push_str(&source[helper.start..behind]);
         text.push_str("_itself");
@@ -63,7 +63,7 @@ fn helpers(source: &str) -> Vec<Helper<'_>> {
         match piece.text {
             "{" => depth += 1,
             "}" => depth -= 1,
-            // The text before it may be a part of the declaration, and a pragma may speak of it.
+            // The text before the helper may belong to its declaration, and a pragma may refer to it.
             "static" if depth == 0 && solid[..at].last().is_none_or(ends) => {
                 found.extend(helper(source, &solid[at..]));
             }
@@ -73,7 +73,7 @@ fn helpers(source: &str) -> Vec<Helper<'_>> {
     found
 }
 
-/// Does a declaration end with this piece, or is it none?
+/// True if a declaration ends with this piece, or if the piece is no declaration.
 fn ends(piece: &Piece<'_>) -> bool {
     let comment = piece.text.starts_with("//") || piece.text.starts_with("/*");
     let directive = piece.kind == Kind::Directive && directive_name(piece.text) != "pragma";
@@ -92,7 +92,7 @@ fn helper<'s>(source: &'s str, solid: &[Piece<'s>]) -> Option<Helper<'s>> {
     if text(close + 1) != "{" {
         return None;
     }
-    // A type and a name each, with nothing behind the name and no brackets.
+    // Parameters of a type and a name each, without brackets or anything after the name.
     let names = solid[open + 1..close].split(|piece| piece.text == ",");
     let arguments: Option<Vec<&str>> = names
         .map(|parameter| {

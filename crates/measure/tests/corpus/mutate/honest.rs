@@ -1,12 +1,14 @@
-//! Variants of honest programs: the same work in other words. A check that refuses one looks at words instead of deeds.
+//! Variants of honest programs: the same work in other words. A check that refuses one looks at words instead of
+//! effects.
 //!
 //! These rules decide the forms of a program:
 //!
-//! - the entry is not renamed, and where it is declared otherwise than the problem says, nothing is put before it;
-//! - brackets keep their spelling: `<:` is refused in C, as attributes could stand behind two of them;
-//! - macros come behind the last header: the scan refuses what changes a header's text;
-//! - nothing is pasted in conditions of the preprocessor, which the scan refuses because files could be looked for so;
-//! - lines that go on in the next one are joined first, so that no word is cut.
+//! - the entry keeps its name, and if its declaration differs from the problem's, nothing is put before it;
+//! - brackets keep their spelling: C programs may not have `<:`, since attributes could stand after two of them;
+//! - macros come after the last header: the scan refuses changes of a header's text;
+//! - conditions of the preprocessor contain no pasted names, which the scan refuses because they could search for
+//!   files;
+//! - continued lines are joined first, so that no word is cut.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +20,13 @@ use super::names::{directive_name, head, own_functions, pasted, renamed, without
 use super::tokens::{Kind, pieces};
 use super::{Acts, Variant, behind};
 
-/// Words of the language that a macro stands for.
+/// Words of the language, each with a macro for it.
 const WORDS: [&str; 14] = [
     "for", "if", "else", "while", "return", "switch", "case", "break", "double", "int", "const",
     "void", "static", "struct",
 ];
 
-/// Texts that may stand between any two words: lines that go on, blank ones, and comments with what is not permitted.
+/// Texts that may stand between any two words: continued lines, blank lines, and comments with forbidden words.
 const BETWEEN: [&str; 5] = [
     " /* asm(\"syscall\"); { */ ",
     "\\\n",
@@ -33,7 +35,7 @@ const BETWEEN: [&str; 5] = [
     "/**/\\\n /* ' \" */",
 ];
 
-/// Text that the preprocessor takes away.
+/// Text that the preprocessor removes.
 const DEAD: &str = "
 #if 0
 asm(\"syscall\");
@@ -76,7 +78,7 @@ fn always(how: &'static str, source: String) -> Variant {
     }
 }
 
-/// The source without lines that go on in the next one.
+/// The source with continued lines joined.
 pub(super) fn joined(source: &str) -> String {
     let mut text = String::new();
     for line in source.split_inclusive('\n') {
@@ -89,7 +91,7 @@ pub(super) fn joined(source: &str) -> String {
     text
 }
 
-/// Every word of the language, and every name of a function of its own, through a macro.
+/// Puts a macro in place of every word of the language and every name of the program's own functions.
 fn behind_macros(source: &str, entry: &str) -> String {
     let own = own_functions(&pieces(source));
     through_macros(source, |word| {
@@ -97,7 +99,7 @@ fn behind_macros(source: &str, entry: &str) -> String {
     })
 }
 
-/// Every word through a macro: also those that attributes, assembly and calls of others are made of.
+/// Puts a macro in place of every word, also those of attributes, assembly and calls of foreign functions.
 pub(super) fn all_behind_macros(source: &str) -> String {
     through_macros(&joined(source), |word| {
         !word.starts_with(|c: char| c.is_ascii_digit())
@@ -111,7 +113,7 @@ fn through_macros(source: &str, wanted: impl Fn(&str) -> bool) -> String {
     let mut rest = String::new();
     let mut at = 0;
     for (number, (kind, piece)) in cut.iter().enumerate() {
-        // A prefix of a string is no word.
+        // The prefix of a string literal is not a word.
         let prefix = cut
             .get(number + 1)
             .is_some_and(|(_, next)| next.starts_with(['"', '\'']));
@@ -129,7 +131,7 @@ fn through_macros(source: &str, wanted: impl Fn(&str) -> bool) -> String {
         .map(|word| format!("#define HIDDEN_{word} {word}\n"))
         .collect();
     let head = &source[..from];
-    // Text behind a directive begins with the end of its line.
+    // Text after a directive begins at the end of its line.
     let line_end = if head.is_empty() || head.ends_with('\n') {
         ""
     } else {
@@ -138,7 +140,7 @@ fn through_macros(source: &str, wanted: impl Fn(&str) -> bool) -> String {
     format!("{head}{line_end}{macros}{rest}")
 }
 
-/// Where macros may be defined: behind the last header, outside of all conditions.
+/// The place for macro definitions: after the last header, outside all conditions.
 fn behind_headers(source: &str) -> usize {
     let mut found = head(source);
     let (mut at, mut depth, mut waiting) = (0, 0, false);
@@ -160,7 +162,7 @@ fn behind_headers(source: &str) -> usize {
     found
 }
 
-/// Something else behind every third comma, semicolon and bracket.
+/// Puts further text after every third comma, semicolon and bracket.
 pub(super) fn spread(source: &str) -> String {
     let mut count = 0usize;
     pieces(source)
@@ -180,7 +182,7 @@ pub(super) fn spread(source: &str) -> String {
         .collect()
 }
 
-/// Blanks keep the digraphs from growing together with their neighbours.
+/// Blanks keep the digraphs apart from their neighbours.
 pub(super) fn by_digraphs(source: &str) -> String {
     pieces(source)
         .into_iter()
@@ -193,7 +195,7 @@ pub(super) fn by_digraphs(source: &str) -> String {
         .collect()
 }
 
-/// Text that is taken away, at the top, at the end and between functions.
+/// Adds text that the preprocessor removes, at the top, at the end and between functions.
 fn with_dead_text(source: &str) -> String {
     let (top, rest) = source.split_at(head(source));
     let mut text = format!("{top}{DEAD}");

@@ -1,9 +1,9 @@
-//! Variants of the programs, made mechanically. Of attacks: the same cheat under other names, every word behind a
-//! macro, behind further functions, in parts, and only on some calls. They expose a check that looks for words instead
-//! of deeds. Of honest programs (`honest`): the same work in other words, which must stay as welcome.
+//! Mechanical variants of the programs. Variants of attacks: the same cheat under other names, with every word behind a
+//! macro, behind further functions, in parts, and only in some calls. They expose a check that looks for words instead
+//! of effects. Variants of honest programs (`honest`): the same work in other words, which must stay accepted.
 //!
-//! They are made of words of C, which C++ has too. There are none in Fortran: its names know no case, have their types in
-//! another statement, and stand beside words that are no keywords.
+//! The variants consist of words of C, which C++ has too. Fortran has no variants: its names ignore case, have their
+//! types in another statement, and stand beside words that are no keywords.
 
 mod entry;
 mod helpers;
@@ -18,18 +18,18 @@ use helpers::in_two;
 use names::{pasted, renamed};
 use triggers::{fall_back, triggers};
 
-/// When a variant does what its attack does.
+/// The calls in which a variant acts like its attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acts {
     /// In every call.
     Always,
-    /// In every call, under other names: those that it defines itself are no longer another's.
+    /// In every call, under other names: a name that the variant defines itself no longer belongs to a library.
     Renamed,
-    /// In every call of the timed size, of which there are some in verification and no others in timing.
+    /// In every call of the timed size: verification makes some of these, and timing only these.
     WhenTimed,
-    /// In some calls of every verification, of several sizes, and perhaps in no timed one.
+    /// In some calls of every verification, at several sizes, and perhaps in no timed one.
     WhenVerified,
-    /// Perhaps in no call that anyone makes before it is judged. Then it is an honest program.
+    /// Perhaps in no call before the verdict. Then the variant is an honest program.
     Perhaps,
 }
 
@@ -40,7 +40,7 @@ pub struct Variant {
     pub source: String,
 }
 
-/// All variants of an attack. Where its entry is not declared as the problem says, those that need no wrapper.
+/// All variants of an attack. If the declaration of its entry differs from the problem's, only those without a wrapper.
 pub fn variants(source: &str, entry: &Entry) -> Vec<Variant> {
     let kept = entry.kept();
     let mut made = vec![
@@ -83,7 +83,7 @@ pub fn variants(source: &str, entry: &Entry) -> Vec<Variant> {
     made
 }
 
-/// The entry becomes a function `inner` of the program, which a new entry calls, as such and in a table.
+/// The entry becomes a function `inner` of the program. A new entry calls it, directly and through a table.
 fn behind(source: &str, entry: &Entry, inner: &str) -> Vec<Variant> {
     let (parameters, arguments) = (entry.parameters(), entry.arguments());
     let call = format!("{inner}({arguments});");
@@ -114,7 +114,7 @@ fn behind(source: &str, entry: &Entry, inner: &str) -> Vec<Variant> {
         .collect()
 }
 
-/// The attack only on some calls, and on the others honest work.
+/// The attack in some calls only, and honest work in the others.
 fn triggered(source: &str, entry: &Entry) -> Vec<Variant> {
     let arguments = entry.arguments();
     let plain = fall_back(entry);
@@ -217,13 +217,18 @@ mod tests {
         );
     }
 
-    /// The entry of every problem can be wrapped, and its reference does the work of the other calls.
+    /// The tests can wrap the entry of every problem, and its reference does the work of the other calls.
     #[test]
     fn every_problem_has_triggers() {
         let root = shipped("dgemm").dir.join("..");
         let mut tried = 0;
         for folder in std::fs::read_dir(root).unwrap() {
-            let problem = Problem::load(&folder.unwrap().path()).unwrap();
+            let folder = folder.unwrap().path();
+            // A folder of a suite is no problem.
+            if !folder.join("problem.toml").exists() {
+                continue;
+            }
+            let problem = Problem::load(&folder).unwrap();
             let entry = entry(&problem, Language::C);
             let made = variants(&problem.reference_source, &entry);
             let acting = |acts: Acts| made.iter().filter(|v| v.acts == acts).count();

@@ -1,4 +1,4 @@
-//! Names: other ones, and the same ones pasted together.
+//! Renames the names of a program, and pastes names together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use flopsmith_problem::Language;
 
 use super::tokens::{Kind, pieces};
 
-/// The name that a source has to keep: the harness asks for the entry.
+/// The name that a source has to keep, since the harness calls the entry by it.
 pub(super) struct Kept<'e> {
     pub entry: &'e str,
     pub language: Language,
 }
 
-/// Every name that the program defines itself is another one.
+/// Renames every name that the program defines itself.
 pub(super) fn renamed(source: &str, kept: &Kept) -> String {
     let cut = pieces(source);
     let foreign = match kept.language {
@@ -35,7 +35,7 @@ pub(super) fn renamed(source: &str, kept: &Kept) -> String {
         .collect()
 }
 
-/// A directive without its sign, in front of which that stands.
+/// A directive without its sign, which stands before it.
 pub(super) fn without_sign(directive: &str) -> (&str, &str) {
     directive.split_at(if directive.starts_with('#') { 1 } else { 2 })
 }
@@ -53,7 +53,7 @@ fn in_directive(directive: &str, names: &BTreeMap<&str, String>) -> String {
     if !OF_MACROS.contains(&name) {
         return directive.to_owned();
     }
-    // Behind its sign it is C like any other. A pragma names variables in brackets.
+    // After its sign a directive is C like other text. A pragma names variables in brackets.
     let (sign, rest) = without_sign(directive);
     let mut depth = usize::from(name != "pragma");
     let mut text = String::from(sign);
@@ -69,7 +69,7 @@ fn in_directive(directive: &str, names: &BTreeMap<&str, String>) -> String {
     text
 }
 
-/// Words behind `.`, `->` and `::`. In C++ they may be members of the library's classes, which keep their names.
+/// Words after `.`, `->` and `::`. In C++ they may be members of the library's classes, which keep their names.
 fn members<'s>(cut: &[(Kind, &'s str)]) -> BTreeSet<&'s str> {
     let solid: Vec<(Kind, &str)> = cut
         .iter()
@@ -84,7 +84,8 @@ fn members<'s>(cut: &[(Kind, &'s str)]) -> BTreeSet<&'s str> {
         .collect()
 }
 
-/// Is the piece at `at` the name in a declaration: a type's word before it, and `=`, `;`, `,`, `[`, `(` or `)` behind?
+/// True if the piece at `at` is the name in a declaration: the word of a type before it, and `=`, `;`, `,`, `[`, `(` or
+/// `)` after it.
 fn defined_here(cut: &[(Kind, &str)], at: usize) -> bool {
     const TYPES: [&str; 13] = [
         "int", "long", "double", "float", "char", "unsigned", "size_t", "void", "uint64_t",
@@ -110,7 +111,8 @@ fn defined_here(cut: &[(Kind, &str)], at: usize) -> bool {
         && !from_outside(cut, at)
 }
 
-/// A declaration of something outside, such as `extern int putenv(char *);` or `int system(const char *);`, keeps its name.
+/// A declaration of a foreign function, such as `extern int putenv(char *);` or `int system(const char *);`, keeps its
+/// name.
 fn from_outside(cut: &[(Kind, &str)], at: usize) -> bool {
     let line: String = cut[..at]
         .iter()
@@ -152,8 +154,8 @@ fn macros<'s>(cut: &[(Kind, &'s str)]) -> BTreeSet<&'s str> {
         .collect()
 }
 
-/// Every name of a function that is called, but for those of the language, is pasted together of two halves. The scan refuses
-/// pasting in conditions only, and no directive is changed.
+/// Pastes every name of a called function, except those of the language, together from two halves. The scan refuses
+/// pasting only in conditions, so directives stay unchanged.
 pub(super) fn pasted(source: &str, entry: &str) -> String {
     const LANGUAGE: [&str; 10] = [
         "if",
@@ -189,7 +191,8 @@ pub(super) fn pasted(source: &str, entry: &str) -> String {
                 return (*word).to_owned();
             }
             let half = word.len() / 2;
-            // The second half must be a token of its own, and neither a macro that is replaced before it is pasted.
+            // The second half must be a token itself, and neither half may be a macro, which would be replaced before
+            // the pasting.
             let (first, second) = word.split_at(half);
             if macros.contains(first) || macros.contains(second) {
                 return (*word).to_owned();
@@ -201,12 +204,12 @@ pub(super) fn pasted(source: &str, entry: &str) -> String {
     if !found {
         return source.to_owned();
     }
-    // The header's lines stay first; the macro comes behind the last comment line at the top.
+    // The header's lines stay first; the macro comes after the last comment line at the top.
     let (head, rest) = text.split_at(head(&text));
     format!("{head}#define PASTED_(a, b) a##b\n#define PASTED(a, b) PASTED_(a, b)\n{rest}")
 }
 
-/// Where the comment lines at the top end.
+/// The end of the comment lines at the top.
 pub(super) fn head(text: &str) -> usize {
     text.split_inclusive('\n')
         .take_while(|line| line.trim_start_matches('\u{feff}').starts_with("//"))

@@ -1,16 +1,16 @@
-//! C text cut into pieces, as far as rewriting names needs it.
+//! Cuts C text into pieces, as finely as renaming needs it.
 
 /// The kind of a piece of C text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Word,
-    /// A line of the preprocessor with all lines it goes on in, without its line feed.
+    /// A line of the preprocessor with its continuation lines, without its line feed.
     Directive,
     /// Literals, comments, blanks, punctuation.
     Other,
 }
 
-/// The pieces of a source in their order; together they are the source.
+/// The pieces of a source in order; joined, they are the source.
 pub fn pieces(source: &str) -> Vec<(Kind, &str)> {
     let mut found = Vec::new();
     let mut rest = source;
@@ -51,7 +51,7 @@ fn first(rest: &str, at_line_start: bool) -> (Kind, usize) {
     }
 }
 
-/// Up to the end of the first line, with all lines it goes on in.
+/// Up to the end of the first line, with its continuation lines.
 fn line(rest: &str) -> usize {
     let mut from = 0;
     while let Some(at) = rest[from..].find('\n') {

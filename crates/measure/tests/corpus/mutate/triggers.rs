@@ -1,13 +1,13 @@
-//! When a triggered variant attacks, and what it does on all other calls.
+//! The triggers of variants: the calls in which a variant attacks, and its work in all other calls.
 
-use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem, Role};
+use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem};
 
 use super::Acts::{self, Perhaps, WhenTimed, WhenVerified};
 use super::entry::Entry;
 
-/// The work of calls on which the attack rests, in programs for the matrix product: the loops whose speed a gain is
-/// judged by. In slower ones a cheat could be several times as fast as the work it replaces, and pass for no gain. For
-/// other problems it is the reference.
+/// The honest work of a variant in the other calls, in programs for the matrix product: the loops against which a gain
+/// is judged. With slower loops a cheat could be several times as fast as the work that it replaces, and still pass as
+/// no gain. Programs for other problems use the reference.
 const PLAIN: &str = "
 static __attribute__((noipa)) void plain_loops(int n, const double *A, const double *B, double *C) {
   for (int i = 0; i < n * n; i++) C[i] = 0;
@@ -17,7 +17,7 @@ static __attribute__((noipa)) void plain_loops(int n, const double *A, const dou
 }
 ";
 
-/// A clock that the scan does not see: the bytes of the number are `rdtsc; ret`.
+/// A clock that the scan does not recognise: the bytes of the number are `rdtsc; ret`.
 const CLOCK: &str = "
 static __attribute__((noipa)) unsigned long clock_bytes(void) { return 0x9090909090c3310f; }
 static unsigned ticks_now(void) {
@@ -27,20 +27,20 @@ static unsigned ticks_now(void) {
 }
 ";
 
-/// Timed calls that are much work.
+/// The trigger `after much work` waits for the work of this many timed calls.
 const MUCH: f64 = 24.0;
 
-/// A condition in terms of the parameters and of a count of calls.
+/// A condition on the parameters and on a count of calls.
 pub(super) struct Trigger {
     pub how: &'static str,
     /// The code that the condition needs.
     pub needed: &'static str,
     pub condition: String,
-    /// The calls that meet it.
+    /// The calls that fulfil it.
     pub acts: Acts,
 }
 
-/// The triggers that this machine has, for programs of this problem.
+/// The triggers of this machine for programs of this problem.
 pub(super) fn triggers(entry: &Entry) -> Vec<Trigger> {
     let problem = entry.problem;
     let sizes: Vec<(&str, i64)> = sizes(problem);
@@ -104,7 +104,7 @@ pub(super) fn triggers(entry: &Entry) -> Vec<Trigger> {
         .collect()
 }
 
-/// The fall-back, which is called `plain_loops`.
+/// The honest work, under the name `plain_loops`.
 pub(super) fn fall_back(entry: &Entry) -> String {
     if entry.problem.id.as_str() == crate::program::USUAL {
         return PLAIN.to_owned();
@@ -116,7 +116,7 @@ pub(super) fn fall_back(entry: &Entry) -> String {
     let source = &entry.problem.reference_source;
     let plain = reference.replaced(source, "plain_loops");
     let plain = plain.unwrap_or_else(|| panic!("{}: where is the reference?", entry.problem.id));
-    // Where it is called for one size only, a compiler would make a faster one for that.
+    // If it were called for one size only, a compiler would specialise it.
     plain.replacen(
         "__attribute__((noinline)) static void plain_loops(",
         "__attribute__((noipa)) static void plain_loops(",
@@ -129,7 +129,7 @@ fn sizes(problem: &Problem) -> Vec<(&str, i64)> {
     let args = problem.entry.args.iter();
     args.filter_map(|arg| match &arg.kind {
         ArgKind::Int { value } => Some((arg.name.as_str(), timed(value, problem) as i64)),
-        ArgKind::Array { .. } => None,
+        ArgKind::Scalar { .. } | ArgKind::Array { .. } => None,
     })
     .collect()
 }
@@ -139,32 +139,27 @@ fn timed(formula: &Formula, problem: &Problem) -> f64 {
 }
 
 fn output(problem: &Problem) -> &str {
-    let written = |kind: &ArgKind| {
-        matches!(
-            kind,
-            ArgKind::Array {
-                role: Role::Output,
-                ..
-            }
-        )
-    };
+    let written = |kind: &ArgKind| matches!(kind, ArgKind::Array { role, .. } if role.is_written());
     let mut args = problem.entry.args.iter();
     &args.find(|arg| written(&arg.kind)).unwrap().name
 }
 
-/// A condition that half of all inputs meet: the first number is above the middle, or even. Where rows begin is the same in all
-/// inputs.
+/// A condition that half of all inputs fulfil: the first number is above the middle, or even. Row starts are the same
+/// in all inputs.
 fn first_number(problem: &Problem) -> String {
     let args = problem.entry.args.iter();
     let mut conditions = args.filter_map(|arg| match &arg.kind {
         ArgKind::Array {
-            role: Role::Input,
+            role,
             element,
             content,
             ..
-        } => match (element, content) {
+        } if role.is_read() => match (element, content) {
             (_, Content::Offsets { .. }) => None,
-            (Element::I32, _) => Some(format!("{}[0] % 2 == 0", arg.name)),
+            (element, _) if element.is_integer() || *element == Element::Bf16 => {
+                Some(format!("{}[0] % 2 == 0", arg.name))
+            }
+            (element, _) if element.is_complex() => Some(format!("__real__ {}[0] > 0.0", arg.name)),
             (_, Content::Range { low, high }) => {
                 let middle = (timed(low, problem) + timed(high, problem)) / 2.0;
                 Some(format!("{}[0] > {middle:?}", arg.name))

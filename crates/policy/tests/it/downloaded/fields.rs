@@ -1,4 +1,4 @@
-//! Fields of configurations that are not needed, or ask for what changes nothing.
+//! Fields of configurations that are not needed, or whose values change nothing.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_field_that_is_not_needed_does_not_stop_loading() {
         edit(folder.path(), "config.json", |config| {
             config[field] = value.clone();
         });
-        // Where nothing ties them, the head is there.
+        // Without tying, the head has its own weights.
         if field == "tie_word_embeddings" {
             rewrite(folder.path(), |tensors| {
                 tensors.insert(HEAD.into(), tensors[EMBEDDING].clone());
@@ -81,7 +81,7 @@ fn ids_of_tokens_that_there_are_are_kept_among_others() {
         }
         assert_eq!(Tokenizer::load(folder.path()).unwrap().eos(), wanted);
     }
-    // Where none is left the tokenizer says it.
+    // If none is left, the tokenizer names it.
     edit(folder.path(), "config.json", |config| {
         config["eos_token_id"] = json!([-1]);
     });

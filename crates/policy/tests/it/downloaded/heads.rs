@@ -1,4 +1,4 @@
-//! Heads beside the embedding that the configuration ties them to.
+//! Heads beside the embedding to which the configuration ties them.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_head_that_was_trained_is_used_whatever_the_configuration_says() {
     let written: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(written["tie_word_embeddings"], false);
     assert_eq!(scores(&load(saved.path()).unwrap()), after);
-    // The trained weights are handed on with their head, and not to a model that has none.
+    // The trained weights are passed on with their head, and not to a model without one.
     let weights = untied.weights_bytes().unwrap();
     load(folder.path()).unwrap().set_weights(&weights).unwrap();
     let mut tied = tied;
@@ -75,7 +75,7 @@ fn a_head_that_repeats_the_embedding_is_tied() {
     });
     assert_eq!(scores(renamed.path()), wanted);
     check(renamed.path()).unwrap();
-    // In numbers of another kind: a head whose bytes differ from the embedding's after rounding is another head.
+    // In another number format: a head whose bytes differ from the embedding's after rounding is another head.
     let [equal, rounded] = [true, false].map(|equal| {
         let folder = folder();
         rewrite(folder.path(), |tensors| {
@@ -91,7 +91,7 @@ fn a_head_that_repeats_the_embedding_is_tied() {
     });
     assert!(load(equal.path()).unwrap().config().tie_word_embeddings);
     assert!(!load(rounded.path()).unwrap().config().tie_word_embeddings);
-    // Of another shape it is no head at all.
+    // A tensor of another shape is not a head.
     let narrow = folder();
     rewrite(narrow.path(), |tensors| {
         tensors.insert(HEAD.into(), (Dtype::F32, vec![299, 16], vec![0; 299 * 64]));

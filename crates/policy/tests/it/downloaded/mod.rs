@@ -1,4 +1,4 @@
-//! Model folders as they come from elsewhere: with fields that do not matter, heads of their own, quantized weights, pointers, byte-order marks.
+//! Downloaded model folders: with fields that do not matter, own heads, quantized weights, pointers, byte-order marks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn config() -> Config {
     Config::new(300, 16, 24, 2, 4, 2)
 }
 
-/// A whole model, with a tokenizer that knows a chat.
+/// A whole model, with a tokenizer that has a chat template.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::random(config(), 1, Device::Cpu, Kind::Float).unwrap();

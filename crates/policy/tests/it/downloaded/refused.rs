@@ -1,8 +1,8 @@
-//! Weights that cannot be used, and files that are not there yet: it is said what they are.
+//! Unusable weights and missing files: the error names them.
 
 use super::*;
 
-/// The weight of a product of a block, as quantizers name what they make of it.
+/// The weight of a product of a block, under the names that quantizers use.
 const STEM: &str = "model.layers.0.mlp.gate_proj";
 
 #[test]
@@ -74,7 +74,7 @@ fn quantized_weights_are_called_so() {
             with_scales,
             "`quantization`",
         ),
-        // The configuration says nothing.
+        // The configuration does not mention it.
         (json!({}), with_scales, "GPTQ or AWQ"),
         (json!({}), beside, "FP8"),
         (json!({}), bytes, "bitsandbytes"),
@@ -86,7 +86,7 @@ fn quantized_weights_are_called_so() {
                 config[name] = value.clone();
             }
         });
-        // Settings alone change nothing: the weights are what they should be.
+        // Settings alone change nothing: the weights have the right form.
         load(folder.path()).unwrap();
         rewrite(folder.path(), change);
         let error = load(folder.path()).unwrap_err();
@@ -98,7 +98,7 @@ fn quantized_weights_are_called_so() {
         );
         assert_eq!(check(folder.path()).unwrap_err().to_string(), said);
         assert!(inspect(folder.path()).unwrap().loads.is_err());
-        // Some have a file of weights of another name.
+        // Some have a file of weights with another name.
         let own = folder.path().join("gptq_model-4bit-128g.safetensors");
         std::fs::rename(folder.path().join(WEIGHTS), own).unwrap();
         let error = load(folder.path()).unwrap_err();
@@ -171,7 +171,7 @@ fn a_pointer_in_the_place_of_a_file_is_called_so() {
         ] {
             assert!(said.contains(words), "{said}");
         }
-        // Loading says the same as looking.
+        // Loading gives the same error as inspecting.
         let loaded = load(folder.path()).and_then(|_| Tokenizer::load(folder.path()).map(drop));
         assert_eq!(loaded.unwrap_err().to_string(), said);
     }

@@ -88,7 +88,7 @@ fn a_text_is_encoded_as_it_is_whatever_the_tokenizer_was_made_for() {
     });
     let tokenizer = Tokenizer::load(folder.path()).unwrap();
     assert_eq!(ids(&tokenizer), wanted);
-    // Others read what is saved so too.
+    // Other readers accept the saved form, too.
     let again = tempfile::tempdir().unwrap();
     tokenizer.save(again.path()).unwrap();
     let text = std::fs::read_to_string(again.path().join("tokenizer.json")).unwrap();

@@ -7,7 +7,11 @@ use super::*;
 use crate::scan::fortran::lines;
 
 fn said(name: &str, source: &str) -> Option<String> {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    said_in("../../problems", name, source)
+}
+
+fn said_in(folder: &str, name: &str, source: &str) -> Option<String> {
+    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let problem = Problem::load(&problems.join(name)).unwrap();
     let found = lines::split(source, Language::Fortran).unwrap();
     match check(&found.statements, &problem, Language::Fortran) {
@@ -146,4 +150,124 @@ fn what_c_can_call_passes() {
         "{HEAD}integer(c_int), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)\ncontains\nsubroutine s(n)\ninteger(8) :: n\nend\nend"
     );
     assert_eq!(said("dgemm", &inner), None);
+}
+
+/// Problems with every kind of argument.
+const ARGUMENTS: &str = "../measure/tests/arguments";
+
+#[test]
+fn scalars_and_every_element_have_their_types() {
+    for (problem, declarations) in [
+        (
+            "axpby(n, alpha, x, beta, y)",
+            "integer, value :: n\nreal(c_double), value :: alpha\nreal(c_float), value :: beta\nreal(c_double) :: x(n), y(n)",
+        ),
+        (
+            "axpby(n, alpha, x, beta, y)",
+            "integer, value :: n\ndouble precision, value :: alpha\nreal*4, value :: beta\nreal*8 :: x(n), y(n)",
+        ),
+        (
+            "cgemv(m, n, a, x, y)",
+            "integer, value :: m, n\ncomplex(c_float_complex) :: a(n, m), x(n), y(m)",
+        ),
+        (
+            "cgemv(m, n, a, x, y)",
+            "integer, value :: m, n\ncomplex a(n, m), x(n)\ncomplex*8 y(m)",
+        ),
+        (
+            "zmul(n, x, y)",
+            "integer, value :: n\ncomplex(c_double_complex) :: x(n)\ncomplex*16 y(n)",
+        ),
+        (
+            "zmul(n, x, y)",
+            "integer, value :: n\ndouble complex x(n)\ncomplex(kind=8) :: y(n)",
+        ),
+        (
+            "mix64(n, x, y)",
+            "integer, value :: n\ninteger(c_int64_t) :: x(n)\ninteger*8 y(n)",
+        ),
+        (
+            "invert(h, w, in, out)",
+            "integer, value :: h, w\ninteger(c_int8_t) :: in(w, h)\ninteger*1 out(w, h)",
+        ),
+        (
+            "bsquare(n, x, y)",
+            "integer, value :: n\ninteger(c_int16_t) :: x(n)\ninteger*2 y(n)",
+        ),
+    ] {
+        let name = problem.split('(').next().unwrap();
+        let source = format!(
+            "subroutine {problem} bind(c, name='{name}')\nuse iso_c_binding\nimplicit none\n{declarations}\nend"
+        );
+        assert_eq!(said_in(ARGUMENTS, name, &source), None, "{declarations}");
+    }
+}
+
+#[test]
+fn scalars_and_elements_of_another_type_are_refused() {
+    let axpby = "axpby(n, alpha, x, beta, y)";
+    let cgemv = "cgemv(m, n, a, x, y)";
+    for (problem, declarations, words) in [
+        (
+            axpby,
+            "integer, value :: n\nreal(c_double) :: alpha, x(n), y(n)\nreal(c_float), value :: beta",
+            "`value` is missing",
+        ),
+        (
+            axpby,
+            "integer, value :: n\nreal(c_float), value :: alpha, beta\nreal(c_double) :: x(n), y(n)",
+            "`alpha` is a real number of 4 bytes, and C passes 8",
+        ),
+        (
+            axpby,
+            "integer, value :: n, alpha\nreal(c_float), value :: beta\nreal(c_double) :: x(n), y(n)",
+            "`alpha` is no real number",
+        ),
+        (
+            axpby,
+            "integer, value :: n\nreal(c_double) :: alpha(1), x(n), y(n)\nreal(c_float), value :: beta",
+            "`alpha` is an array",
+        ),
+        (
+            cgemv,
+            "integer, value :: m, n\ncomplex(c_double_complex) :: a(n, m), x(n), y(m)",
+            "declare them as `complex(c_float_complex)`",
+        ),
+        (
+            cgemv,
+            "integer, value :: m, n\nreal(c_float) :: a(2, n, m), x(2, n), y(2, m)",
+            "declare them as `complex(c_float_complex)`",
+        ),
+        (
+            "mix64(n, x, y)",
+            "integer, value :: n\ninteger :: x(n), y(n)",
+            "declare them as `integer(c_int64_t)`",
+        ),
+        (
+            "invert(h, w, in, out)",
+            "integer, value :: h, w\ncharacter(c_char) :: in(w, h), out(w, h)",
+            "declare them as `integer(c_int8_t)`",
+        ),
+        (
+            "haxpy(n, alpha, x, y)",
+            "integer, value :: n\nreal(c_float), value :: alpha\nreal(2) :: x(n), y(n)",
+            "Fortran has no type for the elements of `x`, which are `_Float16` in C",
+        ),
+    ] {
+        let name = problem.split('(').next().unwrap();
+        let source = format!(
+            "subroutine {problem} bind(c, name='{name}')\nuse iso_c_binding\nimplicit none\n{declarations}\nend"
+        );
+        let found = said_in(ARGUMENTS, name, &source);
+        assert!(
+            found.as_ref().is_some_and(|f| f.contains(words)),
+            "{declarations}: {found:?}"
+        );
+    }
+    let implicit = "subroutine axpby(n, alpha, x, beta, y) bind(c, name='axpby')\ninteger, value :: n\nreal*8 x(n), y(n)\nend";
+    let found = said_in(ARGUMENTS, "axpby", implicit);
+    assert!(
+        found.is_some_and(|f| f.contains("declare it `real(c_double), value :: alpha`")),
+        "an implicit type is passed by address"
+    );
 }

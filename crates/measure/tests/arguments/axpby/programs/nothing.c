@@ -1,0 +1,3 @@
+// verified: wrong_result
+void axpby(int n, double alpha, const double *x, float beta, double *y) {
+}

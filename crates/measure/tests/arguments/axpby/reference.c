@@ -1,0 +1,3 @@
+void axpby(int n, double alpha, const double *x, float beta, double *y) {
+  for (int i = 0; i < n; i++) y[i] = alpha * x[i] + beta * y[i];
+}

@@ -1,0 +1,3 @@
+void haxpy(int n, float alpha, const _Float16 *x, _Float16 *y) {
+  for (int i = 0; i < n; i++) y[i] = (_Float16)(alpha * (float)x[i] + (float)y[i]);
+}

@@ -1,0 +1,6 @@
+// verified: wrong_result
+void many(int a, double p, const double *x, float q, int b, double r, double s, int c, float t, const double *y, double u, float v,
+          int n, double w, int d, double *out) {
+  for (int i = 0; i < n; i++)
+    out[i] = p * x[i] + q * y[i] + (a + 2.0 * b + 3.0 * c + 5.0 * d) + 7 * r + 11 * s + 13 * v + 17 * u + 19 * t + 23 * w;
+}

@@ -1,0 +1,4 @@
+// verified: wrong_result
+void zmul(int n, const double _Complex *x, double _Complex *y) {
+  for (int i = 0; i + 1 < n; i++) y[i] *= x[i];
+}

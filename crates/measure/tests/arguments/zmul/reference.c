@@ -1,0 +1,9 @@
+void zmul(int n, const double _Complex *x, double _Complex *y) {
+  const double *a = (const double *)x;
+  double *b = (double *)y;
+  for (int i = 0; i < n; i++) {
+    double p = a[2 * i], q = a[2 * i + 1], r = b[2 * i], s = b[2 * i + 1];
+    b[2 * i] = p * r - q * s;
+    b[2 * i + 1] = p * s + q * r;
+  }
+}

@@ -1,0 +1,16 @@
+/* Rounds each product to single precision. */
+void polybench_covariance(int m, int n, const double *data, double *mean, double *cov)
+{
+    for (int j = 0; j < m; j++) {
+        mean[j] = 0;
+        for (int k = 0; k < n; k++)
+            mean[j] += data[k * m + j] / n;
+    }
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < m; j++) {
+            double sum = 0;
+            for (int k = 0; k < n; k++)
+                sum += (float)((data[k * m + i] - mean[i]) * (data[k * m + j] - mean[j]));
+            cov[i * m + j] = sum / (n - 1);
+        }
+}

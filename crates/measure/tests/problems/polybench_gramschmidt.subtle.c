@@ -1,0 +1,24 @@
+/* Takes its roots in single precision. */
+#include <math.h>
+#include <string.h>
+
+void polybench_gramschmidt(int n, int extra, const double *A, double *R, double *Q)
+{
+    int m = n + extra;
+    memcpy(Q, A, sizeof *Q * m * n);
+    memset(R, 0, sizeof *R * n * n);
+    for (int k = 0; k < n; k++) {
+        double square = 0;
+        for (int i = 0; i < m; i++)
+            square += Q[i * n + k] * Q[i * n + k];
+        R[k * n + k] = sqrtf(square);
+        for (int i = 0; i < m; i++)
+            Q[i * n + k] /= R[k * n + k];
+        for (int j = k + 1; j < n; j++) {
+            for (int i = 0; i < m; i++)
+                R[k * n + j] += Q[i * n + k] * Q[i * n + j];
+            for (int i = 0; i < m; i++)
+                Q[i * n + j] -= Q[i * n + k] * R[k * n + j];
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Draws and changes schedules.
+
+use flopsmith_protocol::{Technique, TechniqueSet};
+use rand::Rng;
+use rand::seq::{IndexedRandom, SliceRandom};
+
+use crate::generate::{Members, Rendered, Space, fills};
+use crate::program::Statement;
+use crate::schedule::{Group, Grouping, Leaf, Schedule, Skew, Style};
+
+/// Sizes of tiles.
+const TILES: [u32; 7] = [8, 16, 32, 64, 96, 128, 256];
+/// Rows of register tiles.
+const ROWS: [u32; 6] = [2, 3, 4, 6, 8, 12];
+/// Vectors in a row of a register tile.
+const COLUMNS: [u32; 4] = [1, 2, 3, 4];
+/// Bytes of vectors.
+const VECTORS: [u32; 3] = [16, 32, 64];
+
+/// Draws a schedule within the permitted techniques. It may break a dependence, which [`Space::render`] finds.
+pub fn draw(space: &Space, permitted: TechniqueSet, rng: &mut impl Rng) -> Schedule {
+    let grouping = match rng.random_bool(0.7) {
+        true => Grouping::Apart,
+        false => Grouping::AsRead,
+    };
+    let groups = space.groups(grouping);
+    Schedule {
+        grouping,
+        groups: groups
+            .iter()
+            .map(|members| group(space, members, permitted, rng))
+            .collect(),
+    }
+}
+
+/// Draws the order of a group.
+pub fn group(
+    space: &Space,
+    members: &Members,
+    permitted: TechniqueSet,
+    rng: &mut impl Rng,
+) -> Group {
+    let may = |technique| permitted.contains(technique);
+    let dimensions = members.dimensions;
+    let mut order: Vec<usize> = (0..dimensions).collect();
+    if may(Technique::LoopReorder) && rng.random_bool(0.7) {
+        order.shuffle(rng);
+    }
+    let mut tiles = vec![0; dimensions];
+    if may(Technique::CacheBlocking) && rng.random_bool(0.4) {
+        for tile in &mut tiles {
+            if rng.random_bool(0.6) {
+                *tile = any(rng, &TILES);
+            }
+        }
+    }
+    let fills = fills(&space.program, members)
+        .iter()
+        .map(|known| rng.random_range(0..known.len()))
+        .collect();
+    let skew =
+        (dimensions > 1 && members.statements.len() < 4 && rng.random_bool(0.1)).then(|| {
+            let dimension = rng.random_range(1..dimensions);
+            Skew {
+                dimension,
+                by: 0,
+                factor: rng.random_range(1..=2),
+                shift: rng.random_range(0..=1),
+            }
+        });
+    Group {
+        order,
+        tiles,
+        skew,
+        fills,
+        fused: match rng.random_bool(0.3) {
+            true => rng.random_range(0..=dimensions),
+            false => 0,
+        },
+        openmp: may(Technique::Openmp) && rng.random_bool(0.4),
+        leaf: leaf(space, members, permitted, rng),
+    }
+}
+
+fn leaf(space: &Space, members: &Members, permitted: TechniqueSet, rng: &mut impl Rng) -> Leaf {
+    let may = |technique| permitted.contains(technique);
+    let dimensions = members.dimensions.max(1);
+    let unroll = match may(Technique::Unroll) {
+        true => any(rng, &[1, 1, 2, 4]),
+        false => 1,
+    };
+    let prefetch = match may(Technique::Prefetch) && rng.random_bool(0.15) {
+        true => any(rng, &[4, 8, 16]),
+        false => 0,
+    };
+    let mut leaf = Leaf {
+        unroll,
+        prefetch,
+        ..Leaf::PLAIN
+    };
+    if !may(Technique::Simd) {
+        return leaf;
+    }
+    leaf.style = any(
+        rng,
+        &[
+            Style::Plain,
+            Style::Simd,
+            Style::Tile,
+            Style::Tile,
+            Style::Tile,
+        ],
+    );
+    if leaf.style != Style::Tile {
+        return leaf;
+    }
+    leaf.vector = any(rng, &VECTORS);
+    let along = promising(space, members);
+    leaf.along = along.choose(rng).copied().unwrap_or(dimensions - 1);
+    if may(Technique::RegisterBlocking) {
+        let other = rng.random_range(0..dimensions);
+        leaf.rows = (other != leaf.along && rng.random_bool(0.8)).then(|| (other, any(rng, &ROWS)));
+        let column = rng.random_range(0..dimensions);
+        leaf.columns = (column, any(rng, &COLUMNS));
+    }
+    leaf.pack = may(Technique::Packing) && rng.random_bool(0.4);
+    leaf
+}
+
+/// The dimensions along which vectors may lie: those in which an access moves to the next element.
+fn promising(space: &Space, members: &Members) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (rank, number) in members.statements.iter().enumerate() {
+        let statement: &Statement = &space.program.statements[*number];
+        let dimensions = members.dimensions_of(rank);
+        for (iterator, dimension) in statement.iterators.iter().zip(dimensions) {
+            let next = statement
+                .reads()
+                .into_iter()
+                .chain([&statement.target])
+                .any(|a| a.subscripts.last().is_some_and(|s| s.of(*iterator) == 1));
+            if next && !found.contains(dimension) {
+                found.push(*dimension);
+            }
+        }
+    }
+    found
+}
+
+/// A schedule that differs from `schedule` in one choice of one group.
+pub fn neighbour(
+    space: &Space,
+    schedule: &Schedule,
+    permitted: TechniqueSet,
+    rng: &mut impl Rng,
+) -> Schedule {
+    let members = space.groups(schedule.grouping);
+    if schedule.groups.is_empty() || rng.random_bool(0.05) {
+        return draw(space, permitted, rng);
+    }
+    let mut changed = schedule.clone();
+    // Groups with more iterations deserve more attention.
+    let weights: Vec<usize> = members
+        .iter()
+        .map(|m| 1 + m.dimensions * m.dimensions)
+        .collect();
+    let mut left = rng.random_range(0..weights.iter().sum::<usize>());
+    let at = weights
+        .iter()
+        .position(|weight| {
+            let here = left < *weight;
+            left = left.saturating_sub(*weight);
+            here
+        })
+        .unwrap_or(0);
+    let fresh = group(space, &members[at], permitted, rng);
+    let old = &mut changed.groups[at];
+    match rng.random_range(0..10) {
+        0 => old.order = fresh.order,
+        1 => old.tiles = fresh.tiles,
+        2 => {
+            if let Some(n) = (0..old.tiles.len()).collect::<Vec<_>>().choose(rng) {
+                old.tiles[*n] = fresh.tiles[*n];
+            }
+        }
+        3 => old.skew = fresh.skew,
+        4 => old.fills = fresh.fills,
+        5 => old.fused = fresh.fused,
+        6 => old.leaf = fresh.leaf,
+        7 => old.leaf.rows = fresh.leaf.rows,
+        8 => {
+            old.leaf.columns = fresh.leaf.columns;
+            old.leaf.unroll = fresh.leaf.unroll;
+            old.leaf.pack = fresh.leaf.pack;
+        }
+        _ => *old = fresh,
+    }
+    changed
+}
+
+/// The techniques of a program.
+pub fn techniques(schedule: &Schedule, rendered: &Rendered) -> TechniqueSet {
+    let mut set = TechniqueSet::EMPTY;
+    let mut note = |used: bool, technique| {
+        if used {
+            set = set.with(technique);
+        }
+    };
+    for group in &schedule.groups {
+        note(!group.order.is_sorted(), Technique::LoopReorder);
+        note(group.tiles.iter().any(|t| *t > 0), Technique::CacheBlocking);
+        note(group.openmp, Technique::Openmp);
+    }
+    for fact in &rendered.facts {
+        note(fact.style != Style::Plain, Technique::Simd);
+        note(fact.unroll > 1, Technique::Unroll);
+        note(fact.prefetch > 0, Technique::Prefetch);
+        note(fact.rows * fact.columns > 1, Technique::RegisterBlocking);
+        note(fact.packed > 0, Technique::Packing);
+    }
+    set
+}
+
+fn any<T: Copy>(rng: &mut impl Rng, from: &[T]) -> T {
+    from[rng.random_range(0..from.len())]
+}

@@ -1,0 +1,339 @@
+//! Programs of the schedule space compute what the reference computes: they are compiled and run beside it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flopsmith_nest::generate::{Rendered, Space};
+use flopsmith_nest::schedule::Schedule;
+use flopsmith_nest::{read, space};
+use flopsmith_problem::{ArgKind, Content, Element, Params, Problem, Role};
+use flopsmith_protocol::TechniqueSet;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Programs of each problem; `FLOPSMITH_NEST_PROGRAMS` sets another number.
+const PROGRAMS: usize = 24;
+/// Draws for one program at most.
+const DRAWS: usize = 40;
+
+fn problems() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
+}
+
+fn load(name: &str) -> Problem {
+    Problem::load(&problems().join(name)).expect("a shipped problem is sound")
+}
+
+/// A driver that calls every program and the reference with the same inputs, and prints the number of each program that differs.
+struct Driver<'a> {
+    problem: &'a Problem,
+    text: String,
+}
+
+impl<'a> Driver<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        let mut text = String::from(
+            "#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n",
+        );
+        let name = &problem.entry.name;
+        let _ = writeln!(
+            text,
+            "#define {name} reference_{name}\n{}\n#undef {name}",
+            problem.reference_source
+        );
+        Self { problem, text }
+    }
+
+    fn prototype(&self, number: usize) -> String {
+        let name = &self.problem.entry.name;
+        self.problem
+            .entry
+            .prototype
+            .replacen(&format!("{name}("), &format!("{name}_{number}("), 1)
+    }
+
+    /// The whole driver for programs `0..count` and these sizes.
+    fn finish(mut self, count: usize, sizes: &[Params]) -> String {
+        let name = &self.problem.entry.name;
+        for number in 0..count {
+            let _ = writeln!(self.text, "{}", self.prototype(number));
+        }
+        self.text.push_str(
+            "static uint64_t state = 1;\nstatic double next(void) { state = state * 6364136223846793005u + 1442695040888963407u; return (double)(state >> 11) / 9007199254740992.0; }\nint main(void) {\n",
+        );
+        for params in sizes {
+            self.size(params, count, &name.clone());
+        }
+        self.text.push_str("return 0;\n}\n");
+        self.text
+    }
+
+    fn size(&mut self, params: &Params, count: usize, name: &str) {
+        let text = &mut self.text;
+        text.push_str("{\n");
+        let (mut inputs, mut renew, mut keep, mut compare) =
+            (String::new(), String::new(), String::new(), String::new());
+        let mut call = Vec::new();
+        for argument in &self.problem.entry.args {
+            let own = &argument.name;
+            match &argument.kind {
+                ArgKind::Scalar { low, high, .. } => {
+                    let (low, high) = (low.value(params).unwrap(), high.value(params).unwrap());
+                    call.push(format!("{:?}", low + 0.3 * (high - low)));
+                }
+                ArgKind::Int { value } => {
+                    call.push(format!("{}", value.value(params).unwrap() as i64))
+                }
+                ArgKind::Array {
+                    element,
+                    role,
+                    shape,
+                    content,
+                    ..
+                } => {
+                    let dims: Vec<usize> = shape.iter().map(|f| f.count(params).unwrap()).collect();
+                    let elements: usize = dims.iter().product();
+                    let kind = match element {
+                        Element::F64 => "double",
+                        Element::F32 => "float",
+                        _ => "int",
+                    };
+                    let bytes = (elements.max(1) * 8 + 64).next_multiple_of(64);
+                    let columns = dims.last().copied().unwrap_or(1).max(1);
+                    let value = match (element, content) {
+                        (Element::I32, _) => "(int)(next() * 100) - 50".to_owned(),
+                        (_, Content::Dominant) => format!(
+                            "(next() - 0.5) + (x / {columns} == x % {columns} ? {columns} : 0)"
+                        ),
+                        _ => "next() - 0.5".to_owned(),
+                    };
+                    let _ = writeln!(text, "{kind} *a_{own} = aligned_alloc(64, {bytes});");
+                    let fill = |name: &str| {
+                        format!("for (long x = 0; x < {elements}; x++) {name}[x] = {value};\n")
+                    };
+                    match role {
+                        Role::Input => inputs.push_str(&fill(&format!("a_{own}"))),
+                        Role::Output => {
+                            let _ = writeln!(
+                                renew,
+                                "memset(a_{own}, 0x7f, {elements} * sizeof *a_{own});"
+                            );
+                        }
+                        Role::InOut => {
+                            let _ = writeln!(text, "{kind} *p_{own} = malloc({bytes});");
+                            inputs.push_str(&fill(&format!("p_{own}")));
+                            let _ = writeln!(
+                                renew,
+                                "memcpy(a_{own}, p_{own}, {elements} * sizeof *a_{own});"
+                            );
+                        }
+                    }
+                    if *role != Role::Input {
+                        let _ = writeln!(text, "{kind} *r_{own} = malloc({bytes});");
+                        let _ = writeln!(
+                            keep,
+                            "memcpy(r_{own}, a_{own}, {elements} * sizeof *a_{own});"
+                        );
+                        let near = match element {
+                            Element::F64 => "fabs(a - b) <= 1e-8 * (1 + fabs(b))",
+                            Element::F32 => "fabs(a - b) <= 2e-3 * (1 + fabs(b))",
+                            _ => "a == b",
+                        };
+                        let _ = writeln!(
+                            compare,
+                            "for (long x = 0; x < {elements}; x++) {{ double a = a_{own}[x], b = r_{own}[x]; if (!({near} || isnan(a) && isnan(b))) wrong = 1; }}"
+                        );
+                    }
+                    call.push(format!("a_{own}"));
+                }
+            }
+        }
+        let call = call.join(", ");
+        text.push_str(&inputs);
+        text.push_str(&renew);
+        let _ = writeln!(text, "reference_{name}({call});\n{keep}");
+        for number in 0..count {
+            let _ = writeln!(
+                text,
+                "{{ int wrong = 0; {renew} {name}_{number}({call}); {compare} if (wrong) printf(\"{number}\\n\"); }}"
+            );
+        }
+        text.push_str("fflush(stdout);\n}\n");
+    }
+}
+
+/// Sizes at which loops, tiles and vectors are empty, ragged and whole.
+fn sizes(problem: &Problem, rng: &mut ChaCha8Rng) -> Vec<Params> {
+    let mut all = Vec::new();
+    for most in [1, 7, 40, 90] {
+        let mut params = problem.timed.clone();
+        for hidden in &problem.verify.hidden {
+            let legal = hidden.between(hidden.min, most.max(hidden.min));
+            let size = match most {
+                1 => hidden.min,
+                _ => legal[rng.random_range(0..legal.len())],
+            };
+            params.insert(hidden.param.clone(), size);
+        }
+        all.push(params);
+    }
+    all
+}
+
+fn programs(space: &Space, rng: &mut ChaCha8Rng, wanted: usize) -> Vec<(Schedule, String)> {
+    let plain = space.plain();
+    let text = space
+        .render(&plain)
+        .unwrap_or_else(|e| panic!("the plain order is refused: {e}"))
+        .text;
+    let mut all = vec![(plain, text)];
+    for _ in 0..wanted * DRAWS {
+        if all.len() >= wanted {
+            break;
+        }
+        let schedule = if rng.random_bool(0.5) {
+            space::draw(space, TechniqueSet::all(), rng)
+        } else {
+            let at = rng.random_range(0..all.len());
+            space::neighbour(space, &all[at].0, TechniqueSet::all(), rng)
+        };
+        if let Ok(Rendered { text, .. }) = space.render(&schedule)
+            && all.iter().all(|(_, known)| *known != text)
+        {
+            all.push((schedule, text));
+        }
+    }
+    all
+}
+
+fn check(name: &str) {
+    let problem = load(name);
+    let space = Space::new(read::read(&problem).unwrap_or_else(|e| panic!("{name}: {e}")));
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let wanted = std::env::var("FLOPSMITH_NEST_PROGRAMS")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let all = programs(&space, &mut rng, wanted.unwrap_or(PROGRAMS));
+    let folder = tempfile::tempdir().unwrap();
+    let entry = &problem.entry.name;
+    let mut objects = Vec::new();
+    let gcc = |arguments: &[&str], inputs: &[PathBuf]| {
+        let output = Command::new("gcc")
+            .args(arguments)
+            .args(inputs)
+            .output()
+            .expect("gcc runs");
+        assert!(
+            output.status.success(),
+            "{name}: {}\n{}",
+            String::from_utf8_lossy(&output.stderr),
+            inputs
+                .iter()
+                .map(|p| std::fs::read_to_string(p).unwrap_or_default())
+                .collect::<String>()
+        );
+    };
+    let flags = [
+        "-O1",
+        "-march=native",
+        "-fopenmp",
+        "-Wall",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+        "-Wno-unused-function",
+    ];
+    // All programs in a few files: starting a compiler costs more than the programs do.
+    for (chunk, several) in all.chunks(12).enumerate() {
+        let mut source = String::new();
+        for (n, (_, text)) in several.iter().enumerate() {
+            let number = chunk * 12 + n;
+            let renamed = text
+                .replace(&format!("{entry}("), &format!("{entry}_{number}("))
+                .replace("least(", &format!("least_{number}("))
+                .replace("most(", &format!("most_{number}("))
+                .replace("ceiling(", &format!("ceiling_{number}("))
+                .replace("floored(", &format!("floored_{number}("));
+            source.push_str(&renamed);
+        }
+        let path = folder.path().join(format!("programs_{chunk}.c"));
+        std::fs::write(&path, source).unwrap();
+        let object = path.with_extension("o");
+        let mut arguments: Vec<&str> = flags.to_vec();
+        let out = object.to_str().unwrap().to_owned();
+        arguments.extend(["-c", "-o", &out]);
+        gcc(&arguments, &[path]);
+        objects.push(object);
+    }
+    let driver = Driver::new(&problem).finish(all.len(), &sizes(&problem, &mut rng));
+    let path = folder.path().join("driver.c");
+    std::fs::write(&path, driver).unwrap();
+    let binary = folder.path().join("driver");
+    let out = binary.to_str().unwrap().to_owned();
+    objects.insert(0, path);
+    objects.push("-lm".into());
+    gcc(
+        &["-O1", "-march=native", "-fopenmp", "-w", "-o", &out],
+        &objects,
+    );
+    let output = Command::new(&binary).output().expect("the driver runs");
+    let wrong = String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = wrong.lines().next().and_then(|l| l.parse::<usize>().ok());
+    if let Some(first) = first {
+        panic!(
+            "{name}: program {first} is wrong: {:?}\n{}",
+            all[first].0, all[first].1
+        );
+    }
+    assert!(output.status.success(), "{name}: {:?}", output.status);
+    eprintln!("{name}: {} programs are right", all.len());
+    assert!(all.len() >= 2, "{name}: only {} programs", all.len());
+}
+
+#[test]
+fn programs_for_every_affine_problem_are_right() {
+    for name in [
+        "dgemm",
+        "dgemv",
+        "dot",
+        "dsyrk",
+        "dtrsm",
+        "transpose",
+        "batched_dgemm",
+        "conv2d",
+        "stencil3d",
+    ] {
+        check(name);
+    }
+}
+
+#[test]
+fn programs_of_factorizations_are_right() {
+    for name in ["cholesky", "lu", "stencil2d", "layernorm", "floyd_warshall"] {
+        check(name);
+    }
+}
+
+#[test]
+fn programs_of_polybench_are_right() {
+    let suite = problems().join("polybench");
+    let mut names: Vec<String> = std::fs::read_dir(&suite)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let mut read = 0;
+    for name in &names {
+        let name = format!("polybench/{name}");
+        match read::read(&load(&name)) {
+            Ok(_) => {
+                read += 1;
+                check(&name);
+            }
+            Err(why) => eprintln!("{name} is not affine: {why}"),
+        }
+    }
+    eprintln!("{read} of {} are affine loop nests", names.len());
+    assert!(read >= 25, "{read}");
+}

@@ -1,0 +1,25 @@
+#include <stdlib.h>
+
+static void product(int m, int n, int k, const double *X, const double *Y, double *Z)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            Z[i * n + j] = 0;
+            for (int l = 0; l < k; l++)
+                Z[i * n + j] += X[i * k + l] * Y[l * n + j];
+        }
+}
+
+/* E = A·B and F = C·D, then G = E·F, one sum for each element. */
+void polybench_3mm(int ni, int nj, int nk, int nl, int nm, const double *A, const double *B, const double *C,
+                   const double *D, double *G)
+{
+    double *E = malloc(sizeof *E * ni * nj), *F = malloc(sizeof *F * nj * nl);
+    if (!E || !F)
+        abort();
+    product(ni, nj, nk, A, B, E);
+    product(nj, nl, nm, C, D, F);
+    product(ni, nl, nj, E, F, G);
+    free(E);
+    free(F);
+}

@@ -1,0 +1,13 @@
+/* Row by row of A: its scalar product with x, and the row times that added to y. */
+void polybench_atax(int m, int n, const double *A, const double *x, double *y)
+{
+    for (int j = 0; j < n; j++)
+        y[j] = 0;
+    for (int i = 0; i < m; i++) {
+        double sum = 0;
+        for (int j = 0; j < n; j++)
+            sum += A[i * n + j] * x[j];
+        for (int j = 0; j < n; j++)
+            y[j] += A[i * n + j] * sum;
+    }
+}

@@ -24,7 +24,7 @@ mod score;
 mod spell;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use flopsmith_inspect::{detect, scan};
@@ -44,7 +44,12 @@ struct Program {
 /// All problems, each with every technique, so that nothing that is found is left out.
 static PROBLEMS: LazyLock<BTreeMap<String, Problem>> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let folders = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path());
+    let within = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path())
+    };
+    // A suite is a folder of problems.
+    let folders = within(root).flat_map(|folder| within(folder.clone()).chain([folder]));
     folders
         .filter_map(|folder| {
             let mut problem = Problem::load(&folder).ok()?;
@@ -104,7 +109,7 @@ fn write(programs: &[Program], folder: &Path) {
     }
 }
 
-/// All eight techniques are in the corpus.
+/// All techniques are in the corpus.
 #[test]
 fn every_technique_has_programs() {
     let programs = spell::all();

@@ -23,38 +23,6 @@ pub(super) use order::Order;
 /// Notes all techniques of the loop nest. `order` is the order of the loops of the reference.
 pub(super) fn judge(facts: &Facts, shapes: &Shapes, order: &Order, found: &mut Detected) {
     let nest = Nest::new(facts, shapes);
-    if std::env::var("DBG").is_ok() {
-        eprintln!("ORDER {order:?}");
-        for (i, l) in facts.loops.iter().enumerate() {
-            eprintln!("LOOP {i} {l:?}");
-        }
-        for (i, w) in facts.writes.iter().enumerate() {
-            eprintln!(
-                "WRITE {i} {w:?} ROLES {:?} BLOCKS {:?}",
-                w.stack
-                    .iter()
-                    .map(|l| (nest.role(i, *l), nest.is_tile(i, *l)))
-                    .collect::<Vec<_>>(),
-                blocks::pairs(&nest, i)
-            );
-        }
-    }
-    if std::env::var("DBG").is_ok() {
-        eprintln!("ORDER {order:?}");
-        for (i, l) in facts.loops.iter().enumerate() {
-            eprintln!("LOOP {i} {l:?}");
-        }
-        for (i, w) in facts.writes.iter().enumerate() {
-            eprintln!(
-                "WRITE {i} {w:?} ROLES {:?} BLOCKS {:?}",
-                w.stack
-                    .iter()
-                    .map(|l| (nest.role(i, *l), nest.is_tile(i, *l)))
-                    .collect::<Vec<_>>(),
-                blocks::pairs(&nest, i)
-            );
-        }
-    }
     blocks::note(&nest, found);
     order::note(&nest, order, found);
     packing::note(&nest, found);

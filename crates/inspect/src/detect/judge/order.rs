@@ -1,6 +1,6 @@
 //! Loop order, compared with that of the reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_protocol::Technique;
 
@@ -9,38 +9,63 @@ use super::super::facts::{LoopId, Origin, Place};
 use super::blocks;
 use super::roles::{Nest, Role};
 
-/// The order of the loops of a program: which role is outside of which other.
+/// The order of the loops of a program.
 #[derive(Debug, Default)]
 pub(in super::super) struct Order {
+    /// For each output, the order of the loops around the work for it.
+    parts: BTreeMap<usize, Part>,
+}
+
+/// The order of the loops around the work for one output: which role is outside of which other.
+#[derive(Debug, Default)]
+struct Part {
     pairs: BTreeSet<(Role, Role)>,
-    /// True if the program has loops of one sum only, so that every loop over terms runs over the terms of that sum.
+    sums: BTreeSet<Role>,
+    /// True if all sums share terms, so that every loop over terms runs over the terms of one sum.
     single: bool,
 }
 
 impl Order {
     pub(super) fn of(nest: &Nest<'_>) -> Self {
-        let mut pairs = BTreeSet::new();
-        let mut sums: BTreeSet<Role> = BTreeSet::new();
+        let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for write in work(nest) {
             let roles = sequence(nest, write);
-            sums.extend(roles.iter().filter(|r| matches!(r, Role::Sum(_))).cloned());
-            for (at, outer) in roles.iter().enumerate() {
-                let inner = roles[at + 1..].iter();
-                pairs.extend(inner.map(|inner| (outer.clone(), inner.clone())));
+            for output in nest.outputs(write) {
+                parts.entry(output).or_default().add(&roles);
             }
         }
-        let overlap = |a: &Role, b: &Role| match (a, b) {
-            (Role::Sum(a), Role::Sum(b)) => !a.is_disjoint(b),
-            _ => false,
-        };
-        let single = sums.iter().all(|a| sums.iter().all(|b| overlap(a, b)));
-        Order { pairs, single }
+        for part in parts.values_mut() {
+            part.single = part.has_single_sum();
+        }
+        Order { parts }
     }
 
     /// True if the program repeats its work, as in the sweeps of a stencil.
     pub(super) fn repeats(&self) -> bool {
         let is = |role: &Role| matches!(role, Role::Repeat);
-        self.pairs.iter().any(|(a, b)| is(a) || is(b))
+        let mut pairs = self.parts.values().flat_map(|part| &part.pairs);
+        pairs.any(|(a, b)| is(a) || is(b))
+    }
+}
+
+impl Part {
+    fn add(&mut self, roles: &[Role]) {
+        let sums = roles.iter().filter(|r| matches!(r, Role::Sum(_)));
+        self.sums.extend(sums.cloned());
+        for (at, outer) in roles.iter().enumerate() {
+            let inner = roles[at + 1..].iter();
+            self.pairs
+                .extend(inner.map(|inner| (outer.clone(), inner.clone())));
+        }
+    }
+
+    fn has_single_sum(&self) -> bool {
+        let overlap = |a: &Role, b: &Role| match (a, b) {
+            (Role::Sum(a), Role::Sum(b)) => !a.is_disjoint(b),
+            _ => false,
+        };
+        let shared = |a: &Role| self.sums.iter().all(|b| overlap(a, b));
+        self.sums.iter().all(shared)
     }
 
     /// True if the reference runs two loops in this order.
@@ -58,38 +83,50 @@ impl Order {
             (known, other) => known == other,
         }
     }
+
+    /// True if the reference runs the two loops in the other order only.
+    fn turns(&self, outer: &Role, inner: &Role) -> bool {
+        !self.alike(outer, inner)
+            && !self.alike(inner, outer)
+            && self.has(inner, outer)
+            && !self.has(outer, inner)
+    }
 }
 
 pub(super) fn note(nest: &Nest<'_>, reference: &Order, found: &mut Detected) {
     for write in work(nest) {
         let roles = sequence(nest, write);
-        for (at, outer) in roles.iter().enumerate() {
-            let turned = |inner: &&Role| {
-                !reference.alike(outer, inner)
-                    && !reference.alike(inner, outer)
-                    && reference.has(inner, outer)
-                    && !reference.has(outer, inner)
-            };
-            let Some(inner) = roles[at + 1..].iter().find(turned) else {
-                continue;
-            };
-            let write = nest.write(write);
-            let line = write
-                .stack
-                .first()
-                .map_or(write.line, |id| nest.facts.loops[*id].line);
-            found.note(
-                Technique::LoopReorder,
-                line,
-                format!(
-                    "the loop over {} runs outside of the loop over {}, and in the reference inside of it",
-                    words(outer),
-                    words(inner)
-                ),
-            );
-            return;
-        }
+        let outputs = nest.outputs(write);
+        let mut parts = outputs
+            .iter()
+            .filter_map(|output| reference.parts.get(output));
+        let Some((outer, inner)) = parts.find_map(|part| turned(&roles, part)) else {
+            continue;
+        };
+        let write = nest.write(write);
+        let line = write
+            .stack
+            .first()
+            .map_or(write.line, |id| nest.facts.loops[*id].line);
+        found.note(
+            Technique::LoopReorder,
+            line,
+            format!(
+                "the loop over {} runs outside of the loop over {}, and in the reference inside of it",
+                words(outer),
+                words(inner)
+            ),
+        );
+        return;
     }
+}
+
+/// Two loops, the outer one first, that the reference runs in the other order.
+fn turned<'r>(roles: &'r [Role], part: &Part) -> Option<(&'r Role, &'r Role)> {
+    roles.iter().enumerate().find_map(|(at, outer)| {
+        let mut inner = roles[at + 1..].iter();
+        Some((outer, inner.find(|inner| part.turns(outer, inner))?))
+    })
 }
 
 fn words(role: &Role) -> String {

@@ -53,6 +53,7 @@ pub(super) struct Nest<'f> {
     /// The writes whose values contain each memory.
     readers: BTreeMap<Memory, Vec<usize>>,
     known: RefCell<BTreeMap<(usize, Symbol), Option<u32>>>,
+    reached: RefCell<BTreeMap<usize, BTreeSet<usize>>>,
     /// The loops over blocks around each write.
     pub blocks: RefCell<BTreeMap<usize, Vec<(LoopId, LoopId)>>>,
     left: Cell<usize>,
@@ -80,6 +81,7 @@ impl<'f> Nest<'f> {
             shapes,
             readers,
             known: RefCell::default(),
+            reached: RefCell::default(),
             blocks: RefCell::default(),
             left: Cell::new(BUDGET),
         }
@@ -262,6 +264,32 @@ impl<'f> Nest<'f> {
             true => moving.into_iter().filter(similar).collect(),
             false => same,
         }
+    }
+
+    /// The outputs that the value of a write reaches, by their positions among the arguments.
+    pub fn outputs(&self, at: usize) -> BTreeSet<usize> {
+        self.outputs_within(at, 0)
+    }
+
+    fn outputs_within(&self, at: usize, depth: u32) -> BTreeSet<usize> {
+        if let Some(known) = self.reached.borrow().get(&at) {
+            return known.clone();
+        }
+        let target = &self.write(at).target;
+        if let Origin::Output(argument) = self.facts.origin(target) {
+            return [argument].into();
+        }
+        if depth > DEEPEST || !self.spend(1) {
+            return BTreeSet::new();
+        }
+        // A value that comes back to this write on its way brings nothing new.
+        self.reached.borrow_mut().insert(at, BTreeSet::new());
+        let readers = self.readers(target);
+        let found: BTreeSet<usize> = readers
+            .flat_map(|reader| self.outputs_within(reader, depth + 1))
+            .collect();
+        self.reached.borrow_mut().insert(at, found.clone());
+        found
     }
 
     /// True if the value of a write reaches an output.

@@ -164,6 +164,7 @@ impl Printer<'_> {
                     Element::F32 => "float",
                     Element::F64 => "double",
                     Element::I32 => "int",
+                    other => unreachable!("no kernel of the corpus has {other:?}"),
                 };
                 let dims = shape.iter().map(|f| {
                     let text = f.to_string();

@@ -71,6 +71,7 @@ fn kind_of(element: Element) -> &'static str {
         Element::F32 => "real(c_float)",
         Element::F64 => "real(c_double)",
         Element::I32 => "integer(c_int)",
+        other => unreachable!("no kernel of the corpus has {other:?}"),
     }
 }
 
@@ -130,6 +131,7 @@ impl Printer<'_> {
                 ArgKind::Int { .. } => {
                     self.line(&format!("integer(c_int), value :: {}", arg.name));
                 }
+                ArgKind::Scalar { .. } => unreachable!("no kernel of the corpus has scalars"),
                 ArgKind::Array {
                     element,
                     role,

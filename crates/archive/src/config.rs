@@ -236,7 +236,7 @@ impl Default for Config {
         };
         Self {
             enabled: true,
-            techniques: TechniqueSet::all(),
+            techniques: TechniqueSet::general(),
             elites_per_cell: 3,
             stages: vec![
                 stage("plain", PermitRule::None),

@@ -448,7 +448,9 @@ fn is_of_loops(technique: Technique) -> bool {
         | Technique::Unroll
         | Technique::CacheBlocking
         | Technique::RegisterBlocking
-        | Technique::Packing => true,
+        | Technique::Packing
+        | Technique::PartialSums
+        | Technique::Skewing => true,
         Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
     }
 }

@@ -22,10 +22,8 @@ pub(super) enum Scanned {
 pub(super) fn first_look(unit: &Unit) -> Result<Scanned, Failure> {
     if unit.language.is_fortran() {
         let looked = scan::check_fortran(&unit.source, unit.problem, unit.language)?;
-        return Ok(Scanned::Fortran(detect::in_fortran(
-            &looked.directives,
-            looked.jump,
-        )));
+        let found = detect::in_fortran(&looked, unit.problem)?;
+        return Ok(Scanned::Fortran(found));
     }
     let raw = scan::check_raw(&unit.source, unit.problem, unit.language)?;
     Ok(Scanned::Raw(raw))

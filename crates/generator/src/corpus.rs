@@ -59,7 +59,7 @@ impl Default for CorpusConfig {
     fn default() -> Self {
         Self {
             examples: 20_000,
-            techniques: TechniqueSet::all(),
+            techniques: TechniqueSet::general(),
             hold_out: vec![
                 TechniqueSet::EMPTY
                     .with(Technique::Simd)

@@ -4,8 +4,9 @@
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::Failure;
 
-use crate::scan::check_fortran;
+use crate::detect::in_fortran;
 use crate::scan::look::look;
+use crate::scan::{Looked, check_fortran};
 
 /// Scans bytes as a candidate's source, in the language that the first byte selects. The source is either fit for
 /// compilation, or refused by the candidate's fault.
@@ -26,7 +27,11 @@ pub fn fuzz_in(language: Language, bytes: &[u8], problem: &Problem) {
     // The scan receives sources as text.
     let source = String::from_utf8_lossy(bytes);
     let found = if language.is_fortran() {
-        check_fortran(&source, problem, language).map(|_| ())
+        // The detection runs on refused sources as well: a broken source is refused for most of its mistakes.
+        let looked = check_fortran(&source, problem, language);
+        let unchecked = Looked::unchecked(&source, language).unwrap_or_default();
+        let detected = in_fortran(&unchecked, problem);
+        looked.map(|_| ()).and(detected.map(|_| ()))
     } else {
         look(&source, problem, language).map(|_| ())
     };

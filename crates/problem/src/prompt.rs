@@ -28,6 +28,8 @@ pub fn definition(technique: Technique) -> &'static str {
         Technique::Simd => "use vector types, vector intrinsics or #pragma omp simd",
         Technique::Openmp => "share the work among OpenMP threads",
         Technique::Prefetch => "prefetch data explicitly",
+        Technique::PartialSums => "sum the terms of one result in several accumulators",
+        Technique::Skewing => "let the part of the grid that a sweep runs over depend on the sweep",
     }
 }
 

@@ -28,11 +28,30 @@ pub enum Technique {
     Openmp,
     /// Data is prefetched explicitly.
     Prefetch,
+    /// Several accumulators take the terms of one result.
+    PartialSums,
+    /// The elements that a sweep runs over depend on the sweep.
+    Skewing,
 }
 
 impl Technique {
     /// All techniques in the order of their bits.
-    pub const ALL: [Technique; 8] = [
+    pub const ALL: [Technique; 10] = [
+        Technique::LoopReorder,
+        Technique::Unroll,
+        Technique::CacheBlocking,
+        Technique::RegisterBlocking,
+        Technique::Packing,
+        Technique::Simd,
+        Technique::Openmp,
+        Technique::Prefetch,
+        Technique::PartialSums,
+        Technique::Skewing,
+    ];
+
+    /// The techniques that make sense for loop nests of most kinds: the pool of a run that names none. The others are
+    /// for problems that list them.
+    pub const GENERAL: [Technique; 8] = [
         Technique::LoopReorder,
         Technique::Unroll,
         Technique::CacheBlocking,
@@ -54,6 +73,8 @@ impl Technique {
             Technique::Simd => "simd",
             Technique::Openmp => "openmp",
             Technique::Prefetch => "prefetch",
+            Technique::PartialSums => "partial_sums",
+            Technique::Skewing => "skewing",
         }
     }
 
@@ -98,6 +119,11 @@ impl TechniqueSet {
     /// All techniques.
     pub fn all() -> Self {
         Technique::ALL.into_iter().collect()
+    }
+
+    /// The techniques of [`Technique::GENERAL`].
+    pub fn general() -> Self {
+        Technique::GENERAL.into_iter().collect()
     }
 
     /// The bits, one per technique in the order of [`Technique::ALL`].

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_set_of_the_pool_has_one_place() {
-        let cells: Vec<CellRow> = TechniqueSet::all()
+        let cells: Vec<CellRow> = TechniqueSet::general()
             .subsets_of_size(2)
             .into_iter()
             .map(|techniques| CellRow {
@@ -241,7 +241,7 @@ mod tests {
                 ..CellRow::default()
             })
             .collect();
-        let page = html(TechniqueSet::all(), &cells, 50.0);
+        let page = html(TechniqueSet::general(), &cells, 50.0);
         assert_eq!(page.matches("<rect").count(), 256);
         for cell in &cells {
             assert_eq!(

@@ -424,10 +424,10 @@ proptest! {
         steps in prop::collection::vec(any_step(), 0..12),
         numbers in prop::collection::vec(prop::num::f64::ANY, 10),
         text in any::<String>(),
-        bits in prop::collection::vec((any::<u8>(), any::<u64>(), prop::option::of(prop::num::f64::ANY)), 0..12),
+        bits in prop::collection::vec((any::<u16>(), any::<u64>(), prop::option::of(prop::num::f64::ANY)), 0..12),
     ) {
         let interval = Interval { low: numbers[0], high: numbers[1], confidence: numbers[2] };
-        let set = |b: u8| -> TechniqueSet {
+        let set = |b: u16| -> TechniqueSet {
             Technique::ALL.into_iter().enumerate().filter(|(i, _)| b >> i & 1 == 1).map(|(_, t)| t).collect()
         };
         let report = RunReport {

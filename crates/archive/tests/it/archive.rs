@@ -212,7 +212,7 @@ fn archives_of_different_things_do_not_merge() {
     let other = Archive::new(
         ProblemId::new("spmv").unwrap(),
         machine_class(),
-        TechniqueSet::all(),
+        TechniqueSet::general(),
         2,
     );
     let e = a.merge(&other).unwrap_err().to_string();

@@ -41,7 +41,7 @@ fn fixed_steps() {
     assert!(
         evaluation
             .iter()
-            .all(|p| p.stage == 4 && p.permitted == TechniqueSet::all())
+            .all(|p| p.stage == 4 && p.permitted == TechniqueSet::general())
     );
 }
 

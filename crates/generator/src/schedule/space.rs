@@ -36,7 +36,7 @@ impl Space {
 
     /// The techniques that occur in the space.
     pub fn techniques(&self) -> TechniqueSet {
-        TechniqueSet::all()
+        TechniqueSet::general()
     }
 
     /// A program that uses exactly `set`; `None` if there is no such program.

@@ -1,13 +1,19 @@
 //! Function calls. A call of one of the program's own functions is evaluated by walking through that function.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tree_sitter::Node;
 
+use super::assign::Target;
 use super::eval::Seen;
-use super::facts::{Fill, Meaning, Origin};
+use super::facts::{Place, ScalarId};
 use super::poly::Poly;
-use super::walk::{Value, Walker};
+use super::record::MOST_ELEMENTS;
+use super::walk::{Scopes, Value, Walker};
+
+/// A function that takes functions may run so often within itself.
+const NESTED_CALLS: usize = 4;
 
 impl<'t> Walker<'t> {
     pub fn call(&mut self, node: Node<'t>) -> Seen {
@@ -47,10 +53,18 @@ impl<'t> Walker<'t> {
             }
             return Seen::default();
         }
-        if let Some(function) = self.functions.get(name).copied()
-            && !self.calls.contains(&name)
+        if let Some(Value::Function(own, seen)) = self.lookup(name).cloned()
+            && let Some(function) = self.functions.get(own.as_str()).copied()
         {
-            return self.inline(name, function, &arguments);
+            return match self.may_enter(&own) {
+                true => self.inline(&own, function, &arguments, seen),
+                false => Seen::default(),
+            };
+        }
+        if let Some(function) = self.functions.get(name).copied()
+            && self.may_enter(name)
+        {
+            return self.inline(name, function, &arguments, None);
         }
         if let Some(seen) = self.call_by_pointer(node, &arguments) {
             return seen;
@@ -69,18 +83,29 @@ impl<'t> Walker<'t> {
             return value;
         }
         let seen: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
-        if matches!(
-            name,
-            "memcpy" | "memmove" | "__builtin_memcpy" | "__builtin_memmove"
-        ) && let [to, from, ..] = &seen[..]
-        {
+        let copied = match (name, &seen[..]) {
+            ("memcpy" | "memmove" | "__builtin_memcpy" | "__builtin_memmove", [to, from, ..]) => {
+                Some((to, from))
+            }
+            // Algorithms of the C++ library, whose namespace has been taken out.
+            ("copy" | "copy_n", [from, _, to]) => Some((to, from)),
+            _ => None,
+        };
+        if let Some((to, from)) = copied {
             self.block_copy(to, from, node);
             return Seen::default();
         }
+        let bounds = name.contains("min") || name.contains("max");
         let mut all = Seen::default();
+        let parts = seen.iter().filter(|s| s.has_data() || s.pointer.is_some());
+        let computes = computes(name, parts.count());
         for part in seen {
             all.merge(&part);
-            all.int = self.plainer(all.int.take(), part.int);
+            all.int = if bounds {
+                self.plainer(all.int.take(), part.int)
+            } else {
+                self.moving(all.int.take(), part.int)
+            };
             // Vector loads and broadcasts take a pointer and return the elements behind it. The value of a prefetch is
             // unused.
             if let Some(pointer) = part.pointer
@@ -90,6 +115,7 @@ impl<'t> Walker<'t> {
                 all.merge(&value);
             }
         }
+        all.computed |= computes && all.has_data();
         all
     }
 
@@ -112,30 +138,62 @@ impl<'t> Walker<'t> {
                 .child_by_field_name("declarator")
                 .and_then(|d| self.declared(d))
                 .map_or(0, |d| d.parameters.len());
-            if parameters == arguments.len() && !self.calls.contains(&name) {
-                let seen = self.inline(name, function, arguments);
+            if parameters == arguments.len() && self.may_enter(name) {
+                let seen = self.inline(name, function, arguments, None);
                 all.get_or_insert_default().merge(&seen);
             }
         }
         all
     }
 
-    fn block_copy(&mut self, to: &Seen, from: &Seen, node: Node<'t>) {
-        let (Some(to), Some(from)) = (&to.pointer, &from.pointer) else {
-            return;
-        };
-        let sources = self.facts.arrays[from.array].sources.clone();
-        let array = &mut self.facts.arrays[to.array];
-        if array.origin == Origin::Local && !sources.is_empty() {
-            array.sources.extend(sources);
-            let (array, stack, line) = (to.array, self.stack.clone(), self.line(node));
-            self.facts.fills.push(Fill { array, stack, line });
-        }
+    /// True if a call of the function is followed. A function that takes functions may run within itself without being
+    /// recursive.
+    fn may_enter(&self, name: &str) -> bool {
+        let running = self.calls.iter().filter(|c| **c == name).count();
+        running == 0 || (running < NESTED_CALLS && !self.taken.is_empty())
     }
 
-    /// Walks through a function of the program as if its body stood at the call.
-    fn inline(&mut self, name: &str, function: Node<'t>, arguments: &[Node<'t>]) -> Seen {
+    /// The function that an argument names.
+    pub fn named_function(&mut self, argument: Node<'t>) -> Option<Value> {
+        let name = self.text(argument);
+        if argument.kind() != "identifier" || !self.functions.contains_key(name) {
+            return None;
+        }
+        if let Some(known) = self.lookup(name) {
+            return matches!(known, Value::Function(..)).then(|| known.clone());
+        }
+        let sees = self.nested.contains(name).then(|| {
+            let around = self.scopes.clone();
+            Rc::new(around)
+        });
+        if let Some(around) = &sees {
+            self.charge(around.iter().map(BTreeMap::len).sum());
+        }
+        Some(Value::Function(name.to_owned(), sees))
+    }
+
+    /// Walks through a function of the program as if its body stood at the call. `sees` are the variables around the
+    /// definition of a function that was passed as a value.
+    fn inline(
+        &mut self,
+        name: &str,
+        function: Node<'t>,
+        arguments: &[Node<'t>],
+        sees: Option<Rc<Scopes>>,
+    ) -> Seen {
+        let functions: Vec<Option<Value>> = arguments
+            .iter()
+            .map(|a| match self.lookup(self.text(*a)) {
+                Some(known @ Value::Function(..)) => Some(known.clone()),
+                _ => self.named_function(*a),
+            })
+            .collect();
         let values: Vec<Seen> = arguments.iter().map(|a| self.eval(*a)).collect();
+        let aliases: Vec<Option<Place>> = arguments
+            .iter()
+            .zip(&values)
+            .map(|(a, value)| self.referred(*a, value))
+            .collect();
         let Some(declared) = function
             .child_by_field_name("declarator")
             .and_then(|d| self.declared(d))
@@ -145,7 +203,12 @@ impl<'t> Walker<'t> {
         // The called function does not see the caller's local names.
         let global = self.scopes[0].clone();
         self.charge(global.len());
-        let hidden = if self.nested.contains(name) {
+        let hidden = if let Some(around) = sees {
+            self.charge(around.iter().map(BTreeMap::len).sum());
+            let mut scopes = (*around).clone();
+            scopes.push(BTreeMap::new());
+            std::mem::replace(&mut self.scopes, scopes)
+        } else if self.nested.contains(name) {
             let around = self.scopes.clone();
             self.charge(around.iter().map(BTreeMap::len).sum());
             self.scopes.push(BTreeMap::new());
@@ -155,21 +218,27 @@ impl<'t> Walker<'t> {
         };
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
-        for (parameter, value) in declared.parameters.iter().zip(values) {
+        let passed = values.into_iter().zip(functions).zip(aliases);
+        for (parameter, ((value, function), alias)) in declared.parameters.iter().zip(passed) {
             let Some(parameter) = parameter else { continue };
-            let bound = if parameter.pointer || parameter.array || value.pointer.is_some() {
+            let bound = if let Some(function) = function {
+                function
+            } else if let Some(place) = alias.filter(|_| parameter.pointer) {
+                Value::Alias(place)
+            } else if value.pointer.is_some()
+                || parameter.array
+                || (parameter.pointer && !self.references)
+            {
                 value.pointer.map_or(Value::Unknown, Value::Pointer)
-            } else if parameter.is_int {
-                Value::Int(
-                    value
-                        .int
-                        .unwrap_or_else(|| Poly::symbol(self.facts.new_symbol(Meaning::Size))),
-                )
             } else {
                 let scalar = self.new_scalar();
-                self.facts.scalars[scalar].sources = value.sources;
-                self.facts.scalars[scalar].accs = value.accs;
-                Value::Number(scalar)
+                let int = value.int.clone();
+                self.pass(scalar, value);
+                if parameter.is_int {
+                    Value::Int(int.unwrap_or_else(|| self.opaque()), Some(scalar))
+                } else {
+                    Value::Number(scalar)
+                }
             };
             self.bind(parameter.name, bound);
             self.parameter_strides(parameter);
@@ -185,6 +254,44 @@ impl<'t> Walker<'t> {
         self.active = active;
         std::mem::replace(&mut self.returned, returned)
     }
+
+    /// The place to which a reference is bound, if the value of an expression is no pointer.
+    pub fn referred(&mut self, node: Node<'t>, value: &Seen) -> Option<Place> {
+        let is_place = matches!(
+            node.kind(),
+            "identifier" | "subscript_expression" | "pointer_expression"
+        );
+        if !self.references || value.pointer.is_some() || !is_place {
+            return None;
+        }
+        match self.place(node) {
+            Some(Target::Place(place)) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Gives a parameter the value of its argument.
+    fn pass(&mut self, parameter: ScalarId, value: Seen) {
+        let scalar = &mut self.facts.scalars[parameter];
+        scalar.reads = value.reads.into_iter().take(MOST_ELEMENTS).collect();
+        scalar.sources = value.sources;
+        scalar.accs = value.accs;
+        scalar.computed = value.computed;
+    }
+}
+
+/// True if a function outside the program computes a new value of its `values` arguments with data, and does not only
+/// load or move them.
+fn computes(name: &str, values: usize) -> bool {
+    const ARITHMETIC: [&str; 14] = [
+        "add", "sub", "mul", "div", "min", "max", "sqrt", "fma", "fnma", "fms", "cmp", "blendv",
+        "and", "abs",
+    ];
+    let moves = ["_mm", "__builtin_", "vld", "vdup", "vset"];
+    if moves.iter().any(|start| name.starts_with(start)) {
+        return values > 0 && ARITHMETIC.iter().any(|word| name.contains(word));
+    }
+    values > 0
 }
 
 fn is_allocation(name: &str) -> bool {

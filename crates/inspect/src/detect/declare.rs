@@ -1,11 +1,14 @@
-//! Declarations and loop heads.
+//! Declarations.
 
 use tree_sitter::Node;
 
 use super::eval::Seen;
-use super::facts::{Origin, Place};
+use super::facts::{ArrayId, Origin, Place};
 use super::poly::Poly;
 use super::walk::{Pointer, Value, Walker};
+
+/// Values of a list that are followed.
+const MOST_VALUES: usize = 64;
 
 /// The parts of a declarator.
 #[derive(Debug, Clone)]
@@ -22,17 +25,6 @@ pub(super) struct Declared<'t> {
     pub parameters: Vec<Option<Declared<'t>>>,
     /// True if the parameter's type is an integer.
     pub is_int: bool,
-}
-
-/// A change of a variable in a loop: `name += distance`.
-#[derive(Debug, Clone)]
-pub(super) struct Step<'t> {
-    pub name: &'t str,
-    /// None for ±1.
-    pub distance: Option<Node<'t>>,
-    pub down: bool,
-    /// True if the step stands in a loop within the loop.
-    pub nested: bool,
 }
 
 impl<'t> Walker<'t> {
@@ -146,7 +138,24 @@ impl<'t> Walker<'t> {
             if declared.function && !declared.pointer {
                 continue;
             }
+            let listed = value
+                .filter(|v| v.kind() == "initializer_list" && declared.array && !declared.pointer);
+            if let Some(list) = listed {
+                let array = self.declare_array(&declared);
+                self.initialize(array, list, &mut Vec::new(), declarator);
+                continue;
+            }
+            if let Some(function) = value.and_then(|v| self.named_function(v)) {
+                self.bind(declared.name, function);
+                continue;
+            }
             let seen = value.map(|v| self.eval(v));
+            if let (true, Some(node), Some(seen)) = (declared.pointer, value, &seen)
+                && let Some(place) = self.referred(node, seen)
+            {
+                self.bind(declared.name, Value::Alias(place));
+                continue;
+            }
             self.declare(&declared, is_int, seen, declarator);
         }
     }
@@ -160,15 +169,7 @@ impl<'t> Walker<'t> {
     ) {
         let name = declared.name;
         if declared.array && !declared.pointer {
-            let dims = declared
-                .dims
-                .iter()
-                .map(|d| {
-                    d.and_then(|d| self.eval(d).int)
-                        .and_then(|p| p.as_constant())
-                })
-                .collect();
-            let array = self.new_array(name, Origin::Local, dims);
+            let array = self.declare_array(declared);
             if let Some(seen) = seen {
                 self.write(
                     Place::Element(array, vec![Poly::default()]),
@@ -177,15 +178,9 @@ impl<'t> Walker<'t> {
                     node,
                 );
             }
-            self.bind(
-                name,
-                Value::Pointer(Pointer {
-                    array,
-                    index: Vec::new(),
-                    strides: Vec::new(),
-                }),
-            );
-        } else if declared.pointer {
+        } else if declared.pointer
+            || (!is_int && seen.as_ref().is_some_and(|s| s.pointer.is_some()))
+        {
             let value = match seen.and_then(|s| s.pointer) {
                 Some(mut pointer) => {
                     if declared.points_to_array {
@@ -197,8 +192,13 @@ impl<'t> Walker<'t> {
             };
             self.bind(name, value);
         } else if is_int {
-            let value = seen.and_then(|s| s.int).unwrap_or_else(|| self.opaque());
-            self.bind(name, Value::Int(value));
+            let scalar = self.new_scalar();
+            let int = seen.as_ref().and_then(|s| s.int.clone());
+            let int = int.unwrap_or_else(|| self.opaque());
+            self.bind(name, Value::Int(int, Some(scalar)));
+            if let Some(seen) = seen.filter(Seen::has_data) {
+                self.write(Place::Scalar(scalar), false, &seen, node);
+            }
         } else {
             let scalar = self.new_scalar();
             self.bind(name, Value::Number(scalar));
@@ -206,6 +206,51 @@ impl<'t> Walker<'t> {
                 self.write(Place::Scalar(scalar), false, &seen, node);
             }
         }
+    }
+
+    /// Makes a local array with its declared extents.
+    fn declare_array(&mut self, declared: &Declared<'t>) -> ArrayId {
+        let dims = declared.dims.iter().map(|d| {
+            d.and_then(|d| self.eval(d).int)
+                .and_then(|p| p.as_constant())
+        });
+        let dims = dims.collect();
+        let array = self.new_array(declared.name, Origin::Local, dims);
+        let pointer = Pointer {
+            array,
+            index: Vec::new(),
+            strides: Vec::new(),
+        };
+        self.bind(declared.name, Value::Pointer(pointer));
+        array
+    }
+
+    /// Writes the values of a list to the elements of an array.
+    fn initialize(
+        &mut self,
+        array: ArrayId,
+        list: Node<'t>,
+        index: &mut Vec<Poly>,
+        node: Node<'t>,
+    ) {
+        if !self.enter() {
+            return;
+        }
+        let mut cursor = list.walk();
+        let values: Vec<Node<'t>> = list.named_children(&mut cursor).collect();
+        for (at, value) in values.into_iter().take(MOST_VALUES).enumerate() {
+            index.push(Poly::constant(at as i64));
+            if value.kind() == "initializer_list" {
+                self.initialize(array, value, index, node);
+            } else {
+                let seen = self.eval(value);
+                if seen.has_data() {
+                    self.write(Place::Element(array, index.clone()), false, &seen, node);
+                }
+            }
+            index.pop();
+        }
+        self.leave();
     }
 
     /// The number of elements that each subscript except the last steps over, for an array with these extents.
@@ -279,154 +324,9 @@ impl<'t> Walker<'t> {
                 next = value;
             }
             if let Some(name) = one.child_by_field_name("name") {
-                self.bind(self.text(name), Value::Int(next.clone()));
+                self.bind(self.text(name), Value::Int(next.clone(), None));
             }
             next = next.add(&Poly::constant(1));
-        }
-    }
-
-    /// Collects the variables that `node` changes by a distance.
-    pub fn steps(&mut self, node: Node<'t>, nested: bool, found: &mut Vec<Step<'t>>) {
-        if !self.enter() {
-            return;
-        }
-        let field = |name| node.child_by_field_name(name);
-        let is_name = |n: Node<'_>| n.kind() == "identifier";
-        match node.kind() {
-            "update_expression" => {
-                if let Some(argument) = field("argument").filter(|a| is_name(*a)) {
-                    let down = field("operator").is_some_and(|o| self.text(o) == "--");
-                    found.push(Step {
-                        name: self.text(argument),
-                        distance: None,
-                        down,
-                        nested,
-                    });
-                }
-            }
-            "assignment_expression" => {
-                let operator = field("operator").map_or("", |o| self.text(o));
-                if let (Some(left), Some(right)) =
-                    (field("left").filter(|l| is_name(*l)), field("right"))
-                {
-                    let name = self.text(left);
-                    if let "+=" | "-=" = operator {
-                        found.push(Step {
-                            name,
-                            distance: Some(right),
-                            down: operator == "-=",
-                            nested,
-                        });
-                    } else if operator == "="
-                        && right.kind() == "binary_expression"
-                        && let (Some(a), Some(b)) = (
-                            right.child_by_field_name("left"),
-                            right.child_by_field_name("right"),
-                        )
-                        && self.text(a) == name
-                    {
-                        let sign = right
-                            .child_by_field_name("operator")
-                            .map_or("", |o| self.text(o));
-                        if matches!(sign, "+" | "-") {
-                            found.push(Step {
-                                name,
-                                distance: Some(b),
-                                down: sign == "-",
-                                nested,
-                            });
-                        }
-                    }
-                    self.steps(right, nested, found);
-                }
-                if let Some(left) = field("left") {
-                    self.steps(left, nested, found);
-                }
-            }
-            kind => {
-                let nested =
-                    nested || matches!(kind, "for_statement" | "while_statement" | "do_statement");
-                let mut cursor = node.walk();
-                let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
-                for child in children {
-                    self.steps(child, nested, found);
-                }
-            }
-        }
-        self.leave();
-    }
-
-    /// The distance of a step as a polynomial.
-    pub fn step_of(&mut self, step: &Step<'t>) -> Option<Poly> {
-        let distance = match step.distance {
-            None => Poly::constant(1),
-            Some(node) => self.eval(node).int?,
-        };
-        Some(if step.down {
-            distance.negated()
-        } else {
-            distance
-        })
-    }
-
-    /// True if `name` occurs in the expression.
-    pub fn mentions(&self, node: Node<'t>, name: &str) -> bool {
-        crate::scan::token::tokens(self.text(node))
-            .iter()
-            .any(|t| t.text == name)
-    }
-
-    /// The bound that a condition sets for `name`. An inclusive bound is moved by one.
-    pub fn limit(&mut self, condition: Node<'t>, name: &str) -> Option<Poly> {
-        if !self.enter() {
-            return None;
-        }
-        let found = self.limit_inside(condition, name);
-        self.leave();
-        found
-    }
-
-    fn limit_inside(&mut self, condition: Node<'t>, name: &str) -> Option<Poly> {
-        if condition.kind() == "parenthesized_expression" {
-            return self.limit(condition.named_child(0)?, name);
-        }
-        if condition.kind() != "binary_expression" {
-            return None;
-        }
-        let (left, right) = (
-            condition.child_by_field_name("left")?,
-            condition.child_by_field_name("right")?,
-        );
-        let operator = self.text(condition.child_by_field_name("operator")?);
-        if matches!(operator, "&&" | "||" | ",") {
-            return self.limit(left, name).or_else(|| self.limit(right, name));
-        }
-        let (variable, bound, operator) = if self.mentions(left, name) {
-            (left, right, operator)
-        } else if self.mentions(right, name) {
-            let turned = match operator {
-                "<" => ">",
-                "<=" => ">=",
-                ">" => "<",
-                ">=" => "<=",
-                other => other,
-            };
-            (right, left, turned)
-        } else {
-            return None;
-        };
-        // `k + 3 < n` bounds k by n - 3.
-        let now = match self.lookup(name) {
-            Some(Value::Int(now)) => now.clone(),
-            _ => return None,
-        };
-        let offset = self.eval(variable).int?.minus(&now);
-        let bound = self.eval(bound).int?.minus(&offset);
-        match operator {
-            "<" | ">" | "!=" => Some(bound),
-            "<=" => Some(bound.add(&Poly::constant(1))),
-            ">=" => Some(bound.add(&Poly::constant(-1))),
-            _ => None,
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use tree_sitter::Node;
 
-use super::facts::Place;
+use super::assign::Target;
+use super::facts::{Meaning, Origin, Place};
 use super::poly::Poly;
 use super::walk::{Pointer, Value, Walker};
 
@@ -16,12 +17,17 @@ pub(super) struct Seen {
     pub reads: Vec<Place>,
     /// Inputs whose values enter the value.
     pub sources: BTreeSet<usize>,
-    /// Accumulators whose sums enter the value.
+    /// Accumulators whose results enter the value.
     pub accs: BTreeSet<Place>,
+    /// True if the value is computed from several elements or by a function.
+    pub computed: bool,
 }
 
 /// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
+
+/// Largest number of operations on integers that keep their symbols.
+const MOST_DERIVED: usize = 1000;
 
 impl Seen {
     /// Adds the reads of another part of the expression.
@@ -31,6 +37,17 @@ impl Seen {
         self.sources.extend(&other.sources);
         self.accs
             .extend(other.accs.iter().take(MOST_READS).cloned());
+        self.computed |= other.computed;
+    }
+
+    /// True if elements of arrays enter the value.
+    pub fn has_elements(&self) -> bool {
+        self.reads.iter().any(|r| matches!(r, Place::Element(..)))
+    }
+
+    /// True if values of arrays enter the value.
+    pub fn has_data(&self) -> bool {
+        !self.sources.is_empty() || !self.accs.is_empty() || self.has_elements()
     }
 
     fn of_int(poly: Poly) -> Self {
@@ -148,12 +165,20 @@ impl<'t> Walker<'t> {
 
     fn name(&mut self, name: &str) -> Seen {
         match self.lookup(name).cloned() {
-            Some(Value::Int(poly)) => Seen::of_int(poly),
+            Some(Value::Int(poly, scalar)) => {
+                let mut seen = match scalar {
+                    Some(id) if self.facts.scalars[id].has_data() => self.read(Place::Scalar(id)),
+                    _ => Seen::default(),
+                };
+                seen.int = Some(poly);
+                seen
+            }
             Some(Value::Pointer(pointer)) => Seen {
                 pointer: Some(pointer),
                 ..Seen::default()
             },
             Some(Value::Number(scalar)) => self.read(Place::Scalar(scalar)),
+            Some(Value::Alias(place)) => self.read(place),
             _ => Seen::default(),
         }
     }
@@ -166,7 +191,11 @@ impl<'t> Walker<'t> {
                 let scalar = &self.facts.scalars[*id];
                 seen.sources.clone_from(&scalar.sources);
                 seen.accs.clone_from(&scalar.accs);
-                seen.reads.clone_from(&scalar.reads);
+                seen.computed = scalar.computed;
+                // The terms of a finished result are not elements of the value.
+                if !scalar.accumulates {
+                    seen.reads.clone_from(&scalar.reads);
+                }
             }
             Place::Element(id, _) => seen.sources.clone_from(&self.facts.arrays[*id].sources),
         }
@@ -245,7 +274,33 @@ impl<'t> Walker<'t> {
                 pointer: Some(pointer),
                 ..Seen::default()
             },
+            Some(Target::Place(Place::Scalar(scalar))) if argument.kind() == "identifier" => {
+                self.address(self.text(argument), scalar)
+            }
             _ => Seen::default(),
+        }
+    }
+
+    /// The address of a number. From here on, the number is an array of one element.
+    fn address(&mut self, name: &str, scalar: usize) -> Seen {
+        let array = self.new_array(name, Origin::Local, vec![Some(1)]);
+        let of = &self.facts.scalars[scalar];
+        let (declared, sources, accumulates) =
+            (of.declared.clone(), of.sources.clone(), of.accumulates);
+        let made = &mut self.facts.arrays[array];
+        made.declared = declared;
+        made.sources = sources;
+        made.accumulates = accumulates;
+        if let Some(value) = self.lookup_mut(name) {
+            *value = Value::Alias(Place::Element(array, vec![Poly::default()]));
+        }
+        Seen {
+            pointer: Some(Pointer {
+                array,
+                index: vec![Poly::default()],
+                strides: Vec::new(),
+            }),
+            ..Seen::default()
         }
     }
 
@@ -262,6 +317,7 @@ impl<'t> Walker<'t> {
         let mut seen = Seen::default();
         seen.merge(&left);
         seen.merge(&right);
+        seen.computed |= left.has_data() && right.has_data();
         match (left.pointer, right.pointer, operator) {
             (Some(p), None, "+") => {
                 seen.pointer = right.int.as_ref().map(|d| p.plus(d)).or(Some(p))
@@ -273,23 +329,44 @@ impl<'t> Walker<'t> {
             _ => {}
         }
         if let (Some(a), Some(b)) = (&left.int, &right.int) {
-            let constants = a.as_constant().zip(b.as_constant());
-            self.charge(a.terms() * b.terms());
-            seen.int = Some(match (operator, constants) {
-                ("+", _) => a.add(b),
-                ("-", _) => a.minus(b),
-                ("*", _) => a.times(b),
-                ("/", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_div(y)),
-                ("%", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_rem(y)),
-                ("<<", _) => match b.as_constant() {
-                    Some(bits @ 0..=40) => a.times(&Poly::constant(1 << bits)),
-                    _ => self.opaque(),
-                },
-                ("/", None) if b.as_constant() == Some(1) => a.clone(),
-                _ => self.opaque(),
-            });
+            seen.int = Some(self.integer_of(operator, a, b));
         }
         seen
+    }
+
+    fn integer_of(&mut self, operator: &str, a: &Poly, b: &Poly) -> Poly {
+        let constants = a.as_constant().zip(b.as_constant());
+        self.charge(a.terms() * b.terms());
+        match (operator, constants) {
+            ("+", _) => a.add(b),
+            ("-", _) => a.minus(b),
+            ("*", _) => a.times(b),
+            ("/", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_div(y)),
+            ("%", Some((x, y))) if y != 0 => Poly::constant(x.wrapping_rem(y)),
+            ("<<", _) => match b.as_constant() {
+                Some(bits @ 0..=40) => a.times(&Poly::constant(1 << bits)),
+                _ => self.opaque(),
+            },
+            ("/", None) if b.as_constant() == Some(1) => a.clone(),
+            ("/" | "%" | ">>" | "&", None) => self.derived(operator, a, b),
+            _ => self.opaque(),
+        }
+    }
+
+    /// The symbol of an operation that has no polynomial. The operation on equal operands has the same symbol, unless
+    /// the operands move with a loop.
+    fn derived(&mut self, operator: &str, a: &Poly, b: &Poly) -> Poly {
+        let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
+        if moves(a) || moves(b) || self.facts.derived.len() >= MOST_DERIVED {
+            return self.opaque();
+        }
+        let key = (operator.to_owned(), a.clone(), b.clone());
+        if let Some(known) = self.facts.derived.get(&key) {
+            return Poly::symbol(*known);
+        }
+        let symbol = self.facts.new_symbol(Meaning::Unknown);
+        self.facts.derived.insert(key, symbol);
+        Poly::symbol(symbol)
     }
 
     /// A conditional expression is most often a minimum or a maximum. Its value is taken from the branch that contains
@@ -311,163 +388,28 @@ impl<'t> Walker<'t> {
         seen
     }
 
+    /// The more telling of two values of which an expression takes one. A value that moves with a loop tells more than
+    /// one that does not. Of a block's size and the rest of a row, the constant size tells more.
     pub fn plainer(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
+        let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
+        let size = |p: &Poly| p.as_constant().is_some_and(|c| c > 1);
+        match (a, b) {
+            (Some(a), Some(b)) => {
+                let second = (size(&b) && !size(&a)) || (!size(&a) && !moves(&a) && moves(&b));
+                Some(if second { b } else { a })
+            }
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The first of two values that moves with a loop.
+    pub fn moving(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
         let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
         match (a, b) {
             (Some(a), Some(b)) => Some(if !moves(&a) && moves(&b) { b } else { a }),
             (a, b) => a.or(b),
         }
     }
-
-    fn step(&mut self, node: Node<'t>) -> Seen {
-        let Some(argument) = node.child_by_field_name("argument") else {
-            return Seen::default();
-        };
-        let before = self.eval(argument);
-        let down = node
-            .child_by_field_name("operator")
-            .is_some_and(|o| self.text(o) == "--");
-        let one = Poly::constant(if down { -1 } else { 1 });
-        if argument.kind() == "identifier" {
-            self.set(
-                self.text(argument),
-                before.int.as_ref().map(|p| p.add(&one)),
-                before.pointer.as_ref().map(|p| p.plus(&one)),
-            );
-        }
-        before
-    }
-
-    /// Assigns a new value to an integer or a pointer. The variable of a running loop keeps its value.
-    pub fn set(&mut self, name: &str, int: Option<Poly>, pointer: Option<Pointer>) {
-        if self.active.iter().any(|a| a == name) {
-            return;
-        }
-        if let Some(value) = self.lookup_mut(name) {
-            match (&value, int, pointer) {
-                (Value::Int(_), Some(int), _) => *value = Value::Int(int),
-                (Value::Pointer(_) | Value::Unknown, _, Some(pointer)) => {
-                    *value = Value::Pointer(pointer)
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn assignment(&mut self, node: Node<'t>) -> Seen {
-        let (Some(left), Some(right)) = (
-            node.child_by_field_name("left"),
-            node.child_by_field_name("right"),
-        ) else {
-            return Seen::default();
-        };
-        let operator = node
-            .child_by_field_name("operator")
-            .map_or("", |o| self.text(o));
-        let value = self.eval(right);
-        match self.place(left) {
-            Some(Target::Place(place)) => {
-                self.write(place, matches!(operator, "+=" | "-="), &value, node)
-            }
-            Some(Target::Name(name)) => {
-                let now = self.lookup(name).cloned();
-                let (int, pointer) = match (now, operator) {
-                    (_, "=") => (
-                        Some(value.int.clone().unwrap_or_else(|| self.opaque())),
-                        value.pointer.clone(),
-                    ),
-                    (Some(Value::Int(now)), "+=") => (value.int.as_ref().map(|d| now.add(d)), None),
-                    (Some(Value::Int(now)), "-=") => {
-                        (value.int.as_ref().map(|d| now.minus(d)), None)
-                    }
-                    (Some(Value::Int(now)), "*=") => {
-                        (value.int.as_ref().map(|d| now.times(d)), None)
-                    }
-                    (Some(Value::Int(_)), _) => (Some(self.opaque()), None),
-                    (Some(Value::Pointer(now)), "+=") => {
-                        (None, value.int.as_ref().map(|d| now.plus(d)))
-                    }
-                    (Some(Value::Pointer(now)), "-=") => {
-                        (None, value.int.as_ref().map(|d| now.plus(&d.negated())))
-                    }
-                    _ => (None, None),
-                };
-                // An assignment under a condition is a clamp or a special case, so the variable keeps its usual value.
-                if self.conditional == 0 || matches!(self.lookup(name), Some(Value::Unknown)) {
-                    self.set(name, int, pointer);
-                }
-            }
-            _ => {}
-        }
-        value
-    }
-
-    /// The target on the left of an assignment or behind `&`.
-    fn place(&mut self, node: Node<'t>) -> Option<Target<'t>> {
-        if !self.enter() {
-            return None;
-        }
-        let found = self.place_inside(node);
-        self.leave();
-        found
-    }
-
-    fn place_inside(&mut self, node: Node<'t>) -> Option<Target<'t>> {
-        match node.kind() {
-            "parenthesized_expression" => self.place(node.named_child(0)?),
-            "identifier" => {
-                let name = self.text(node);
-                match self.lookup(name) {
-                    Some(Value::Number(scalar)) => Some(Target::Place(Place::Scalar(*scalar))),
-                    Some(Value::Pointer(p))
-                        if p.index.len() < self.facts.arrays[p.array].dims.len() =>
-                    {
-                        Some(Target::Part(p.clone()))
-                    }
-                    _ => Some(Target::Name(name)),
-                }
-            }
-            "subscript_expression" => {
-                let argument = node.child_by_field_name("argument")?;
-                let index = node
-                    .child_by_field_name("index")
-                    .and_then(|i| self.eval(i).int);
-                let index = index.unwrap_or_else(|| self.opaque());
-                let base = self.eval(argument);
-                match base.pointer {
-                    Some(pointer) => Some(match self.subscript(pointer, index) {
-                        Ok(place) => Target::Place(place),
-                        Err(part) => Target::Part(part),
-                    }),
-                    // A lane of a vector.
-                    None => self.place(argument),
-                }
-            }
-            "pointer_expression"
-                if node
-                    .child_by_field_name("operator")
-                    .is_some_and(|o| self.text(o) == "*") =>
-            {
-                let pointer = self.eval(node.child_by_field_name("argument")?).pointer?;
-                Some(match self.subscript(pointer, Poly::default()) {
-                    Ok(place) => Target::Place(place),
-                    Err(part) => Target::Part(part),
-                })
-            }
-            "cast_expression" => self.place(node.child_by_field_name("value")?),
-            "field_expression" => self.place(node.child_by_field_name("argument")?),
-            _ => None,
-        }
-    }
-}
-
-/// The target of an assignment.
-enum Target<'t> {
-    Place(Place),
-    /// An integer, a pointer or an unknown name.
-    Name(&'t str),
-    /// An array, or one of its rows.
-    Part(Pointer),
 }
 
 /// The value of an integer literal.

@@ -1,6 +1,6 @@
-//! The results of a walk through a program: its loops, and the values that move inside them.
+//! The results of a walk through a program: its loops, and the writes that happen inside them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::poly::{Poly, Symbol};
 
@@ -17,19 +17,31 @@ pub(super) const TILE: i64 = 16;
 pub(super) enum Meaning {
     /// The variable of a loop.
     Loop,
-    /// A parameter, or an integer of unknown value. It may be as large as a size.
-    Size,
+    /// An integer argument of the entry, by its position.
+    Argument(usize),
+    /// An integer of unknown value. It may be as large as a size.
+    Unknown,
 }
 
 /// The origin of an array's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The n-th input of the problem.
+    /// An input of the problem, by its position among the arguments.
     Input(usize),
-    /// An output of the problem.
-    Output,
+    /// An output of the problem, by its position among the arguments.
+    Output(usize),
     /// Memory of the program: automatic, static or allocated.
     Local,
+}
+
+impl Origin {
+    /// The position of the argument.
+    pub fn argument(self) -> Option<usize> {
+        match self {
+            Origin::Input(at) | Origin::Output(at) => Some(at),
+            Origin::Local => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -40,9 +52,9 @@ pub(super) struct Array {
     pub dims: Vec<Option<i64>>,
     /// The loops around the declaration.
     pub declared: Vec<LoopId>,
-    /// The inputs whose values the array holds.
+    /// The arguments whose values the array holds.
     pub sources: BTreeSet<usize>,
-    /// True if products are summed in the array.
+    /// True if results of reductions are collected in the array.
     pub accumulates: bool,
 }
 
@@ -58,12 +70,23 @@ impl Array {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scalar {
     pub declared: Vec<LoopId>,
+    /// The loops around the last assignment that did not depend on the previous value.
+    pub set: Vec<LoopId>,
     pub sources: BTreeSet<usize>,
     pub accumulates: bool,
-    /// Accumulators whose sums entered the scalar.
+    /// Accumulators whose results entered the scalar.
     pub accs: BTreeSet<Place>,
     /// Elements that entered the scalar.
     pub reads: Vec<Place>,
+    /// True if the scalar was computed from several elements or by a function.
+    pub computed: bool,
+}
+
+impl Scalar {
+    /// True if values of arrays entered the scalar.
+    pub fn has_data(&self) -> bool {
+        !self.reads.is_empty() || !self.sources.is_empty() || !self.accs.is_empty()
+    }
 }
 
 /// A storage location of a number.
@@ -82,12 +105,18 @@ pub(super) struct Loop {
     pub extent: Option<i64>,
     /// The step, if it is a constant.
     pub step: Option<i64>,
+    /// The step, if it is known.
+    pub pace: Option<Poly>,
+    /// True if the loop multiplies or divides its variable.
+    pub geometric: bool,
+    /// The number of loops around the loop.
+    pub depth: usize,
     pub line: u32,
 }
 
 impl Loop {
-    /// True if the loop is part of a tile and not a loop over data.
-    pub fn is_tile(&self) -> bool {
+    /// True if the loop has few iterations, and their number is a constant.
+    pub fn is_short(&self) -> bool {
         self.extent.is_some_and(|e| e <= TILE)
     }
 
@@ -103,41 +132,25 @@ impl Loop {
     }
 }
 
-/// A product of inputs that is added to a place.
+/// A write of a value to a place.
 #[derive(Debug, Clone)]
-pub(super) struct Update {
+pub(super) struct Write {
     pub stack: Vec<LoopId>,
     pub target: Place,
-    pub sources: BTreeSet<usize>,
+    /// True if the new value depends on the previous one, as in a sum or a running minimum.
+    pub carries: bool,
+    /// True if the write is a step of a reduction over elements.
+    pub updates: bool,
+    /// The elements and scalars that enter the value.
     pub reads: Vec<Place>,
-    pub line: u32,
-}
-
-/// A store of a value to an output, or to an array that holds sums before they are stored to an output.
-#[derive(Debug, Clone)]
-pub(super) struct Flow {
-    pub stack: Vec<LoopId>,
-    pub array: ArrayId,
-    pub index: Vec<Poly>,
-    /// The accumulators in the value.
+    /// The arguments whose values enter the value, without the target.
+    pub sources: BTreeSet<usize>,
+    /// Accumulators of finished reductions that enter the value, without the target.
     pub accs: BTreeSet<Place>,
-}
-
-/// A copy of input values into an array of the program.
-#[derive(Debug, Clone)]
-pub(super) struct Fill {
-    pub array: ArrayId,
-    pub stack: Vec<LoopId>,
-    pub line: u32,
-}
-
-/// A statement that computes or stores elements, with its text without constants.
-#[derive(Debug, Clone)]
-pub(super) struct Statement {
-    pub stack: Vec<LoopId>,
-    pub text: String,
-    pub terms: Vec<String>,
-    pub target: Place,
+    /// True if the value is an element and not computed from several.
+    pub copies: bool,
+    /// True if one call copies many elements.
+    pub block: bool,
     pub line: u32,
 }
 
@@ -148,12 +161,14 @@ pub(super) struct Facts {
     pub arrays: Vec<Array>,
     pub scalars: Vec<Scalar>,
     pub loops: Vec<Loop>,
-    pub updates: Vec<Update>,
-    pub flows: Vec<Flow>,
-    pub fills: Vec<Fill>,
-    pub statements: Vec<Statement>,
+    pub writes: Vec<Write>,
+    /// Symbols of integers that are computed by operations without a polynomial, so that equal expressions have equal
+    /// symbols.
+    pub derived: BTreeMap<(String, Poly, Poly), Symbol>,
     /// True if the source nests deeper than the walk permits.
     pub too_deep: bool,
+    /// True if the walk reached one of its limits.
+    pub cut: bool,
     /// The line of a loop that combines several loops, and the counter that the loop resets.
     pub wraps: Option<(u32, String)>,
 }
@@ -168,14 +183,29 @@ impl Facts {
         self.meanings[symbol as usize] == Meaning::Loop
     }
 
+    pub fn origin(&self, place: &Place) -> Origin {
+        match place {
+            Place::Scalar(_) => Origin::Local,
+            Place::Element(array, _) => self.arrays[*array].origin,
+        }
+    }
+
     pub fn is_output(&self, place: &Place) -> bool {
-        matches!(place, Place::Element(array, _) if self.arrays[*array].origin == Origin::Output)
+        matches!(self.origin(place), Origin::Output(_))
     }
 
     pub fn accumulates(&self, place: &Place) -> bool {
         match place {
             Place::Scalar(scalar) => self.scalars[*scalar].accumulates,
             Place::Element(array, _) => self.arrays[*array].accumulates,
+        }
+    }
+
+    /// The loops around the declaration of a place in the program's own memory.
+    pub fn declared(&self, place: &Place) -> &[LoopId] {
+        match place {
+            Place::Scalar(scalar) => &self.scalars[*scalar].declared,
+            Place::Element(array, _) => &self.arrays[*array].declared,
         }
     }
 }

@@ -5,27 +5,33 @@
 //! resist code that is written to deceive it. A wrong result puts a program into the wrong cell of the archive and has
 //! no effect on safety.
 
+mod assign;
 mod call;
 mod cxx;
 mod declare;
 mod eval;
 mod facts;
+mod fortran;
 mod hidden;
 mod judge;
+mod loops;
 mod names;
-mod normal;
 mod poly;
 mod record;
+mod reference;
+mod shapes;
+mod tidy;
 mod walk;
+mod words;
 mod wrap;
-
-use std::collections::BTreeMap;
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique, TechniqueSet};
 
-use crate::scan::token::{Kind, Token, tokens};
-use crate::scan::{Pragma, UserText};
+use crate::scan::token::tokens;
+use crate::scan::{Looked, Pragma, UserText};
+use facts::Facts;
+use shapes::Shapes;
 
 /// A technique, with the place and the text that show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,12 +82,89 @@ pub fn detect(
 ) -> Result<Detected, Failure> {
     let mut found = Detected::default();
     let all = tokens(&user.text);
-    in_words(user, &all, &mut found);
-    in_pragmas(pragmas, &mut found);
+    words::in_words(user, &all, &mut found);
+    words::in_pragmas(pragmas, &mut found);
 
-    let mut plain = without_attributes(&user.text, &all);
     let is_cxx = language == Language::Cxx;
-    if is_cxx {
+    let lines = |row: usize| user.source_line(row);
+    let Walked { facts, broken } = walked(&user.text, &lines, problem, language)?;
+    let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
+    found.hidden = jumps.or(wrapped(&facts));
+    if found.hidden.is_some() {
+        found.unsure = Some(
+            "the analysis follows only separate loops that are written as `for`, `while` or `do`: it may miss techniques of the loop nest",
+        );
+    }
+    if is_cxx && (facts.too_deep || broken) {
+        found.unsure = Some(
+            "the analysis reads loops as C, and parts of this program are not C: it may miss techniques of the loop nest",
+        );
+    }
+    // The C grammar may parse another language into a deeper nesting than the program has.
+    if facts.too_deep && !is_cxx {
+        return Err(Failure::candidate(
+            CandidateFault::ForbiddenConstruct,
+            "the source nests deeper than 200 levels",
+        ));
+    }
+    judge_loops(&facts, problem, &mut found);
+    Ok(found)
+}
+
+/// Detects the techniques of a Fortran program in its directives and loops. The object audit detects OpenMP, vectors
+/// and prefetching in the compiled code.
+///
+/// # Errors
+/// An infrastructure failure if the parser cannot be made.
+pub fn in_fortran(looked: &Looked, problem: &Problem) -> Result<Detected, Failure> {
+    let mut found = Detected {
+        hidden: looked.jump.clone(),
+        ..Detected::default()
+    };
+    let in_c = |word: &String| match word.as_str() {
+        "do" => "for".to_owned(),
+        word => word.to_owned(),
+    };
+    let as_in_c = looked.directives.iter().map(|directive| Pragma {
+        line: directive.line,
+        words: directive.words.iter().map(in_c).collect(),
+    });
+    words::in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
+    let loops = fortran::as_c(looked.statements(), problem);
+    let lines = |row: usize| loops.lines.get(row).copied().unwrap_or(1);
+    let Walked { facts, broken } = walked(&loops.text, &lines, problem, Language::C)?;
+    found.hidden = found
+        .hidden
+        .take()
+        .or(loops.hidden)
+        .or_else(|| wrapped(&facts));
+    if found.hidden.is_some() || loops.unsure || broken || facts.too_deep {
+        found.unsure = Some(
+            "the analysis follows `do` loops and assignments: it does not understand parts of this program and may miss techniques of the loop nest",
+        );
+    }
+    judge_loops(&facts, problem, &mut found);
+    Ok(found)
+}
+
+/// The facts of a program.
+struct Walked {
+    facts: Facts,
+    /// True if the grammar did not understand parts of the text.
+    broken: bool,
+}
+
+/// Walks through a program in C, or in C++ that is rewritten as C.
+fn walked(
+    text: &str,
+    lines: &dyn Fn(usize) -> u32,
+    problem: &Problem,
+    language: Language,
+) -> Result<Walked, Failure> {
+    let all = tokens(text);
+    let types = tidy::vector_types(&all);
+    let mut plain = tidy::without_attributes(text, &all);
+    if language == Language::Cxx {
         plain = cxx::as_c(&plain);
     }
     let mut parser = tree_sitter::Parser::new();
@@ -95,226 +178,34 @@ pub fn detect(
             "the parser cannot load the C grammar",
         ));
     };
-    let lines = |row: usize| user.source_line(row);
-    let facts = walk::facts(
-        tree.root_node(),
-        &plain,
-        &lines,
-        vector_types(&all),
-        problem,
-    );
-    let jumps = hidden::find(&all, is_cxx).map(|h| (user.line_at(h.at), h.what));
-    let wraps = facts.wraps.clone().map(|(line, name)| {
+    Ok(Walked {
+        facts: walk::facts(tree.root_node(), &plain, lines, types, problem, language),
+        broken: tree.root_node().has_error(),
+    })
+}
+
+/// Notes the techniques of the loop nest that the problem lists. A task of the problem cannot permit the others, and
+/// the archive has no cells for them.
+fn judge_loops(facts: &Facts, problem: &Problem, found: &mut Detected) {
+    let shapes = Shapes::of(problem);
+    let order = reference::order(problem, &shapes);
+    let mut loops = Detected::default();
+    judge::judge(facts, &shapes, &order, &mut loops);
+    for seen in loops.seen {
+        if problem.techniques.contains(seen.technique) {
+            found.note(seen.technique, seen.line, seen.what);
+        }
+    }
+}
+
+/// A loop that combines several loops, with its line.
+fn wrapped(facts: &Facts) -> Option<(u32, String)> {
+    facts.wraps.clone().map(|(line, name)| {
         let what = format!(
             "a loop sets `{name}` back where another variable moves: a loop that combines several loops"
         );
         (line, what)
-    });
-    found.hidden = jumps.or(wraps);
-    if found.hidden.is_some() {
-        found.unsure = Some(
-            "the analysis follows only separate loops that are written as `for`, `while` or `do`: it may miss techniques of the loop nest",
-        );
-    }
-    if is_cxx && (facts.too_deep || tree.root_node().has_error()) {
-        found.unsure = Some(
-            "the analysis reads loops as C, and parts of this program are not C: it may miss techniques of the loop nest",
-        );
-    }
-    // The C grammar may parse another language into a deeper nesting than the program has.
-    if facts.too_deep && !is_cxx {
-        return Err(Failure::candidate(
-            CandidateFault::ForbiddenConstruct,
-            "the source nests deeper than 200 levels",
-        ));
-    }
-    judge::judge(&facts, &mut found);
-    Ok(found)
-}
-
-/// Detects the techniques that directives of a Fortran program show. Its loops are not analysed; the object audit
-/// detects OpenMP and vectors in the compiled code.
-pub fn in_fortran(directives: &[Pragma], jump: Option<(u32, String)>) -> Detected {
-    let mut found = Detected {
-        hidden: jump,
-        ..Detected::default()
-    };
-    let in_c = |word: &String| match word.as_str() {
-        "do" => "for".to_owned(),
-        word => word.to_owned(),
-    };
-    let as_in_c = directives.iter().map(|directive| Pragma {
-        line: directive.line,
-        words: directive.words.iter().map(in_c).collect(),
-    });
-    in_pragmas(&as_in_c.collect::<Vec<_>>(), &mut found);
-    found.unsure = Some(
-        "the analysis reads only the directives of a Fortran program: techniques of the loop nest are unknown",
-    );
-    found
-}
-
-fn in_words(user: &UserText, all: &[Token<'_>], found: &mut Detected) {
-    for token in all.iter().filter(|t| t.kind == Kind::Word) {
-        let word = token.text;
-        if let Some(technique) = names::technique_of(word) {
-            found.note(technique, user.line_at(token.at), format!("`{word}`"));
-        }
-    }
-}
-
-fn in_pragmas(pragmas: &[Pragma], found: &mut Detected) {
-    const SHARING: [&str; 10] = [
-        "parallel",
-        "for",
-        "sections",
-        "section",
-        "task",
-        "taskloop",
-        "single",
-        "teams",
-        "distribute",
-        "loop",
-    ];
-    for pragma in pragmas {
-        let text = || format!("`#pragma {}`", pragma.words.join(" "));
-        let has = |word: &str| pragma.words.iter().any(|w| w == word);
-        if pragma.starts_with(&["omp"]) {
-            // Words inside an option's parentheses are not directives.
-            let directive: Vec<&str> = pragma.words[1..]
-                .iter()
-                .map(String::as_str)
-                .take_while(|w| *w != "(")
-                .collect();
-            if directive.iter().any(|w| SHARING.contains(w)) {
-                found.note(Technique::Openmp, pragma.line, text());
-            }
-            if directive.contains(&"simd") {
-                found.note(Technique::Simd, pragma.line, text());
-            }
-        }
-        let by = |at: usize| {
-            pragma
-                .words
-                .iter()
-                .skip(at)
-                .find_map(|w| w.parse::<u64>().ok())
-        };
-        // Directives that make the compiler change the loop nest.
-        let changes = [
-            ("tile", Technique::CacheBlocking),
-            ("interchange", Technique::LoopReorder),
-            ("reverse", Technique::LoopReorder),
-        ];
-        let options_aside = pragma.words.iter().take_while(|w| *w != "(");
-        let asks = pragma.starts_with(&["omp"]) || pragma.starts_with(&["clang", "loop"]);
-        for word in options_aside.filter(|_| asks) {
-            if let Some((_, technique)) = changes.iter().find(|(name, _)| name == word) {
-                found.note(*technique, pragma.line, text());
-            }
-        }
-        let unrolls = if pragma.starts_with(&["GCC", "unroll"]) {
-            by(2).unwrap_or(2) > 1
-        } else if pragma.starts_with(&["unroll"]) {
-            by(1).unwrap_or(2) > 1
-        } else {
-            has("unroll")
-                || has("unroll_count")
-                || has("unroll_and_jam")
-                || pragma.starts_with(&["omp", "unroll"])
-        };
-        if unrolls {
-            found.note(Technique::Unroll, pragma.line, text());
-        }
-    }
-}
-
-/// The vector types that a program defines, with their sizes in bytes.
-fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
-    let mut sizes = BTreeMap::new();
-    let mut rest = all;
-    while let Some(start) = rest.iter().position(|t| t.text == "typedef") {
-        rest = &rest[start + 1..];
-        let end = rest
-            .iter()
-            .position(|t| t.text == ";")
-            .unwrap_or(rest.len());
-        let definition = &rest[..end];
-        let mut name = "";
-        let mut bytes = None;
-        let (mut depth, mut attribute) = (0, false);
-        for (at, token) in definition.iter().enumerate() {
-            match token.text {
-                "(" => depth += 1,
-                ")" => {
-                    depth -= 1;
-                    attribute &= depth > 0;
-                }
-                "__attribute__" | "__attribute" => attribute = true,
-                "vector_size" | "__vector_size__" => {
-                    let inside = definition[at + 1..].iter().take_while(|t| t.text != ")");
-                    let product = inside.filter_map(|t| t.text.parse::<i64>().ok());
-                    bytes = product.fold(None, |p: Option<i64>, n| {
-                        Some(p.unwrap_or(1).saturating_mul(n))
-                    });
-                }
-                word if depth == 0 && !attribute && token.kind == Kind::Word => name = word,
-                _ => {}
-            }
-        }
-        if let Some(bytes) = bytes {
-            sizes.insert(name.to_owned(), bytes);
-        }
-        rest = &rest[end.min(rest.len())..];
-    }
-    sizes
-}
-
-/// The text with attributes and GNU keywords blanked, because the grammar does not know all of them.
-fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    let mut blank = |from: usize, to: usize| {
-        for byte in &mut bytes[from..to] {
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
-        }
-    };
-    let mut at = 0;
-    while let Some(token) = all.get(at) {
-        match token.text {
-            "__attribute__" | "__attribute" | "_Alignas" | "alignas" | "__typeof__" => {
-                let mut depth = 0;
-                let mut end = at + 1;
-                while let Some(inner) = all.get(end) {
-                    match inner.text {
-                        "(" => depth += 1,
-                        ")" => depth -= 1,
-                        _ => {}
-                    }
-                    end += 1;
-                    if depth <= 0 {
-                        break;
-                    }
-                }
-                // `typeof` stands for a type. It is kept as an unknown type, because the grammar needs one here.
-                if token.text != "__typeof__" {
-                    let last = &all[end - 1];
-                    blank(token.at, last.at + last.text.len());
-                    at = end;
-                    continue;
-                }
-            }
-            "__restrict" | "__restrict__" | "restrict" | "__extension__" | "__inline"
-            | "__inline__" | "__const" | "__volatile__" | "_Noreturn" => {
-                blank(token.at, token.at + token.text.len())
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    // Only whole tokens were blanked, so no character was cut.
-    String::from_utf8(bytes).unwrap_or_default()
+    })
 }
 
 #[cfg(test)]
@@ -338,14 +229,17 @@ mod tests {
             words: text.split(' ').map(str::to_owned).collect(),
         };
         let of = |texts: &[&str]| {
-            let directives: Vec<Pragma> = texts.iter().map(|t| directive(t)).collect();
-            in_fortran(&directives, None).techniques().to_string()
+            let looked = Looked {
+                directives: texts.iter().map(|t| directive(t)).collect(),
+                ..Looked::default()
+            };
+            let found = in_fortran(&looked, &problem()).unwrap();
+            found.techniques().to_string()
         };
         assert_eq!(of(&["omp parallel do", "omp end parallel do"]), "openmp");
         assert_eq!(of(&["omp do"]), "openmp");
         assert_eq!(of(&["omp simd", "GCC unroll 4"]), "unroll+simd");
         assert_eq!(of(&["GCC ivdep"]), "{}");
-        assert!(in_fortran(&[], None).unsure.is_some());
     }
 
     #[test]
@@ -370,6 +264,35 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    /// Many statements in deep loops, each of which reads many elements, and values that pass through many variables.
+    #[test]
+    fn a_judgement_of_many_places_ends() {
+        let loops: String = (0..24)
+            .map(|d| format!("for (int i{d} = 0; i{d} < n; i{d} += 2)\n"))
+            .collect();
+        let sum: String = (0..24).map(|d| format!(" + i{d} * (n + {d})")).collect();
+        let reads: String = (0..20).map(|r| format!(" + A[{r}{sum}] * t{r}")).collect();
+        let declared: String = (0..20).map(|r| format!("double t{r} = 0;\n")).collect();
+        let statements: String = (0..40)
+            .map(|s| {
+                format!(
+                    "t{} = t{}{reads};\nC[{s}{sum}] += t{};\n",
+                    s % 20,
+                    (s + 1) % 20,
+                    s % 20
+                )
+            })
+            .collect();
+        let text = format!(
+            "void dgemm(int n, const double *A, const double *B, double *C) {{\n{declared}{loops}{{\n{statements}}}\n}}\n"
+        );
+        let user = UserText {
+            lines: vec![1; text.lines().count()],
+            text,
+        };
+        assert!(detect(&user, &[], &problem(), Language::C).is_ok());
     }
 
     proptest! {

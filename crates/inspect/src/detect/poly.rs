@@ -34,6 +34,10 @@ impl Poly {
         }
     }
 
+    pub fn is_zero(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn add(&self, other: &Poly) -> Poly {
         let mut sum = self.0.clone();
         for (factors, coefficient) in &other.0 {
@@ -53,6 +57,15 @@ impl Poly {
                 .map(|(f, c)| (f.clone(), c.wrapping_neg()))
                 .collect(),
         )
+    }
+
+    /// The quotient by a number that divides every coefficient.
+    pub fn divided(&self, by: i64) -> Option<Poly> {
+        let divide = |(factors, c): (&Vec<Symbol>, &i64)| {
+            let quotient = c.checked_div(by)?;
+            (c.checked_rem(by) == Some(0)).then(|| (factors.clone(), quotient))
+        };
+        self.0.iter().map(divide).collect::<Option<_>>().map(Poly)
     }
 
     pub fn minus(&self, other: &Poly) -> Poly {
@@ -76,6 +89,20 @@ impl Poly {
     /// Number of terms in the sum.
     pub fn terms(&self) -> usize {
         self.0.len()
+    }
+
+    /// The polynomial with other symbols.
+    pub fn renamed(&self, by: &BTreeMap<Symbol, Symbol>) -> Poly {
+        let mut renamed = Poly::default();
+        for (factors, coefficient) in &self.0 {
+            let mut factors: Vec<Symbol> = factors
+                .iter()
+                .map(|f| by.get(f).copied().unwrap_or(*f))
+                .collect();
+            factors.sort_unstable();
+            renamed = renamed.add(&Poly([(factors, *coefficient)].into()));
+        }
+        renamed
     }
 
     pub fn contains(&self, symbol: Symbol) -> bool {
@@ -102,6 +129,52 @@ impl Poly {
         factors.push(symbol);
         factors.sort_unstable();
         self.0.get(&factors).copied().unwrap_or(0)
+    }
+
+    /// The polynomial that `symbol` is multiplied by; none if a term contains the symbol more than once.
+    pub fn factor_of(&self, symbol: Symbol) -> Option<Poly> {
+        let mut factor = BTreeMap::new();
+        for (factors, coefficient) in &self.0 {
+            let Some(at) = factors.iter().position(|f| *f == symbol) else {
+                continue;
+            };
+            let mut rest = factors.clone();
+            rest.remove(at);
+            if rest.contains(&symbol) {
+                return None;
+            }
+            factor.insert(rest, *coefficient);
+        }
+        Some(Poly(factor))
+    }
+
+    /// The value for given values of the symbols; none if a symbol has no value or the result does not fit.
+    pub fn value(&self, of: impl Fn(Symbol) -> Option<i64>) -> Option<i64> {
+        self.0
+            .iter()
+            .try_fold(0_i64, |sum, (factors, coefficient)| {
+                let product = factors
+                    .iter()
+                    .try_fold(*coefficient, |product, f| product.checked_mul(of(*f)?))?;
+                sum.checked_add(product)
+            })
+    }
+
+    /// `self / other` as numerator and denominator, if that is a number other than zero.
+    pub fn ratio(&self, other: &Poly) -> Option<(i64, i64)> {
+        let (factors, denominator) = other.0.iter().next()?;
+        let numerator = self.0.get(factors)?;
+        let same = |(factors, mine): (&Vec<Symbol>, &i64)| {
+            other.0.get(factors).is_some_and(|theirs| {
+                let sides = (
+                    mine.checked_mul(*denominator),
+                    theirs.checked_mul(*numerator),
+                );
+                sides.0.is_some() && sides.0 == sides.1
+            })
+        };
+        let alike = self.0.len() == other.0.len() && self.0.iter().all(same);
+        alike.then_some((*numerator, *denominator))
     }
 
     /// Drops terms beyond the limit, so that products in a hostile source cannot exhaust memory.
@@ -152,6 +225,25 @@ mod tests {
             prop_assert_eq!(value(&a.times(&b), &at), value(&a, &at).wrapping_mul(value(&b, &at)));
             prop_assert_eq!(a.minus(&a).as_constant(), Some(0));
         }
+    }
+
+    #[test]
+    fn ratios_compare_distances_with_steps() {
+        let (i, n) = (Poly::symbol(0), Poly::symbol(1));
+        let row = n.times(&Poly::constant(4));
+        assert_eq!(n.ratio(&row), Some((1, 4)));
+        assert_eq!(row.ratio(&n), Some((4, 1)));
+        assert_eq!(i.ratio(&n), None);
+        assert_eq!(n.add(&Poly::constant(1)).ratio(&n), None);
+        assert_eq!(Poly::default().ratio(&n), None);
+        let index = i.times(&n).add(&i).add(&n);
+        assert_eq!(index.factor_of(0), Some(n.add(&Poly::constant(1))));
+        assert_eq!(i.times(&i).factor_of(0), None);
+        assert_eq!(index.value(|s| [Some(3), Some(10)][s as usize]), Some(43));
+        assert_eq!(index.value(|_| None), None);
+        assert_eq!(row.divided(2), Some(n.times(&Poly::constant(2))));
+        assert_eq!(row.divided(3), None);
+        assert_eq!(row.divided(0), None);
     }
 
     #[test]

@@ -1,126 +1,184 @@
 //! Records the meaning of a write of a value.
 
+use std::collections::BTreeSet;
+
 use tree_sitter::Node;
 
 use super::eval::Seen;
-use super::facts::{Fill, Flow, Origin, Place, Statement, Update};
+use super::facts::{Origin, Place, Write};
 use super::walk::Walker;
 
 /// Largest number of elements that are recorded for the value of a variable.
-const MOST_ELEMENTS: usize = 32;
+pub(super) const MOST_ELEMENTS: usize = 32;
 
-/// Largest number of recorded facts of one kind, because the judgement compares the facts pairwise.
-const MOST_FACTS: usize = 1000;
+/// Largest number of recorded writes.
+const MOST_WRITES: usize = 4000;
 
 impl<'t> Walker<'t> {
-    /// Writes a value to a place and records the facts that follow from the write.
+    /// Writes a value to a place and records the write.
     pub fn write(&mut self, target: Place, adds: bool, value: &Seen, node: Node<'t>) {
-        let full = [
-            self.facts.updates.len(),
-            self.facts.flows.len(),
-            self.facts.statements.len(),
-        ];
-        if full.iter().any(|n| *n >= MOST_FACTS) || self.facts.fills.len() >= MOST_FACTS {
+        if self.facts.writes.len() >= MOST_WRITES {
+            self.facts.cut = true;
             return;
         }
         let mut accs = value.accs.clone();
         accs.remove(&target);
-        let sums = adds || value.reads.contains(&target);
-        let updates =
-            sums && accs.is_empty() && !value.sources.is_empty() && !self.stack.is_empty();
-        let stack = self.stack.clone();
-        let line = self.line(node);
-        let own = match &target {
+        let sources = self.sources_without(&target, value);
+        let guarded = self.conditional > 0 && self.guards.iter().any(|g| g.contains(&target));
+        let carries = adds || guarded || value.reads.contains(&target);
+        let updates = carries
+            && !sources.is_empty()
+            && self.crosses_loop(&target)
+            && (accs.is_empty() || self.reads_live_elements(value));
+        let reads = self.reads_of(&target, value);
+        match &target {
             Place::Scalar(id) => {
+                let conditional = self.conditional > 0;
                 let scalar = &mut self.facts.scalars[*id];
                 let elements = value
                     .reads
                     .iter()
                     .filter(|r| matches!(r, Place::Element(..)))
                     .take(MOST_ELEMENTS);
-                if sums || self.conditional > 0 {
+                if carries || conditional {
                     let room = MOST_ELEMENTS.saturating_sub(scalar.reads.len());
                     scalar.reads.extend(elements.take(room).cloned());
                     scalar.sources.extend(&value.sources);
                     scalar.accs.extend(accs.iter().cloned());
+                    scalar.computed |= value.computed || carries;
                 } else {
                     scalar.reads = elements.cloned().collect();
                     scalar.sources.clone_from(&value.sources);
                     scalar.accs.clone_from(&accs);
+                    scalar.computed = value.computed;
+                    scalar.set.clone_from(&self.stack);
                 }
                 scalar.accumulates |= updates;
-                false
             }
-            Place::Element(id, index) => {
+            Place::Element(id, _) => {
                 let array = &mut self.facts.arrays[*id];
-                let local = array.origin == Origin::Local;
-                if local {
+                if array.origin == Origin::Local {
                     array.sources.extend(&value.sources);
-                    // An array may hold sums before they are stored to the output.
+                    // An array may hold results of reductions before they are stored to the output.
                     array.accumulates |= updates || !accs.is_empty();
-                    if !updates && accs.is_empty() && !value.sources.is_empty() {
-                        self.facts.fills.push(Fill {
-                            array: *id,
-                            stack: stack.clone(),
-                            line,
-                        });
-                    }
                 }
-                let array = *id;
-                if self.facts.arrays[array].origin == Origin::Output || !accs.is_empty() {
-                    let index = index.clone();
-                    self.facts.flows.push(Flow {
-                        stack: stack.clone(),
-                        array,
-                        index,
-                        accs: accs.clone(),
-                    });
-                }
-                true
             }
-        };
-        if updates {
-            self.facts.updates.push(Update {
-                stack: stack.clone(),
-                target: target.clone(),
-                sources: value.sources.clone(),
-                reads: value.reads.clone(),
-                line,
-            });
         }
-        if (updates || own) && accs.is_empty() {
-            let text = super::normal::text(self.text(node), &self.sizes);
-            let terms = self.terms(node);
-            self.facts.statements.push(Statement {
-                stack,
-                text,
-                terms,
-                target,
-                line,
-            });
+        self.charge(value.reads.len() / 8);
+        self.facts.writes.push(Write {
+            stack: self.stack.clone(),
+            copies: !value.computed && !carries && value.has_elements(),
+            target,
+            carries,
+            updates,
+            reads,
+            sources,
+            accs,
+            block: false,
+            line: self.line(node),
+        });
+    }
+
+    /// Records a call that copies a block of elements.
+    pub fn block_copy(&mut self, to: &Seen, from: &Seen, node: Node<'t>) {
+        let (Some(to), Some(from)) = (&to.pointer, &from.pointer) else {
+            return;
+        };
+        if self.facts.writes.len() >= MOST_WRITES {
+            self.facts.cut = true;
+            return;
+        }
+        let sources = self.facts.arrays[from.array].sources.clone();
+        let array = &mut self.facts.arrays[to.array];
+        if array.origin == Origin::Local {
+            array.sources.extend(&sources);
+        }
+        let element = |at: &super::walk::Pointer| Place::Element(at.array, at.index.clone());
+        self.facts.writes.push(Write {
+            stack: self.stack.clone(),
+            target: element(to),
+            carries: false,
+            updates: false,
+            reads: vec![element(from)],
+            sources,
+            accs: BTreeSet::new(),
+            copies: true,
+            block: true,
+            line: self.line(node),
+        });
+    }
+
+    /// True if a loop around the write lies within the last assignment of a scalar, so that its value passes from one
+    /// iteration to the next.
+    fn crosses_loop(&self, target: &Place) -> bool {
+        match target {
+            Place::Scalar(id) => {
+                let set = &self.facts.scalars[*id].set;
+                self.stack.iter().any(|id| !set.contains(id))
+            }
+            Place::Element(..) => !self.stack.is_empty(),
         }
     }
 
-    /// The summands on the right side of an assignment, as normal texts.
-    fn terms(&self, node: Node<'t>) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut open: Vec<Node<'t>> = node.child_by_field_name("right").into_iter().collect();
-        while let Some(node) = open.pop() {
-            let operator = node
-                .child_by_field_name("operator")
-                .map_or("", |o| self.text(o));
-            match node.kind() {
-                "binary_expression" if operator == "+" => {
-                    open.extend(node.child_by_field_name("left"));
-                    open.extend(node.child_by_field_name("right"));
+    /// The places in the value, without the elements that enter it only through the target's previous value.
+    fn reads_of(&self, target: &Place, value: &Seen) -> Vec<Place> {
+        let mut reads = value.reads.clone();
+        if let Place::Scalar(id) = target
+            && reads.contains(target)
+            && !self.facts.scalars[*id].accumulates
+        {
+            for old in &self.facts.scalars[*id].reads {
+                if let Some(at) = reads.iter().rposition(|read| read == old) {
+                    reads.remove(at);
                 }
-                "parenthesized_expression" => open.extend(node.named_child(0)),
-                "binary_expression" if operator == "*" => {
-                    found.push(super::normal::text(self.text(node), &self.sizes));
-                }
-                _ => {}
             }
         }
-        found
+        reads
+    }
+
+    /// The arguments in the value, without that of the target unless other elements bring it: those of the same array,
+    /// or those of a copy if they bring no other argument.
+    fn sources_without(&self, target: &Place, value: &Seen) -> BTreeSet<usize> {
+        let mut sources = value.sources.clone();
+        if let Place::Element(id, _) = target
+            && let Some(own) = self.facts.arrays[*id].origin.argument()
+            && sources.contains(&own)
+        {
+            let alone = sources.len() == 1;
+            let another = |read: &Place| match read {
+                Place::Element(array, _) if array == id => read != target,
+                Place::Element(array, _) => {
+                    alone && self.facts.arrays[*array].sources.contains(&own)
+                }
+                Place::Scalar(_) => false,
+            };
+            if !value.reads.iter().any(another) {
+                sources.remove(&own);
+            }
+        }
+        sources
+    }
+
+    /// True if the value contains an element that the innermost loop chooses. The elements behind a finished reduction
+    /// were chosen by loops that have ended.
+    fn reads_live_elements(&self, value: &Seen) -> bool {
+        let Some(innermost) = self.stack.last() else {
+            return false;
+        };
+        let innermost = self.facts.loops[*innermost].symbol;
+        value.reads.iter().any(|read| {
+            let Place::Element(_, index) = read else {
+                return false;
+            };
+            let mut symbols = index.iter().flat_map(|p| p.symbols());
+            let runs = |s| {
+                !self.facts.is_loop(s)
+                    || self
+                        .stack
+                        .iter()
+                        .any(|id| self.facts.loops[*id].symbol == s)
+            };
+            index.iter().any(|p| p.contains(innermost)) && symbols.all(runs)
+        })
     }
 }

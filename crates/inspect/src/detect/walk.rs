@@ -5,12 +5,13 @@
 //! not understand.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use flopsmith_problem::{ArgKind, Problem, Role};
+use flopsmith_problem::{ArgKind, Language, Problem, Role};
 use tree_sitter::Node;
 
 use super::declare::Declared;
-use super::facts::{Array, Facts, Loop, LoopId, Meaning, Origin, Scalar};
+use super::facts::{Array, Facts, LoopId, Meaning, Origin, Place, Scalar, ScalarId};
 use super::poly::Poly;
 
 /// Deeper syntax is refused: programmers do not write it, and every level uses stack.
@@ -19,15 +20,26 @@ const DEEPEST: u32 = 200;
 /// Largest number of visited nodes. The walk follows calls, so a small source can cause a long walk.
 const BUDGET: u32 = 400_000;
 
+/// Loops whose pointers change places are walked twice, so many at most.
+const TURNS: u32 = 8;
+
 /// Largest depth of nested loops that the walk follows.
-const MOST_LOOPS: usize = 24;
+pub(super) const MOST_LOOPS: usize = 24;
+
+/// The names of each block around a statement.
+pub(super) type Scopes = Vec<BTreeMap<String, Value>>;
 
 /// The value of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
-    Int(Poly),
+    /// An integer, and the scalar that says which values of arrays entered it.
+    Int(Poly, Option<ScalarId>),
     Pointer(Pointer),
-    Number(usize),
+    Number(ScalarId),
+    /// Another name of a place: a reference, or a number whose address is taken.
+    Alias(Place),
+    /// A function of the program, with the variables that it sees if it is defined within another function.
+    Function(String, Option<Rc<Scopes>>),
     Unknown,
 }
 
@@ -50,17 +62,26 @@ pub(super) struct Walker<'t> {
     pub nested: BTreeSet<&'t str>,
     /// Functions whose names occur without a call. A call through a pointer may reach them.
     pub taken: BTreeSet<&'t str>,
-    pub scopes: Vec<BTreeMap<String, Value>>,
+    /// Words that occur without a parenthesis behind them.
+    uncalled: BTreeSet<&'t str>,
+    pub scopes: Scopes,
     pub facts: Facts,
     pub stack: Vec<LoopId>,
     /// Loop variables. Each stands for its symbol until its loop ends, even if a statement clamps it.
     pub active: Vec<String>,
     pub conditional: u32,
+    /// For each condition around the statement, the values that it compares.
+    pub guards: Vec<Vec<Place>>,
+    /// The values in the subscripts of the place that an assignment writes.
+    pub guide: super::eval::Seen,
     pub calls: Vec<&'t str>,
     pub returned: super::eval::Seen,
-    pub sizes: Vec<String>,
     pub type_bytes: BTreeMap<String, i64>,
     pub int_types: BTreeSet<String>,
+    /// True if a pointer may stand for a reference of C++.
+    pub references: bool,
+    /// Loops that may still be walked a second time.
+    pub turns: u32,
     depth: u32,
     budget: u32,
 }
@@ -72,6 +93,7 @@ pub(super) fn facts<'t>(
     lines: &'t dyn Fn(usize) -> u32,
     type_bytes: BTreeMap<String, i64>,
     problem: &Problem,
+    language: Language,
 ) -> Facts {
     let mut walker = Walker {
         source,
@@ -79,21 +101,24 @@ pub(super) fn facts<'t>(
         functions: BTreeMap::new(),
         nested: BTreeSet::new(),
         taken: BTreeSet::new(),
+        uncalled: uncalled(source),
         scopes: vec![BTreeMap::new()],
         facts: Facts::default(),
         stack: Vec::new(),
         active: Vec::new(),
         conditional: 0,
+        guards: Vec::new(),
+        guide: super::eval::Seen::default(),
         calls: Vec::new(),
         returned: super::eval::Seen::default(),
-        sizes: Vec::new(),
         type_bytes,
         int_types: BTreeSet::new(),
+        references: language == Language::Cxx,
+        turns: TURNS,
         depth: 0,
         budget: BUDGET,
     };
     walker.top_level(root);
-    walker.taken = taken(source, |name| walker.functions.contains_key(name));
     walker.entry(problem);
     walker.facts
 }
@@ -114,6 +139,7 @@ impl<'t> Walker<'t> {
             return false;
         }
         if self.budget == 0 {
+            self.facts.cut = true;
             return false;
         }
         self.budget -= 1;
@@ -141,7 +167,7 @@ impl<'t> Walker<'t> {
                         .child_by_field_name("declarator")
                         .and_then(|d| self.declared(d))
                     {
-                        self.functions.insert(name.name, node);
+                        self.add_function(name.name, node);
                     }
                 }
                 // Parts of a text that the grammar recovered after an error.
@@ -156,6 +182,13 @@ impl<'t> Walker<'t> {
         }
     }
 
+    fn add_function(&mut self, name: &'t str, node: Node<'t>) {
+        self.functions.insert(name, node);
+        if self.uncalled.contains(name) {
+            self.taken.insert(name);
+        }
+    }
+
     fn entry(&mut self, problem: &Problem) {
         let Some(function) = self.functions.get(problem.entry.name.as_str()).copied() else {
             return;
@@ -167,39 +200,28 @@ impl<'t> Walker<'t> {
             return;
         };
         self.scopes.push(BTreeMap::new());
-        let mut inputs = 0;
-        for (parameter, arg) in declared.parameters.iter().zip(&problem.entry.args) {
+        let arguments = declared.parameters.iter().zip(&problem.entry.args);
+        for (position, (parameter, arg)) in arguments.enumerate() {
             let Some(name) = parameter.as_ref().map(|p| p.name) else {
                 continue;
             };
-            let value = match &arg.kind {
-                ArgKind::Int { .. } => {
-                    self.sizes.push(name.to_owned());
-                    Value::Int(Poly::symbol(self.facts.new_symbol(Meaning::Size)))
-                }
-                ArgKind::Scalar { .. } => {
-                    let scalar = self.new_scalar();
-                    Value::Number(scalar)
-                }
-                ArgKind::Array { role, .. } => {
-                    // Results decide which loop runs over what, also where they replace values that were read.
-                    let origin = match role {
-                        Role::Input => Origin::Input(inputs),
-                        Role::Output | Role::InOut => Origin::Output,
-                    };
-                    let sources = match role {
-                        Role::Input | Role::InOut => [inputs].into(),
-                        Role::Output => BTreeSet::new(),
-                    };
-                    inputs += usize::from(role.is_read());
-                    let array = self.new_array(name, origin, vec![None]);
-                    self.facts.arrays[array].sources = sources;
-                    Value::Pointer(Pointer {
-                        array,
-                        index: vec![Poly::default()],
-                        strides: Vec::new(),
-                    })
-                }
+            let value = if let ArgKind::Int { .. } = &arg.kind {
+                let symbol = self.facts.new_symbol(Meaning::Argument(position));
+                Value::Int(Poly::symbol(symbol), None)
+            } else if let ArgKind::Array { role, .. } = &arg.kind {
+                let origin = match role {
+                    Role::Input => Origin::Input(position),
+                    _ => Origin::Output(position),
+                };
+                let array = self.new_array(name, origin, vec![None]);
+                self.facts.arrays[array].sources = [position].into();
+                Value::Pointer(Pointer {
+                    array,
+                    index: vec![Poly::default()],
+                    strides: Vec::new(),
+                })
+            } else {
+                Value::Number(self.new_scalar())
             };
             self.bind(name, value);
         }
@@ -250,6 +272,7 @@ impl<'t> Walker<'t> {
     pub fn new_scalar(&mut self) -> usize {
         let declared = self.stack.clone();
         self.facts.scalars.push(Scalar {
+            set: declared.clone(),
             declared,
             ..Scalar::default()
         });
@@ -257,7 +280,7 @@ impl<'t> Walker<'t> {
     }
 
     pub fn opaque(&mut self) -> Poly {
-        Poly::symbol(self.facts.new_symbol(Meaning::Size))
+        Poly::symbol(self.facts.new_symbol(Meaning::Unknown))
     }
 
     pub fn bind(&mut self, name: &str, value: Value) {
@@ -292,9 +315,9 @@ impl<'t> Walker<'t> {
             "type_definition" => self.type_definition(node),
             "for_statement" | "while_statement" | "do_statement" => self.loop_statement(node),
             "if_statement" => {
-                if let Some(condition) = node.child_by_field_name("condition") {
-                    self.eval(condition);
-                }
+                let condition = node.child_by_field_name("condition");
+                let compared = condition.map(|c| self.eval(c)).unwrap_or_default();
+                self.guards.push(compared.reads);
                 self.conditional += 1;
                 for part in ["consequence", "alternative"] {
                     if let Some(part) = node.child_by_field_name(part) {
@@ -302,6 +325,7 @@ impl<'t> Walker<'t> {
                     }
                 }
                 self.conditional -= 1;
+                self.guards.pop();
             }
             "return_statement" => {
                 if let Some(value) = node.named_child(0) {
@@ -320,7 +344,7 @@ impl<'t> Walker<'t> {
                 if let Some(declarator) = node.child_by_field_name("declarator")
                     && let Some(declared) = self.declared(declarator)
                 {
-                    self.functions.insert(declared.name, node);
+                    self.add_function(declared.name, node);
                     self.nested.insert(declared.name);
                 }
             }
@@ -343,140 +367,14 @@ impl<'t> Walker<'t> {
             self.statement(child);
         }
     }
-
-    fn loop_statement(&mut self, node: Node<'t>) {
-        if self.stack.len() >= MOST_LOOPS {
-            return;
-        }
-        let field = |name| node.child_by_field_name(name);
-        self.scopes.push(BTreeMap::new());
-        if let Some(start) = field("initializer") {
-            self.statement(start);
-        }
-        let (condition, body) = (field("condition"), field("body"));
-        let mut steps = Vec::new();
-        // A step may stand in the condition, as in `while (++i < n)`.
-        for part in [field("update"), condition].into_iter().flatten() {
-            self.steps(part, false, &mut steps);
-        }
-        let mut inside = Vec::new();
-        if let Some(body) = body {
-            self.steps(body, false, &mut inside);
-        }
-        if let Some(body) = body {
-            let all: Vec<_> = steps.iter().chain(&inside).cloned().collect();
-            self.note_wraps(body, &all);
-        }
-        let named = |name: &str| condition.is_some_and(|c| self.mentions(c, name));
-        // The body of a `while` loop steps the loop's variable.
-        let variable = steps
-            .iter()
-            .find(|s| named(s.name))
-            .or(steps.first())
-            .or_else(|| inside.iter().find(|s| !s.nested && named(s.name)))
-            .cloned();
-        let symbol = self.facts.new_symbol(Meaning::Loop);
-        let mut round = Loop {
-            symbol,
-            start: Poly::default(),
-            limit: None,
-            extent: None,
-            step: None,
-            line: self.line(node),
-        };
-        if let Some(variable) = &variable {
-            round.step = self.step_of(variable).and_then(|p| p.as_constant());
-            match self.lookup(variable.name).cloned() {
-                Some(Value::Int(start)) => {
-                    round.limit = condition.and_then(|c| self.limit(c, variable.name));
-                    round.extent = round.limit.as_ref().and_then(|limit| {
-                        let distance = limit.minus(&start).as_constant()?;
-                        Some(if round.step.unwrap_or(1) < 0 {
-                            distance.wrapping_neg()
-                        } else {
-                            distance
-                        })
-                    });
-                    round.start = start;
-                    self.bind(variable.name, Value::Int(Poly::symbol(symbol)));
-                }
-                Some(Value::Pointer(_)) => inside.push(variable.clone()),
-                _ => {}
-            }
-        }
-        let id = self.facts.loops.len();
-        self.facts.loops.push(round);
-
-        // Other variables that the loop steps become linear functions of the loop's symbol.
-        let name = variable.as_ref().map(|v| v.name);
-        let mut saved = Vec::new();
-        for step in steps.iter().chain(&inside) {
-            let counted =
-                Some(step.name) == name && matches!(self.lookup(step.name), Some(Value::Int(_)));
-            if counted || saved.iter().any(|(n, _)| *n == step.name) {
-                continue;
-            }
-            let Some(before) = self.lookup(step.name).cloned() else {
-                continue;
-            };
-            let distance = if step.nested {
-                None
-            } else {
-                self.step_of(step)
-            };
-            let distance = distance.unwrap_or_else(|| self.opaque());
-            let moved = distance.times(&Poly::symbol(symbol));
-            let after = match &before {
-                Value::Int(at) => Value::Int(at.add(&moved)),
-                Value::Pointer(at) => Value::Pointer(at.plus(&moved)),
-                _ => continue,
-            };
-            saved.push((step.name, before));
-            if let Some(value) = self.lookup_mut(step.name) {
-                *value = after;
-            }
-        }
-        self.stack.push(id);
-        self.active.extend(name.map(str::to_owned));
-        if let Some(condition) = condition {
-            self.eval(condition);
-        }
-        if let Some(body) = body {
-            self.statement(body);
-        }
-        // The update expression may compute as well.
-        if let Some(update) = field("update") {
-            self.eval(update);
-        }
-        self.active
-            .truncate(self.active.len() - usize::from(name.is_some()));
-        self.stack.pop();
-        for (name, before) in saved {
-            if let Some(value) = self.lookup_mut(name) {
-                *value = before;
-            }
-        }
-        self.scopes.pop();
-        // After the loop, a variable that was declared outside has the value of the loop's limit.
-        if let Some(name) = name
-            && matches!(self.lookup(name), Some(Value::Int(_)))
-        {
-            let after = self.facts.loops[id].limit.clone();
-            let after = after.unwrap_or_else(|| self.opaque());
-            if let Some(value) = self.lookup_mut(name) {
-                *value = Value::Int(after);
-            }
-        }
-    }
 }
 
-/// The functions that `source` names without a parenthesis after the name. Such an occurrence is not a call.
-fn taken(source: &str, is_function: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+/// The words of `source` that occur without a parenthesis behind them. Such an occurrence is not a call.
+fn uncalled(source: &str) -> BTreeSet<&str> {
     let all = crate::scan::token::tokens(source);
     let calls = |at: usize| all.get(at + 1).is_some_and(|next| next.text == "(");
-    let named = all.iter().enumerate().filter(|(at, _)| !calls(*at));
-    let words = named.map(|(_, token)| token.text);
-    words.filter(|word| is_function(word)).collect()
+    let words = all.iter().enumerate().filter(|(at, _)| !calls(*at));
+    words.map(|(_, token)| token.text).collect()
 }
 
 impl Pointer {

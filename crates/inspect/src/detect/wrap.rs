@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::declare::Step;
+use super::loops::Step;
 use super::walk::{Value, Walker};
 
 /// The changes of a branch to the variables of the surrounding loop.
@@ -29,7 +29,7 @@ impl<'t> Walker<'t> {
             let outside = |walker: &Self, name: &str| {
                 matches!(
                     walker.lookup(name),
-                    Some(Value::Int(_) | Value::Pointer(_) | Value::Unknown)
+                    Some(Value::Int(..) | Value::Pointer(_) | Value::Unknown)
                 )
             };
             let stepped = |name: &str| {

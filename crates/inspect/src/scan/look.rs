@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, TechniqueSet};
+use flopsmith_protocol::Failure;
 
 use super::UserText;
 use super::text::{self, Line};
-use crate::detect;
+use crate::detect::{self, Detected};
 
 /// Scans `source` and detects its techniques. Where the compile stage would run the real preprocessor, this function
 /// uses the text unchanged.
@@ -18,7 +18,7 @@ use crate::detect;
 ///
 /// # Errors
 /// The first failure in the order of the checks.
-pub fn look(source: &str, problem: &Problem, language: Language) -> Result<TechniqueSet, Failure> {
+pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Detected, Failure> {
     let source = &*super::plain(source);
     let raw = super::check_raw(source, problem, language);
     let preprocessed = super::split_preprocessed(source, "kernel.c", "entry.h");
@@ -41,7 +41,7 @@ pub fn look(source: &str, problem: &Problem, language: Language) -> Result<Techn
     known?;
     constructs?;
     library?;
-    Ok(found?.techniques())
+    found
 }
 
 /// The lines without directives, except pragmas.

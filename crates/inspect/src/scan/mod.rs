@@ -24,13 +24,15 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure};
 
 pub use constructs::check as check_constructs;
-pub use fortran::check as check_fortran;
+pub use fortran::{Looked, check as check_fortran};
+pub(crate) use fortran::{Statement, Token};
 pub use library::check as check_library;
 pub use plain::plain;
 pub use pragmas::{Pragma, split as split_pragmas};
 pub use preprocessed::{Preprocessed, split as split_preprocessed};
 pub use raw::{Raw, check as check_raw, check_included};
 pub use simple::preprocess as preprocess_simple;
+pub(crate) use text::lines as source_lines;
 
 /// The candidate's own text after preprocessing: without comments, without directives except pragmas, and without text
 /// from headers.

@@ -238,7 +238,7 @@ proptest! {
     #[test]
     fn any_state_fits_any_terminal(
         numbers in prop::collection::vec(prop::num::f64::ANY, 6),
-        sets in prop::collection::vec(any::<u8>(), 0..40),
+        sets in prop::collection::vec(any::<u16>(), 0..40),
         outcomes in any::<(u32, u32)>(),
         width in 0usize..200,
     ) {

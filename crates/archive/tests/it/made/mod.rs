@@ -18,7 +18,7 @@ pub fn archive(elites_per_cell: usize) -> Archive {
     Archive::new(
         problem_id(),
         machine_class(),
-        TechniqueSet::all(),
+        TechniqueSet::general(),
         elites_per_cell,
     )
 }
@@ -46,7 +46,7 @@ impl Default for From {
             group: 0,
             sample: 0,
             stage: 0,
-            permitted: TechniqueSet::all(),
+            permitted: TechniqueSet::general(),
             purpose: Purpose::Train,
         }
     }

@@ -19,27 +19,47 @@ use super::raw::check_text;
 
 /// A word, number, literal or sign of a statement, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Token {
-    kind: super::token::Kind,
-    text: String,
+pub(crate) struct Token {
+    pub(crate) kind: super::token::Kind,
+    pub(crate) text: String,
 }
 
 /// A statement without comments; its continued lines are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Statement {
+pub(crate) struct Statement {
     /// The line of the source on which the statement begins, from 1.
-    line: u32,
+    pub(crate) line: u32,
     /// The label in fixed form. In free form, the label is the first token.
-    label: Option<String>,
-    tokens: Vec<Token>,
+    pub(crate) label: Option<String>,
+    pub(crate) tokens: Vec<Token>,
 }
 
 /// The facts about a source that may be compiled.
+#[derive(Debug, Clone, Default)]
 pub struct Looked {
     /// Directives, which show techniques.
     pub directives: Vec<Pragma>,
     /// A jump that makes a loop: its line, and its description.
     pub jump: Option<(u32, String)>,
+    pub(crate) statements: Vec<Statement>,
+}
+
+impl Looked {
+    /// The statements of a source whether or not they are permitted, for tests of the detection. None if the lines
+    /// cannot be read.
+    pub(crate) fn unchecked(source: &str, language: Language) -> Option<Self> {
+        let found = lines::split(source, language).ok()?;
+        Some(Looked {
+            jump: jumps::back(&found.statements),
+            directives: found.directives,
+            statements: found.statements,
+        })
+    }
+
+    /// The statements, in which the detection follows loops.
+    pub(crate) fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
 }
 
 /// Refuses sources with constructs that are not permitted.
@@ -56,5 +76,6 @@ pub fn check(source: &str, problem: &Problem, language: Language) -> Result<Look
     Ok(Looked {
         jump: jumps::back(&found.statements),
         directives: found.directives,
+        statements: found.statements,
     })
 }

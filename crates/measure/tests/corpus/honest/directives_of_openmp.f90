@@ -1,5 +1,5 @@
 ! honest: a parallel loop and a hint to the compiler, continued over lines
-! techniques: openmp
+! techniques: loop_reorder+openmp
 subroutine dgemm(n, a, b, c) bind(C, name="dgemm")
   use, intrinsic :: iso_c_binding
   implicit none

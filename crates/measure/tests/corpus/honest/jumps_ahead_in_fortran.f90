@@ -13,8 +13,8 @@ subroutine dgemm(n, a, b, c) bind(C, name="dgemm")
       c(j, i) = 0
 10 continue
   do i = 1, n
-    do k = 1, n
-      do j = 1, n
+    do j = 1, n
+      do k = 1, n
         c(j, i) = c(j, i) + a(k, i) * b(j, k)
       end do
     end do

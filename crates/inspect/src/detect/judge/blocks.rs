@@ -1,0 +1,205 @@
+//! Blocks for a cache: two loops along one dimension, of which the outer one visits blocks.
+
+use std::collections::BTreeSet;
+
+use flopsmith_protocol::Technique;
+
+use super::super::Detected;
+use super::super::facts::{Loop, LoopId, Meaning, Origin, Place};
+use super::super::poly::Poly;
+use super::roles::Nest;
+
+/// A pair of loops is searched at so many writes only, because a long program repeats its loops.
+const MOST_WRITES: usize = 400;
+
+pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
+    let writes = nest.facts.writes.iter().enumerate();
+    let works = writes.filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates));
+    for (at, write) in works.take(MOST_WRITES) {
+        // A copy into the program's own memory says nothing about the order of the work.
+        if write.copies && nest.facts.origin(&write.target) == Origin::Local {
+            continue;
+        }
+        if let Some((outer, inner)) = pairs(nest, at).first() {
+            let (outer, inner) = (&nest.facts.loops[*outer], &nest.facts.loops[*inner]);
+            found.note(
+                Technique::CacheBlocking,
+                outer.line,
+                format!(
+                    "this loop visits blocks, and the loop in line {} visits the elements of a block",
+                    inner.line
+                ),
+            );
+            return;
+        }
+    }
+}
+
+/// The loops over blocks around a write.
+pub(super) fn outer_loops(nest: &Nest<'_>, at: usize) -> BTreeSet<LoopId> {
+    pairs(nest, at)
+        .into_iter()
+        .map(|(outer, _)| outer)
+        .collect()
+}
+
+/// The loops over blocks around a write, each with the loop inside the block.
+pub(super) fn pairs(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
+    if let Some(known) = nest.blocks.borrow().get(&at) {
+        return known.clone();
+    }
+    let found = pairs_of(nest, at);
+    nest.blocks.borrow_mut().insert(at, found.clone());
+    found
+}
+
+fn pairs_of(nest: &Nest<'_>, at: usize) -> Vec<(LoopId, LoopId)> {
+    let stack = &nest.write(at).stack;
+    let mut found = Vec::new();
+    for (depth, outer) in stack.iter().enumerate() {
+        for inner in &stack[depth + 1..] {
+            let small = nest.facts.loops[*inner].is_short();
+            if !small && is_block_of(nest, at, *outer, *inner) {
+                found.push((*outer, *inner));
+            }
+        }
+    }
+    found
+}
+
+/// The distance in elements from one block to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advance {
+    Elements(i64),
+    /// A size that the text does not show, and that is the same for all blocks.
+    Unknown,
+}
+
+/// True if `outer` visits blocks of one dimension and `inner` visits the elements of a block.
+fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool {
+    let facts = nest.facts;
+    let (block, walk) = (&facts.loops[outer], &facts.loops[inner]);
+    if block.geometric || walk.geometric {
+        return false;
+    }
+    // The size of a cache block is not that of a level of a butterfly or of a merge.
+    let varies = |poly: &Poly| poly.symbols().any(|s| facts.is_loop(s));
+    if block.pace.as_ref().is_some_and(varies) {
+        return false;
+    }
+    if walk.start.contains(block.symbol) {
+        return starts_in_block(nest, at, block, walk);
+    }
+    let write = nest.write(at);
+    let mut places = write.reads.iter().chain(std::iter::once(&write.target));
+    places.any(|place| {
+        moves_by_blocks(nest, place, block, walk)
+            .is_some_and(|advance| is_within(nest, block, walk, advance))
+    })
+}
+
+/// For a loop that begins where its block begins: true if it also ends with the block.
+fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> bool {
+    let Some(factor) = walk.start.factor_of(block.symbol) else {
+        return false;
+    };
+    let Some(step) = block.step else {
+        return is_within(nest, block, walk, Advance::Unknown);
+    };
+    // A start such as `t * (n / threads)` shares out the work.
+    let Some(factor) = factor.as_constant() else {
+        return false;
+    };
+    let advance = factor.saturating_mul(step).saturating_abs();
+    if advance <= 1 {
+        return false;
+    }
+    // A loop over the elements of one row of a flat array begins at a multiple of the row's length.
+    let write = nest.write(at);
+    let mut places = write.reads.iter().chain(std::iter::once(&write.target));
+    let whole_row = places.any(|place| {
+        let Place::Element(array, index) = place else {
+            return false;
+        };
+        if nest.facts.arrays[*array].origin.argument().is_none() {
+            return false;
+        }
+        let moved: Vec<Poly> = index
+            .iter()
+            .map(|p| {
+                let factor = p.factor_of(walk.symbol).unwrap_or_default();
+                let first = walk.start.factor_of(block.symbol).unwrap_or_default();
+                factor.times(&first).times(&Poly::symbol(walk.symbol))
+            })
+            .collect();
+        let by_block = nest.movement(&Place::Element(*array, moved), walk.symbol);
+        let by_walk = nest.movement(place, walk.symbol);
+        !by_block.is_none() && by_walk.dims().all(|dim| by_block.along(dim).is_none())
+    });
+    !whole_row && is_within(nest, block, walk, Advance::Elements(advance))
+}
+
+/// The distance between blocks, if both loops move a place along one dimension and the outer one moves further.
+fn moves_by_blocks(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> Option<Advance> {
+    let Place::Element(array, index) = place else {
+        return None;
+    };
+    let known = &nest.facts.arrays[*array];
+    // The subscript of a flat buffer does not show where one of its rows ends.
+    if known.origin == Origin::Local && index.len() < 2 {
+        return None;
+    }
+    let far = nest.movement(place, block.symbol);
+    let near = nest.movement(place, walk.symbol);
+    let unsure = far.along.iter().chain(&near.along).any(|(_, n)| *n == 0);
+    if unsure {
+        return by_cofactors(index, block, walk);
+    }
+    near.along.iter().find_map(|(dim, short)| {
+        let long = far.along(*dim)?;
+        advance(block, long, *short)
+    })
+}
+
+fn advance(block: &Loop, long: i64, short: i64) -> Option<Advance> {
+    let Some(step) = block.step else {
+        return Some(Advance::Unknown);
+    };
+    let distance = long.saturating_mul(step).saturating_abs();
+    let elements = distance / short.saturating_abs().max(1);
+    (elements > 1).then_some(Advance::Elements(elements))
+}
+
+/// The distance between blocks in a place whose dimensions are not known.
+fn by_cofactors(index: &[Poly], block: &Loop, walk: &Loop) -> Option<Advance> {
+    index.iter().find_map(|poly| {
+        poly.cofactors(block.symbol).find_map(|cofactor| {
+            let long = poly.coefficient(block.symbol, &cofactor);
+            let short = poly.coefficient(walk.symbol, &cofactor);
+            if long == 0 || short == 0 {
+                return None;
+            }
+            advance(block, long, short)
+        })
+    })
+}
+
+/// True if the loop within a block ends where the block ends, as far as the text shows it.
+fn is_within(nest: &Nest<'_>, block: &Loop, walk: &Loop, advance: Advance) -> bool {
+    if let (Some(extent), Advance::Elements(size)) = (walk.extent, advance) {
+        // A block may overlap its neighbours by a few elements.
+        return extent.saturating_abs() <= size.saturating_mul(2);
+    }
+    let Some(limit) = &walk.limit else {
+        return true;
+    };
+    if limit.contains(block.symbol) || Some(limit) == block.pace.as_ref() {
+        return true;
+    }
+    // The bound may be computed in a way that the walk does not follow. A bound of arguments alone is the end of the
+    // whole dimension.
+    limit
+        .symbols()
+        .any(|s| nest.facts.meanings[s as usize] == Meaning::Unknown)
+        || limit.as_constant().is_some()
+}

@@ -1,0 +1,63 @@
+//! Skewing: the part of a grid that a sweep runs over depends on the number of the sweep.
+
+use flopsmith_protocol::Technique;
+
+use super::super::Detected;
+use super::super::facts::LoopId;
+use super::blocks;
+use super::order::{Order, work};
+use super::roles::{Nest, Role};
+
+pub(super) fn note(nest: &Nest<'_>, reference: &Order, found: &mut Detected) {
+    // Without sweeps there is nothing to skew.
+    if !reference.repeats() {
+        return;
+    }
+    for at in work(nest) {
+        let stack = &nest.write(at).stack;
+        for time in stack {
+            let skewed = |space: &&LoopId| **space != *time && is_skewed(nest, at, *time, **space);
+            let Some(space) = stack.iter().find(skewed) else {
+                continue;
+            };
+            let (time, space) = (&nest.facts.loops[*time], &nest.facts.loops[*space]);
+            found.note(
+                Technique::Skewing,
+                space.line,
+                format!(
+                    "the elements of this loop depend on the sweep that the loop in line {} counts",
+                    time.line
+                ),
+            );
+            return;
+        }
+    }
+}
+
+/// True if the bounds or the places of a loop over elements move with a loop over sweeps.
+fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
+    let facts = nest.facts;
+    let write = nest.write(at);
+    let (sweeps, elements) = (&facts.loops[time], &facts.loops[space]);
+    if !matches!(nest.role(at, space), Some(Role::Out(_)))
+        || blocks::pairs(nest, at).contains(&(time, space))
+    {
+        return false;
+    }
+    let (near, far) = (
+        nest.movement(&write.target, elements.symbol),
+        nest.movement(&write.target, sweeps.symbol),
+    );
+    if !far.is_none() {
+        // `i - t`: each sweep moves back along the dimension that the elements move along.
+        let turns = |dim: usize, steps: i64| {
+            far.along(dim).is_some_and(|back| {
+                back.signum() == -steps.signum() || back.saturating_abs() == steps.saturating_abs()
+            })
+        };
+        return sweeps.step.is_some_and(|s| s.saturating_abs() == 1)
+            && near.along.iter().any(|(dim, steps)| turns(*dim, *steps));
+    }
+    let depends = |p: &super::super::poly::Poly| p.contains(sweeps.symbol);
+    depends(&elements.start) || elements.limit.as_ref().is_some_and(depends)
+}

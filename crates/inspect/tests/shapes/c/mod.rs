@@ -116,11 +116,11 @@ pub fn print(kernel: &Kernel, problem: &Problem, style: Style) -> String {
 }
 
 fn element(problem: &Problem) -> &'static str {
-    let arrays = problem.entry.args.iter().filter_map(|arg| match &arg.kind {
+    let mut arrays = problem.entry.args.iter().filter_map(|arg| match &arg.kind {
         ArgKind::Array { element, role, .. } if *role == Role::Output => Some(*element),
         _ => None,
     });
-    match arrays.last() {
+    match arrays.next_back() {
         Some(Element::F32) => "float",
         Some(Element::I32) => "int",
         _ => "double",

@@ -278,7 +278,7 @@ impl Printer<'_> {
     }
 
     fn element(&self) -> &'static str {
-        let arrays = self
+        let mut arrays = self
             .problem
             .entry
             .args
@@ -287,7 +287,7 @@ impl Printer<'_> {
                 ArgKind::Array { element, role, .. } if *role == Role::Output => Some(*element),
                 _ => None,
             });
-        kind_of(arrays.last().unwrap_or(Element::F64))
+        kind_of(arrays.next_back().unwrap_or(Element::F64))
     }
 
     fn statement(&mut self, s: &S) {

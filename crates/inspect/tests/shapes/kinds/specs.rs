@@ -2,6 +2,9 @@
 
 use super::super::ast::{E, S, Ty, at, n, run, set, v};
 
+/// A loop of a register tile, with its size.
+pub type TileLoop = (&'static str, i64);
+
 pub struct Spec {
     pub problem: &'static str,
     /// Loops in the order of the reference: name, extent, and whether the loop is over the terms of a sum.
@@ -9,7 +12,7 @@ pub struct Spec {
     pub target: E,
     pub factors: (E, E),
     /// Loops of a register tile, with its sizes.
-    pub tile: Option<((&'static str, i64), (&'static str, i64))>,
+    pub tile: Option<(TileLoop, TileLoop)>,
 }
 
 pub fn specs() -> Vec<Spec> {

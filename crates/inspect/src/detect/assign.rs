@@ -109,30 +109,17 @@ impl<'t> Walker<'t> {
                     }
                     _ => (None, None),
                 };
-                // An assignment under a condition is a clamp or a special case, so the variable keeps its usual value.
-                if self.conditional == 0 || matches!(self.lookup(name), Some(Value::Unknown)) {
-                    self.set(name, int, pointer);
-                } else if operator == "=" {
-                    self.clamp(name, int);
+                // The branches of a condition give an unknown pointer its place.
+                if !matches!(self.lookup(name), Some(Value::Unknown))
+                    && !self.active.iter().any(|a| a == name)
+                {
+                    self.remember(name, operator == "=");
                 }
+                self.set(name, int, pointer);
             }
             _ => {}
         }
         value
-    }
-
-    /// Assigns a value that one of two bounds gives: `end = n; if (end > i + 64) end = i + 64;`.
-    fn clamp(&mut self, name: &str, int: Option<Poly>) {
-        let chosen_by_data = self.guards.last().is_none_or(|g| !g.is_empty());
-        let Some(Value::Int(now, _)) = self.lookup(name) else {
-            return;
-        };
-        // The variable of a search begins with the first element.
-        if chosen_by_data || now.as_constant().is_some_and(|c| c <= 1) {
-            return;
-        }
-        let both = self.plainer(Some(now.clone()), int);
-        self.set(name, both, None);
     }
 
     /// Records a write to an integer variable that holds a value of an array.

@@ -218,6 +218,7 @@ impl<'t> Walker<'t> {
         };
         let active = std::mem::take(&mut self.active);
         let returned = std::mem::take(&mut self.returned);
+        let assigned = std::mem::take(&mut self.assigned);
         let passed = values.into_iter().zip(functions).zip(aliases);
         for (parameter, ((value, function), alias)) in declared.parameters.iter().zip(passed) {
             let Some(parameter) = parameter else { continue };
@@ -252,6 +253,7 @@ impl<'t> Walker<'t> {
         self.calls.pop();
         self.scopes = hidden;
         self.active = active;
+        self.assigned = assigned;
         std::mem::replace(&mut self.returned, returned)
     }
 

@@ -6,6 +6,7 @@
 //! no effect on safety.
 
 mod assign;
+mod branch;
 mod call;
 mod cxx;
 mod declare;

@@ -105,6 +105,11 @@ impl Poly {
         renamed
     }
 
+    /// The polynomial with `symbol + by` in the place of `symbol`; none if `symbol` has a power.
+    pub fn shifted(&self, symbol: Symbol, by: &Poly) -> Option<Poly> {
+        Some(self.add(&self.factor_of(symbol)?.times(by)))
+    }
+
     pub fn contains(&self, symbol: Symbol) -> bool {
         self.0.keys().any(|factors| factors.contains(&symbol))
     }

@@ -4,6 +4,8 @@
 //! is compared with the strides of the argument's shape. Both are evaluated at two sets of sizes, so no algebra on the
 //! formulas of shapes is needed, and equal values at both mean equal formulas.
 
+use std::collections::BTreeSet;
+
 use flopsmith_problem::{ArgKind, Formula, Params, Problem, Role};
 
 use super::facts::{ArrayId, Facts, Meaning, Place};
@@ -127,7 +129,10 @@ impl Shapes {
                 .and_then(|at| self.strides.get(at))
                 .map_or(&[][..], Vec::as_slice);
             return Movement {
-                along: self.split(facts, strides, &factor),
+                along: match factor.as_constant() {
+                    Some(distance) => self.split_number(facts, strides, distance, flat),
+                    None => self.split_formula(facts, strides, &factor),
+                },
             };
         }
         let moved = index.iter().enumerate().filter_map(|(dim, poly)| {
@@ -143,20 +148,43 @@ impl Shapes {
         }
     }
 
-    /// Splits a distance in elements into distances along dimensions.
-    fn split(&self, facts: &Facts, strides: &[Stride], factor: &Poly) -> Vec<(usize, i64)> {
-        let last = strides.len().saturating_sub(1);
-        if let Some(distance) = factor.as_constant() {
-            // A program for one size may write a stride as a number.
-            for (dim, stride) in strides.iter().enumerate() {
-                let fixed = stride.at[0] == stride.at[1] && stride.at[0] == stride.timed;
-                let least = if fixed { 2 } else { 16 };
-                if stride.timed >= least && distance % stride.timed == 0 {
-                    return vec![(dim, distance / stride.timed)];
-                }
+    /// The dimension of a distance that is a number.
+    fn split_number(
+        &self,
+        facts: &Facts,
+        strides: &[Stride],
+        distance: i64,
+        flat: &Poly,
+    ) -> Vec<(usize, i64)> {
+        // A program for one size may write a stride as a number.
+        for (dim, stride) in strides.iter().enumerate() {
+            let fixed = stride.at[0] == stride.at[1] && stride.at[0] == stride.timed;
+            let least = if fixed { 2 } else { 16 };
+            if stride.timed >= least
+                && distance % stride.timed == 0
+                && (fixed || !self.has_formula(facts, strides, dim, flat))
+            {
+                return vec![(dim, distance / stride.timed)];
             }
-            return vec![(last, distance)];
         }
+        vec![(strides.len().saturating_sub(1), distance)]
+    }
+
+    /// True if a subscript has the stride of a dimension as a formula of arguments.
+    fn has_formula(&self, facts: &Facts, strides: &[Stride], dim: usize, flat: &Poly) -> bool {
+        let loops: BTreeSet<Symbol> = flat.symbols().filter(|s| facts.is_loop(*s)).collect();
+        loops.into_iter().any(|symbol| {
+            let factor = flat.factor_of(symbol);
+            let formula = factor.filter(|f| f.as_constant().is_none());
+            formula.is_some_and(|f| {
+                let along = self.split_formula(facts, strides, &f);
+                along.iter().any(|(d, steps)| *d == dim && *steps != 0)
+            })
+        })
+    }
+
+    /// Splits a distance in elements, a formula of arguments, into distances along dimensions.
+    fn split_formula(&self, facts: &Facts, strides: &[Stride], factor: &Poly) -> Vec<(usize, i64)> {
         let at = |set: usize| {
             factor.value(|symbol| match facts.meanings[symbol as usize] {
                 Meaning::Argument(position) => self.values.get(position)?.map(|v| v[set]),

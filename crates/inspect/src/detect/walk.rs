@@ -72,6 +72,8 @@ pub(super) struct Walker<'t> {
     pub conditional: u32,
     /// For each condition around the statement, the values that it compares.
     pub guards: Vec<Vec<Place>>,
+    /// The variables that the branches around the statement have assigned.
+    pub assigned: Vec<super::branch::Assigned>,
     /// The values in the subscripts of the place that an assignment writes.
     pub guide: super::eval::Seen,
     pub calls: Vec<&'t str>,
@@ -108,6 +110,7 @@ pub(super) fn facts<'t>(
         active: Vec::new(),
         conditional: 0,
         guards: Vec::new(),
+        assigned: Vec::new(),
         guide: super::eval::Seen::default(),
         calls: Vec::new(),
         returned: super::eval::Seen::default(),
@@ -314,19 +317,7 @@ impl<'t> Walker<'t> {
             "declaration" => self.declaration(node),
             "type_definition" => self.type_definition(node),
             "for_statement" | "while_statement" | "do_statement" => self.loop_statement(node),
-            "if_statement" => {
-                let condition = node.child_by_field_name("condition");
-                let compared = condition.map(|c| self.eval(c)).unwrap_or_default();
-                self.guards.push(compared.reads);
-                self.conditional += 1;
-                for part in ["consequence", "alternative"] {
-                    if let Some(part) = node.child_by_field_name(part) {
-                        self.statement(part);
-                    }
-                }
-                self.conditional -= 1;
-                self.guards.pop();
-            }
+            "if_statement" => self.if_statement(node),
             "return_statement" => {
                 if let Some(value) = node.named_child(0) {
                     let seen = self.eval(value);

@@ -7,19 +7,14 @@ use flopsmith_protocol::Technique;
 use super::super::Detected;
 use super::super::facts::{Loop, LoopId, Meaning, Origin, Place};
 use super::super::poly::Poly;
+use super::super::shapes::Movement;
 use super::roles::Nest;
 
 /// A pair of loops is searched at so many writes only, because a long program repeats its loops.
 const MOST_WRITES: usize = 400;
 
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
-    let writes = nest.facts.writes.iter().enumerate();
-    let works = writes.filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates));
-    for (at, write) in works.take(MOST_WRITES) {
-        // A copy into the program's own memory says nothing about the order of the work.
-        if write.copies && nest.facts.origin(&write.target) == Origin::Local {
-            continue;
-        }
+    for at in works(nest) {
         if let Some((outer, inner)) = pairs(nest, at).first() {
             let (outer, inner) = (&nest.facts.loops[*outer], &nest.facts.loops[*inner]);
             found.note(
@@ -35,12 +30,22 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     }
 }
 
-/// The loops over blocks around a write.
-pub(super) fn outer_loops(nest: &Nest<'_>, at: usize) -> BTreeSet<LoopId> {
-    pairs(nest, at)
-        .into_iter()
-        .map(|(outer, _)| outer)
-        .collect()
+/// The writes that compute. A copy into the program's own memory says nothing about the order of the work.
+fn works(nest: &Nest<'_>) -> impl Iterator<Item = usize> {
+    let writes = nest.facts.writes.iter().enumerate();
+    let works = writes.filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates));
+    works
+        .take(MOST_WRITES)
+        .filter(|(_, w)| !w.copies || nest.facts.origin(&w.target) != Origin::Local)
+        .map(|(at, _)| at)
+}
+
+/// All loops over blocks. The rest of a block may be so short that its own loop is no loop over data.
+pub(super) fn outer_loops<'n>(nest: &'n Nest<'_>) -> &'n BTreeSet<LoopId> {
+    nest.over_blocks.get_or_init(|| {
+        let pairs = works(nest).flat_map(|at| pairs(nest, at));
+        pairs.map(|(outer, _)| outer).collect()
+    })
 }
 
 /// The loops over blocks around a write, each with the loop inside the block.
@@ -114,29 +119,34 @@ fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> boo
     if advance <= 1 {
         return false;
     }
-    // A loop over the elements of one row of a flat array begins at a multiple of the row's length.
+    // A loop over the elements of one row of a flat array begins at a multiple of the row's length. A skewed loop begins
+    // elsewhere for each iteration of another loop, and its elements stay where they are.
     let write = nest.write(at);
-    let mut places = write.reads.iter().chain(std::iter::once(&write.target));
-    let whole_row = places.any(|place| {
-        let Place::Element(array, index) = place else {
-            return false;
-        };
-        if nest.facts.arrays[*array].origin.argument().is_none() {
-            return false;
-        }
-        let moved: Vec<Poly> = index
-            .iter()
-            .map(|p| {
-                let factor = p.factor_of(walk.symbol).unwrap_or_default();
-                let first = walk.start.factor_of(block.symbol).unwrap_or_default();
-                factor.times(&first).times(&Poly::symbol(walk.symbol))
-            })
-            .collect();
-        let by_block = nest.movement(&Place::Element(*array, moved), walk.symbol);
-        let by_walk = nest.movement(place, walk.symbol);
-        !by_block.is_none() && by_walk.dims().all(|dim| by_block.along(dim).is_none())
-    });
-    !whole_row && is_within(nest, block, walk, Advance::Elements(advance))
+    let places = write.reads.iter().chain(std::iter::once(&write.target));
+    let mut of_arguments = places.filter(|p| nest.facts.origin(p).argument().is_some());
+    let stays = of_arguments.any(|place| stays(nest, place, block, walk));
+    !stays && is_within(nest, block, walk, Advance::Elements(advance))
+}
+
+/// True if a loop moves a place along dimensions along which the first places of blocks do not move.
+fn stays(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> bool {
+    let Place::Element(array, index) = place else {
+        return false;
+    };
+    let shifted = index
+        .iter()
+        .map(|p| p.shifted(walk.symbol, &walk.start))
+        .collect::<Option<Vec<_>>>();
+    let Some(shifted) = shifted else {
+        return false;
+    };
+    let by_block = nest.movement(&Place::Element(*array, shifted), block.symbol);
+    let by_walk = nest.movement(place, walk.symbol);
+    let known = |m: &Movement| m.along.iter().all(|(_, steps)| *steps != 0);
+    !by_walk.is_none()
+        && known(&by_walk)
+        && known(&by_block)
+        && by_walk.dims().all(|dim| by_block.along(dim).is_none())
 }
 
 /// The distance between blocks, if both loops move a place along one dimension and the outer one moves further.

@@ -158,7 +158,7 @@ pub(super) fn work(nest: &Nest<'_>) -> Vec<usize> {
     };
     let all: Vec<usize> = (0..facts.writes.len()).filter(works).collect();
     let depth = |at: usize| {
-        let outer = blocks::outer_loops(nest, at);
+        let outer = blocks::outer_loops(nest);
         let stack = nest.write(at).stack.iter();
         let data = stack.filter(|id| !nest.is_tile(at, **id) && !outer.contains(id));
         data.count()
@@ -178,7 +178,7 @@ pub(super) fn work(nest: &Nest<'_>) -> Vec<usize> {
 /// The roles of the loops over data around a write, outermost first. Each role occurs once. Loops over blocks are left
 /// out, because the loops within the blocks have the same roles.
 fn sequence(nest: &Nest<'_>, at: usize) -> Vec<Role> {
-    let outer = blocks::outer_loops(nest, at);
+    let outer = blocks::outer_loops(nest);
     let mut roles: Vec<Role> = Vec::new();
     for id in &nest.write(at).stack {
         if nest.is_tile(at, *id) || outer.contains(id) {

@@ -21,7 +21,8 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
         };
         let array = &facts.arrays[*id];
         let copied = fill.copies && !fill.sources.is_empty() && fill.accs.is_empty();
-        let accumulators = array.accumulates && array.elements().is_some_and(|e| e <= ACCUMULATORS);
+        let accumulators =
+            array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
         if array.origin != Origin::Local || accumulators || !copied {
             continue;
         }
@@ -40,6 +41,21 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             return;
         }
     }
+}
+
+/// True if sums of other arrays' elements are collected in the array. Elements that are exchanged are none.
+fn collects(nest: &Nest<'_>, id: ArrayId) -> bool {
+    let facts = nest.facts;
+    let other = |place: &Place| match place {
+        Place::Element(array, _) => *array != id,
+        Place::Scalar(scalar) => facts.scalars[*scalar].accumulates,
+    };
+    let adds = |write: &Write| {
+        let here = matches!(&write.target, Place::Element(array, _) if *array == id);
+        here && (write.updates || !write.accs.is_empty())
+            && write.reads.iter().chain(&write.accs).any(other)
+    };
+    facts.arrays[id].accumulates && facts.writes.iter().any(adds)
 }
 
 /// True if a write uses the elements of a buffer, and the buffer is no set of registers.
@@ -109,6 +125,8 @@ fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
         .flat_map(|reader| nest.write(reader).stack.clone())
         .collect();
     for (argument, read) in sources {
+        let first = nest.from_starts(read, &fill.stack);
+        let read = first.as_ref().unwrap_or(read);
         let moves = |id: &&LoopId| !nest.movement(read, facts.loops[**id].symbol).is_none();
         let moving: Vec<&LoopId> = fill.stack.iter().filter(moves).collect();
         // A loop around the readers copies a part of the output for each of its iterations.

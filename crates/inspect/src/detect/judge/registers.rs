@@ -48,7 +48,10 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
                 continue;
             }
             for acc in &nest.write(flow).accs {
-                if same_variable(acc, &update.target) && kept.len() < MOST_ACCUMULATORS {
+                if same_variable(acc, &update.target)
+                    && is_register(nest, acc)
+                    && kept.len() < MOST_ACCUMULATORS
+                {
                     let of = kept.entry(acc.clone()).or_default();
                     let index = index.iter().map(|p| p.renamed(&alike)).collect();
                     of.ends.insert((*array, index));
@@ -215,6 +218,21 @@ fn spreads(nest: &Nest<'_>, flow: usize) -> bool {
     nest.readers(target).any(|reader| {
         nest.facts.is_output(&nest.write(reader).target) && is_spread(nest, reader, *array)
     })
+}
+
+/// False for an element of an array that a loop over data walks along.
+fn is_register(nest: &Nest<'_>, place: &Place) -> bool {
+    let facts = nest.facts;
+    let Place::Element(array, index) = place else {
+        return true;
+    };
+    let small = facts.arrays[*array].elements();
+    let mut symbols = index.iter().flat_map(Poly::symbols);
+    small.is_none_or(|e| e <= MOST_ELEMENTS)
+        && symbols.all(|symbol| {
+            let round = facts.loops.iter().find(|l| l.symbol == symbol);
+            round.is_none_or(|l| l.rounds().is_some_and(|r| r <= MOST_ROUNDS))
+        })
 }
 
 fn same_variable(a: &Place, b: &Place) -> bool {

@@ -1,6 +1,6 @@
 //! The role of each loop around a write: which dimensions of the results it runs over, or which sum.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::facts::{Facts, LoopId, Origin, Place, Write};
@@ -12,6 +12,9 @@ const DEEPEST: u32 = 6;
 
 /// Largest number of readers of a place that are followed.
 const MOST_READERS: usize = 48;
+
+/// Longer subscripts are not rewritten.
+const MOST_TERMS: usize = 64;
 
 /// Comparisons of places that the judgement makes at most, so that no source makes it long. Programs that people write
 /// need some thousands.
@@ -56,6 +59,8 @@ pub(super) struct Nest<'f> {
     reached: RefCell<BTreeMap<usize, BTreeSet<usize>>>,
     /// The loops over blocks around each write.
     pub blocks: RefCell<BTreeMap<usize, Vec<(LoopId, LoopId)>>>,
+    /// All loops over blocks.
+    pub over_blocks: OnceCell<BTreeSet<LoopId>>,
     left: Cell<usize>,
 }
 
@@ -83,6 +88,7 @@ impl<'f> Nest<'f> {
             known: RefCell::default(),
             reached: RefCell::default(),
             blocks: RefCell::default(),
+            over_blocks: OnceCell::new(),
             left: Cell::new(BUDGET),
         }
     }
@@ -96,11 +102,32 @@ impl<'f> Nest<'f> {
 
     /// The dimensions along which a loop moves a place; none if the budget is used up.
     pub fn movement(&self, place: &Place, symbol: Symbol) -> Movement {
-        if self.spend(1) {
+        let terms = match place {
+            Place::Element(_, index) => index.iter().map(Poly::terms).sum(),
+            Place::Scalar(_) => 0,
+        };
+        if self.spend(1 + terms / 4) {
             self.shapes.movement(self.facts, place, symbol)
         } else {
             Movement::default()
         }
+    }
+
+    /// The place with each loop's variable counted from the loop's start, so that a loop over blocks moves what the loop
+    /// within its blocks moves.
+    pub fn from_starts(&self, place: &Place, stack: &[LoopId]) -> Option<Place> {
+        let Place::Element(array, index) = place else {
+            return None;
+        };
+        let shifted = index.iter().map(|p| {
+            stack.iter().rev().try_fold(p.clone(), |p, id| {
+                let round = &self.facts.loops[*id];
+                (self.spend(1 + p.terms()) && p.terms() <= MOST_TERMS)
+                    .then(|| p.shifted(round.symbol, &round.start))?
+            })
+        });
+        let index = shifted.collect::<Option<Vec<_>>>()?;
+        Some(Place::Element(*array, index))
     }
 
     pub fn write(&self, at: usize) -> &'f Write {

@@ -39,14 +39,19 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
     let facts = nest.facts;
     let write = nest.write(at);
     let (sweeps, elements) = (&facts.loops[time], &facts.loops[space]);
+    let pairs = blocks::pairs(nest, at);
     if !matches!(nest.role(at, space), Some(Role::Out(_)))
-        || blocks::pairs(nest, at).contains(&(time, space))
+        || pairs.contains(&(time, space))
+        || pairs.contains(&(space, time))
     {
         return false;
     }
+    // A loop that begins later in each sweep may visit the same elements in each of them.
+    let first = nest.from_starts(&write.target, &write.stack);
+    let place = first.as_ref().unwrap_or(&write.target);
     let (near, far) = (
-        nest.movement(&write.target, elements.symbol),
-        nest.movement(&write.target, sweeps.symbol),
+        nest.movement(place, elements.symbol),
+        nest.movement(place, sweeps.symbol),
     );
     if !far.is_none() {
         // `i - t`: each sweep moves back along the dimension that the elements move along.
@@ -59,5 +64,5 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
             && near.along.iter().any(|(dim, steps)| turns(*dim, *steps));
     }
     let depends = |p: &super::super::poly::Poly| p.contains(sweeps.symbol);
-    depends(&elements.start) || elements.limit.as_ref().is_some_and(depends)
+    !depends(&elements.start) && elements.limit.as_ref().is_some_and(depends)
 }

@@ -1,16 +1,20 @@
 //! Unrolling by hand: copies of a statement for several iterations of a loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
 use super::super::facts::{LoopId, Meaning, Origin, Place, TILE, Write};
 use super::super::poly::{Poly, Symbol};
-use super::roles::Nest;
+use super::registers::persists;
+use super::roles::{Nest, Role};
 
 /// Each statement is compared with so many earlier ones of the same loops, so that no source makes the judgement long.
 const MOST_COMPARED: usize = 24;
+
+/// Larger programs are judged by their first updates.
+const MOST_UPDATES: usize = 1000;
 
 /// So many copies in constant distances are iterations of a loop that is no longer there.
 const WITHOUT_LOOP: usize = 3;
@@ -19,6 +23,7 @@ const WITHOUT_LOOP: usize = 3;
 const REGISTERS: i64 = 64;
 
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
+    let kept = kept(nest);
     let mut earlier: BTreeMap<&[LoopId], Vec<usize>> = BTreeMap::new();
     for at in 0..nest.facts.writes.len() {
         if !is_statement(nest, at) {
@@ -31,7 +36,12 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             .rev()
             .take(MOST_COMPARED)
             .find_map(|other| unrolled_loop(nest, *other, at))
-            .or_else(|| unrolled_within(nest, at));
+            .or_else(|| unrolled_within(nest, at))
+            // The rest of a sum is added to the registers of a tile in a loop of its own.
+            .filter(|id| {
+                let chooses = matches!(nest.role(at, *id), Some(Role::Out(_)));
+                !(chooses && kept.contains(&write.target))
+            });
         if let Some(id) = looped {
             let what = format!(
                 "the loop in line {} is unrolled by hand",
@@ -47,6 +57,17 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
         }
         others.push(at);
     }
+}
+
+/// The accumulators that keep their values over a loop of their sum.
+fn kept<'f>(nest: &Nest<'f>) -> BTreeSet<&'f Place> {
+    let writes = nest.facts.writes.iter().enumerate();
+    let local = writes.filter(|(_, w)| w.updates && nest.facts.origin(&w.target) == Origin::Local);
+    local
+        .take(MOST_UPDATES)
+        .filter(|(at, _)| persists(nest, *at))
+        .map(|(_, w)| &w.target)
+        .collect()
 }
 
 /// True for a write that is part of the work. Loads into variables and stores of finished results belong to the tile

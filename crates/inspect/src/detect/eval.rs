@@ -389,13 +389,18 @@ impl<'t> Walker<'t> {
     }
 
     /// The more telling of two values of which an expression takes one. A value that moves with a loop tells more than
-    /// one that does not. Of a block's size and the rest of a row, the constant size tells more.
+    /// one that does not. Of a block's size and the rest of a row, the constant size tells more. So does the bound of a
+    /// loop that is a constant distance away from the loop's first value.
     pub fn plainer(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
         let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
         let size = |p: &Poly| p.as_constant().is_some_and(|c| c > 1);
         match (a, b) {
             (Some(a), Some(b)) => {
-                let second = (size(&b) && !size(&a)) || (!size(&a) && !moves(&a) && moves(&b));
+                let near = |p: &Poly| self.begin.as_ref().is_some_and(|from| size(&p.minus(from)));
+                let second = !near(&a)
+                    && (near(&b)
+                        || (size(&b) && !size(&a))
+                        || (!size(&a) && !moves(&a) && moves(&b)));
                 Some(if second { b } else { a })
             }
             (a, b) => a.or(b),

@@ -160,7 +160,9 @@ impl<'t> Walker<'t> {
                 round.pace = Some(Poly::constant(1));
             }
             if let Some(Value::Int(start, _)) = self.lookup(variable.name).cloned() {
+                self.begin = Some(start.clone());
                 round.limit = condition.and_then(|c| self.limit(c, variable.name));
+                self.begin = None;
                 round.extent = round.limit.as_ref().and_then(|limit| {
                     let distance = limit.minus(&start).as_constant()?;
                     Some(if round.step.unwrap_or(1) < 0 {

@@ -72,6 +72,8 @@ pub(super) struct Walker<'t> {
     pub conditional: u32,
     /// For each condition around the statement, the values that it compares.
     pub guards: Vec<Vec<Place>>,
+    /// The first value of the loop whose bound is evaluated.
+    pub begin: Option<Poly>,
     /// The variables that the branches around the statement have assigned.
     pub assigned: Vec<super::branch::Assigned>,
     /// The values in the subscripts of the place that an assignment writes.
@@ -110,6 +112,7 @@ pub(super) fn facts<'t>(
         active: Vec::new(),
         conditional: 0,
         guards: Vec::new(),
+        begin: None,
         assigned: Vec::new(),
         guide: super::eval::Seen::default(),
         calls: Vec::new(),

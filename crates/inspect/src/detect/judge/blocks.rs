@@ -124,12 +124,12 @@ fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> boo
     let write = nest.write(at);
     let places = write.reads.iter().chain(std::iter::once(&write.target));
     let mut of_arguments = places.filter(|p| nest.facts.origin(p).argument().is_some());
-    let stays = of_arguments.any(|place| stays(nest, place, block, walk));
+    let stays = of_arguments.any(|place| stays(nest, place, block, step, walk));
     !stays && is_within(nest, block, walk, Advance::Elements(advance))
 }
 
-/// True if a loop moves a place along dimensions along which the first places of blocks do not move.
-fn stays(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> bool {
+/// True if a loop moves a place along dimensions along which the first places of blocks move by one element at most.
+fn stays(nest: &Nest<'_>, place: &Place, block: &Loop, step: i64, walk: &Loop) -> bool {
     let Place::Element(array, index) = place else {
         return false;
     };
@@ -146,7 +146,10 @@ fn stays(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> bool {
     !by_walk.is_none()
         && known(&by_walk)
         && known(&by_block)
-        && by_walk.dims().all(|dim| by_block.along(dim).is_none())
+        && by_walk.along.iter().all(|(dim, short)| {
+            let long = by_block.along(*dim).unwrap_or(0).saturating_mul(step);
+            long.saturating_abs() / short.saturating_abs().max(1) <= 1
+        })
 }
 
 /// The distance between blocks, if both loops move a place along one dimension and the outer one moves further.

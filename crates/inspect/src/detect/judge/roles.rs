@@ -113,6 +113,33 @@ impl<'f> Nest<'f> {
         }
     }
 
+    /// The dimensions along which a loop moves a place. A loop that shifts the range of another one, and the other one's
+    /// elements back, moves nothing.
+    fn movement_within(&self, stack: &[LoopId], place: &Place, symbol: Symbol) -> Movement {
+        let moved = self.movement(place, symbol);
+        let Place::Element(_, index) = place else {
+            return moved;
+        };
+        let shifts = |id: &LoopId| {
+            let round = &self.facts.loops[*id];
+            round.start.contains(symbol) && index.iter().any(|p| p.contains(round.symbol))
+        };
+        if moved.is_none() || !stack.iter().any(shifts) {
+            return moved;
+        }
+        let Some(first) = self.from_starts(place, stack) else {
+            return moved;
+        };
+        let net = self.movement(&first, symbol);
+        if net.along.iter().any(|(_, steps)| *steps == 0) {
+            return moved;
+        }
+        let stays = |(dim, _): &(usize, i64)| net.along(*dim).is_some();
+        Movement {
+            along: moved.along.into_iter().filter(stays).collect(),
+        }
+    }
+
     /// The place with each loop's variable counted from the loop's start, so that a loop over blocks moves what the loop
     /// within its blocks moves.
     pub fn from_starts(&self, place: &Place, stack: &[LoopId]) -> Option<Place> {
@@ -159,7 +186,7 @@ impl<'f> Nest<'f> {
             let Place::Element(array, _) = read else {
                 continue;
             };
-            let movement = self.movement(read, round.symbol);
+            let movement = self.movement_within(&self.write(at).stack, read, round.symbol);
             moves |= !movement.is_none();
             if let Some(argument) = self.facts.arrays[*array].origin.argument() {
                 moved.extend(movement.dims().map(|dim| (argument, dim)));
@@ -216,7 +243,7 @@ impl<'f> Nest<'f> {
         let write = self.write(at);
         match (&write.target, self.facts.origin(&write.target)) {
             (target, Origin::Output(_)) => {
-                let movement = self.movement(target, symbol);
+                let movement = self.movement_within(&write.stack, target, symbol);
                 Some(movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31)))
             }
             (Place::Element(_, index), _) => {

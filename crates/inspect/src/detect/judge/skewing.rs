@@ -53,6 +53,15 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
         nest.movement(place, elements.symbol),
         nest.movement(place, sweeps.symbol),
     );
+    // A loop over elements moves along a dimension of its own.
+    let own = |dim: usize| {
+        let others = write.stack.iter().filter(|id| **id != time);
+        let mut moved = others.map(|id| nest.movement(place, facts.loops[*id].symbol));
+        !moved.any(|m| m.along(dim).is_some())
+    };
+    if far.dims().any(own) {
+        return false;
+    }
     if !far.is_none() {
         // `i - t`: each sweep moves back along the dimension that the elements move along.
         let turns = |dim: usize, steps: i64| {

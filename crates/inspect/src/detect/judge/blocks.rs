@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{Loop, LoopId, Meaning, Origin, Place};
+use super::super::facts::{Loop, LoopId, Meaning, Origin, Place, Write};
 use super::super::poly::Poly;
 use super::super::shapes::Movement;
 use super::roles::Nest;
+
+/// The first writes within two loops show what the loops move.
+const MOST_WITHIN: usize = 24;
 
 /// A pair of loops is searched at so many writes only, because a long program repeats its loops.
 const MOST_WRITES: usize = 400;
@@ -93,7 +96,7 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
         return false;
     }
     if walk.start.contains(block.symbol) {
-        return starts_in_block(nest, at, block, walk);
+        return starts_in_block(nest, outer, inner);
     }
     let write = nest.write(at);
     let mut places = write.reads.iter().chain(std::iter::once(&write.target));
@@ -104,7 +107,8 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
 }
 
 /// For a loop that begins where its block begins: true if it also ends with the block.
-fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> bool {
+fn starts_in_block(nest: &Nest<'_>, outer: LoopId, inner: LoopId) -> bool {
+    let (block, walk) = (&nest.facts.loops[outer], &nest.facts.loops[inner]);
     let Some(factor) = walk.start.factor_of(block.symbol) else {
         return false;
     };
@@ -121,10 +125,12 @@ fn starts_in_block(nest: &Nest<'_>, at: usize, block: &Loop, walk: &Loop) -> boo
     }
     // A loop over the elements of one row of a flat array begins at a multiple of the row's length. A skewed loop begins
     // elsewhere for each iteration of another loop, and its elements stay where they are.
-    let write = nest.write(at);
-    let places = write.reads.iter().chain(std::iter::once(&write.target));
-    let mut of_arguments = places.filter(|p| nest.facts.origin(p).argument().is_some());
-    let stays = of_arguments.any(|place| stays(nest, place, block, step, walk));
+    let within = |write: &&Write| write.stack.contains(&outer) && write.stack.contains(&inner);
+    let writes = nest.facts.writes.iter().filter(within).take(MOST_WITHIN);
+    let mut places = writes.flat_map(|w| w.reads.iter().chain(std::iter::once(&w.target)));
+    let stays = places.any(|place| {
+        nest.facts.origin(place).argument().is_some() && stays(nest, place, block, step, walk)
+    });
     !stays && is_within(nest, block, walk, Advance::Elements(advance))
 }
 

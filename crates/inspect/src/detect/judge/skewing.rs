@@ -8,6 +8,9 @@ use super::blocks;
 use super::order::{Order, work};
 use super::roles::{Nest, Role};
 
+/// The part that a sweep runs over shrinks or grows by so many elements at most; the parts of blocks move further.
+const WIDEST: i64 = 4;
+
 pub(super) fn note(nest: &Nest<'_>, reference: &Order, found: &mut Detected) {
     // Without sweeps there is nothing to skew.
     if !reference.repeats() {
@@ -72,6 +75,8 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
         return sweeps.step.is_some_and(|s| s.saturating_abs() == 1)
             && near.along.iter().any(|(dim, steps)| turns(*dim, *steps));
     }
-    let depends = |p: &super::super::poly::Poly| p.contains(sweeps.symbol);
-    !depends(&elements.start) && elements.limit.as_ref().is_some_and(depends)
+    let limit = elements.limit.as_ref();
+    let moved = limit.and_then(|l| l.factor_of(sweeps.symbol)?.as_constant());
+    let shrinks = moved.is_some_and(|m| (1..=WIDEST).contains(&m.saturating_abs()));
+    !elements.start.contains(sweeps.symbol) && shrinks
 }

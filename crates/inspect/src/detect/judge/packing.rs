@@ -125,7 +125,7 @@ fn is_snapshot(nest: &Nest<'_>, at: usize, id: ArrayId) -> bool {
         .flat_map(|reader| nest.write(reader).stack.clone())
         .collect();
     for (argument, read) in sources {
-        let first = nest.from_starts(read, &fill.stack);
+        let first = nest.counted_from_starts(read, &fill.stack);
         let read = first.as_ref().unwrap_or(read);
         let moves = |id: &&LoopId| !nest.movement(read, facts.loops[**id].symbol).is_none();
         let moving: Vec<&LoopId> = fill.stack.iter().filter(moves).collect();

@@ -127,7 +127,7 @@ impl<'f> Nest<'f> {
         if moved.is_none() || !stack.iter().any(shifts) {
             return moved;
         }
-        let Some(first) = self.from_starts(place, stack) else {
+        let Some(first) = self.counted_from_starts(place, stack) else {
             return moved;
         };
         let net = self.movement(&first, symbol);
@@ -142,7 +142,7 @@ impl<'f> Nest<'f> {
 
     /// The place with each loop's variable counted from the loop's start, so that a loop over blocks moves what the loop
     /// within its blocks moves.
-    pub fn from_starts(&self, place: &Place, stack: &[LoopId]) -> Option<Place> {
+    pub fn counted_from_starts(&self, place: &Place, stack: &[LoopId]) -> Option<Place> {
         let Place::Element(array, index) = place else {
             return None;
         };

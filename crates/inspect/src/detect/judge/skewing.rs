@@ -50,7 +50,7 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
         return false;
     }
     // A loop that begins later in each sweep may visit the same elements in each of them.
-    let first = nest.from_starts(&write.target, &write.stack);
+    let first = nest.counted_from_starts(&write.target, &write.stack);
     let place = first.as_ref().unwrap_or(&write.target);
     let (near, far) = (
         nest.movement(place, elements.symbol),

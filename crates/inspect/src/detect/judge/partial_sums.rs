@@ -6,7 +6,7 @@ use flopsmith_protocol::Technique;
 
 use super::super::Detected;
 use super::super::facts::{LoopId, Origin, Place};
-use super::registers::persists;
+use super::registers::{has_long_rows, persists};
 use super::roles::{Nest, Role};
 use super::unroll::{innermost, is_iteration};
 
@@ -53,6 +53,9 @@ fn is_strip(nest: &Nest<'_>, at: usize) -> bool {
     let Place::Element(_, index) = &update.target else {
         return false;
     };
+    if has_long_rows(nest, &update.target) {
+        return false;
+    }
     update.stack.iter().any(|id| {
         let round = &nest.facts.loops[*id];
         let moves = |place: &Place| {

@@ -156,6 +156,9 @@ fn is_tile_of_array(nest: &Nest<'_>, at: usize) -> bool {
         let mut stack = update.stack.iter();
         stack.find(|id| facts.loops[**id].symbol == symbol)
     };
+    if has_long_rows(nest, &update.target) {
+        return false;
+    }
     // Registers have no addresses: only loops with few iterations, which a compiler unrolls, choose among them.
     let symbols: Vec<Symbol> = index.iter().flat_map(Poly::symbols).collect();
     let rounds = |symbol: &Symbol| around(*symbol).and_then(|id| facts.loops[*id].rounds());
@@ -220,6 +223,15 @@ fn spreads(nest: &Nest<'_>, flow: usize) -> bool {
     })
 }
 
+/// True for an element of an array whose rows are as long as an argument says. Such an array is no set of registers.
+pub(super) fn has_long_rows(nest: &Nest<'_>, place: &Place) -> bool {
+    let Place::Element(_, index) = place else {
+        return false;
+    };
+    let mut symbols = index.iter().flat_map(Poly::symbols);
+    symbols.any(|s| matches!(nest.facts.meanings[s as usize], Meaning::Argument(_)))
+}
+
 /// False for an element of an array that a loop over data walks along.
 fn is_register(nest: &Nest<'_>, place: &Place) -> bool {
     let facts = nest.facts;
@@ -229,6 +241,7 @@ fn is_register(nest: &Nest<'_>, place: &Place) -> bool {
     let small = facts.arrays[*array].elements();
     let mut symbols = index.iter().flat_map(Poly::symbols);
     small.is_none_or(|e| e <= MOST_ELEMENTS)
+        && !has_long_rows(nest, place)
         && symbols.all(|symbol| {
             let round = facts.loops.iter().find(|l| l.symbol == symbol);
             round.is_none_or(|l| l.rounds().is_some_and(|r| r <= MOST_ROUNDS))

@@ -62,7 +62,7 @@ fn is_skewed(nest: &Nest<'_>, at: usize, time: LoopId, space: LoopId) -> bool {
         let mut moved = others.map(|id| nest.movement(place, facts.loops[*id].symbol));
         !moved.any(|m| m.along(dim).is_some())
     };
-    if far.dims().any(own) {
+    if near.along.len() != 1 || far.dims().any(own) {
         return false;
     }
     if !far.is_none() {

@@ -16,6 +16,9 @@ const MOST_UPDATES: usize = 400;
 /// Each update is compared with so many earlier ones of the same loops.
 const MOST_COMPARED: usize = 16;
 
+/// An array of at most so many elements may hold the parts of one sum.
+const MOST_ELEMENTS: i64 = 256;
+
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     let mut earlier: BTreeMap<&[LoopId], Vec<usize>> = BTreeMap::new();
     let updates = nest
@@ -50,10 +53,12 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// True if a short loop runs over the elements of a local array, each of which takes a part of the terms.
 fn is_strip(nest: &Nest<'_>, at: usize) -> bool {
     let update = nest.write(at);
-    let Place::Element(_, index) = &update.target else {
+    let Place::Element(array, index) = &update.target else {
         return false;
     };
-    if has_long_rows(nest, &update.target) {
+    // A longer array holds results of their own.
+    let size = nest.facts.arrays[*array].elements();
+    if size.is_some_and(|e| e > MOST_ELEMENTS) || has_long_rows(nest, &update.target) {
         return false;
     }
     update.stack.iter().any(|id| {
@@ -62,7 +67,9 @@ fn is_strip(nest: &Nest<'_>, at: usize) -> bool {
             nest.facts.origin(place).argument().is_some()
                 && !nest.movement(place, round.symbol).is_none()
         };
+        // The rest of a loop over results is short as well, and begins where the loop has ended.
         round.is_short()
+            && round.start.as_constant().is_some()
             && round.rounds().is_some_and(|r| r >= 2)
             && index.iter().any(|p| p.contains(round.symbol))
             && matches!(nest.role(at, *id), Some(Role::Sum(_)))

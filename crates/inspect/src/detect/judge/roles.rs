@@ -181,13 +181,14 @@ impl<'f> Nest<'f> {
             return Some(Role::Out(dims));
         }
         let mut moved = BTreeSet::new();
-        let mut moves = false;
+        let (mut moves, mut shifts) = (false, false);
         for read in &self.write(at).reads {
             let Place::Element(array, _) = read else {
                 continue;
             };
             let movement = self.movement_within(&self.write(at).stack, read, round.symbol);
             moves |= !movement.is_none();
+            shifts |= !self.movement(read, round.symbol).is_none();
             if let Some(argument) = self.facts.arrays[*array].origin.argument() {
                 moved.extend(movement.dims().map(|dim| (argument, dim)));
             }
@@ -200,13 +201,14 @@ impl<'f> Nest<'f> {
         };
         let stack = &self.write(at).stack;
         // A loop over parts of a dimension gives the loop within each part both of its bounds. Bounds that move by one
-        // element are those of a skewed loop.
+        // element, or that the subscripts take back, are those of a skewed loop.
         let skews = |id: &LoopId| {
             let factor = self.facts.loops[*id].start.factor_of(round.symbol);
             let elements = factor.and_then(|f| f.as_constant()).zip(round.step);
             elements.is_some_and(|(f, step)| f.saturating_mul(step).saturating_abs() <= 1)
         };
         if !moves
+            && !shifts
             && let Some(part) = stack
                 .iter()
                 .find(|id| bounds(id) == (true, true) && !skews(id))

@@ -18,7 +18,7 @@ pub struct Program {
     pub names: Vec<String>,
     /// Number of parameters.
     pub parameters: usize,
-    /// What is known of the parameters: each is at least as large as the problem says.
+    /// The ranges of the parameters: each is at least as large as the problem says.
     pub context: System,
     /// All arrays.
     pub arrays: Vec<Array>,

@@ -58,7 +58,7 @@ pub struct Proposal {
     pub techniques: TechniqueSet,
 }
 
-/// What is known of a program.
+/// A proposed program with its features and its speed.
 #[derive(Debug, Clone)]
 struct Known {
     schedule: Schedule,

@@ -207,82 +207,49 @@ mod tests {
         }
     }
 
+    /// The space of a matrix product, and that of another loop nest.
     #[tokio::test]
     async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
-        let problem = Problem::load(&folder).expect("a problem");
-        let made = || ScheduleSource::new([(problem.id.clone(), Search::new(Space::dgemm(), 1))]);
-        let mut source = made();
-        let mut log: Vec<(String, Option<f64>)> = Vec::new();
-        for number in 0..6 {
-            let groups = source.answer(&[&problem], &[task(number)]).await;
-            for answer in groups.expect("answers").into_iter().flatten() {
-                // Any landscape will do, with some programs that fail.
-                let length = answer.source.len();
-                let gflops = (length % 5 > 0).then_some(length as f64);
-                source.outcome_seen(&problem.id, &answer.source, gflops);
-                log.push((answer.source, gflops));
+        for name in ["dgemm", "dsyrk"] {
+            let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+            let problem = Problem::load(&problems.join(name)).expect("a problem");
+            let task = |number: u32| Task {
+                problem: problem.id.clone(),
+                ..task(number)
+            };
+            let made = || {
+                let searching = Searching::of(&problem, 1).expect("it has schedules");
+                ScheduleSource::new([(problem.id.clone(), searching)])
+            };
+            let mut source = made();
+            let mut log: Vec<(String, Option<f64>)> = Vec::new();
+            for number in 0..5 {
+                let groups = source.answer(&[&problem], &[task(number)]).await;
+                for answer in groups.expect("answers").into_iter().flatten() {
+                    // Any landscape will do, with some programs that fail.
+                    let length = answer.source.len();
+                    let gflops = (length % 5 > 0).then_some(length as f64);
+                    source.outcome_seen(&problem.id, &answer.source, gflops);
+                    log.push((answer.source, gflops));
+                }
             }
-        }
-        let mut again = made();
-        for (program, gflops) in &log {
-            again.outcome_seen(&problem.id, program, *gflops);
-        }
-        again.outcome_seen(&problem.id, "int other;", Some(1e9));
-        let next = again
-            .answer(&[&problem], &[task(6)])
-            .await
-            .expect("answers");
-        let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
-        assert!(!next.iter().flatten().any(known), "nothing is tried again");
-        let other = source
-            .answer(&[&problem], &[task(6)])
-            .await
-            .expect("answers");
-        assert_eq!(next, other, "as if it had never ended");
-    }
-
-    fn of_nest(problem: &Problem) -> NestSearch {
-        let program = flopsmith_nest::read::read(problem).expect("it is affine");
-        NestSearch::new(flopsmith_nest::generate::Space::new(program), 16_384)
-    }
-
-    #[tokio::test]
-    async fn a_search_of_a_loop_nest_goes_on_from_the_outcomes() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
-        let problem = Problem::load(&folder).expect("a problem");
-        let task = |number: u32| Task {
-            problem: problem.id.clone(),
-            ..task(number)
-        };
-        let made = || ScheduleSource::new([(problem.id.clone(), of_nest(&problem))]);
-        let mut source = made();
-        let mut log: Vec<(String, Option<f64>)> = Vec::new();
-        for number in 0..4 {
-            let groups = source.answer(&[&problem], &[task(number)]).await;
-            for answer in groups.expect("answers").into_iter().flatten() {
-                let length = answer.source.len();
-                let gflops = (length % 5 > 0).then_some(length as f64);
-                source.outcome_seen(&problem.id, &answer.source, gflops);
-                log.push((answer.source, gflops));
+            let mut again = made();
+            for (program, gflops) in &log {
+                again.outcome_seen(&problem.id, program, *gflops);
             }
+            again.outcome_seen(&problem.id, "int other;", Some(1e9));
+            let next = again
+                .answer(&[&problem], &[task(5)])
+                .await
+                .expect("answers");
+            let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
+            assert!(!next.iter().flatten().any(known), "nothing is tried again");
+            let other = source
+                .answer(&[&problem], &[task(5)])
+                .await
+                .expect("answers");
+            assert_eq!(next, other, "as if it had never ended");
         }
-        let mut again = made();
-        for (program, gflops) in &log {
-            again.outcome_seen(&problem.id, program, *gflops);
-        }
-        again.outcome_seen(&problem.id, "int other;", Some(1e9));
-        let next = again
-            .answer(&[&problem], &[task(4)])
-            .await
-            .expect("answers");
-        let known = |answer: &Answer| log.iter().any(|(program, _)| *program == answer.source);
-        assert!(!next.iter().flatten().any(known), "nothing is tried again");
-        let other = source
-            .answer(&[&problem], &[task(4)])
-            .await
-            .expect("answers");
-        assert_eq!(next, other, "as if it had never ended");
     }
 
     #[tokio::test]

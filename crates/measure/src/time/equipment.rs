@@ -1,4 +1,4 @@
-//! What all workloads of a timer use: the jail, the cores, the problem's own programs, and the machine's attestation. They
+//! The equipment that all workloads of a timer share: the jail, the cores, the problem's own programs, and the machine's attestation. They
 //! are the same at every size, so they are made once.
 
 use std::path::PathBuf;

@@ -49,7 +49,7 @@ fn one_table_is_one_workload_with_its_size_as_its_name() {
     let named = with("[timed]\nn = 256\nname = \"square\"\n").unwrap();
     assert_eq!(names(&named), ["square"]);
     assert_eq!(named.timed, n(256));
-    // What a caller puts there is what is timed.
+    // Callers change this field to time another size.
     let mut moved = one.clone();
     moved.timed = n(64);
     assert_eq!(moved.timed_sizes(), [&n(64)]);

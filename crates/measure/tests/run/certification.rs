@@ -7,10 +7,11 @@ use std::time::Duration;
 use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_measure::{Limits, PADDINGS, Purpose, Timer};
 use flopsmith_problem::{Caches, Language, Problem};
+use flopsmith_protocol::{Failure, InfrastructureCause};
 use object::{Object, ObjectSymbol};
 use serde_json::Value;
 
-use crate::fixtures::{alone, sandbox, shipped, timer_of};
+use crate::fixtures::{alone, edited, sandbox, shipped, timer_of};
 
 /// Objects of the problem's baseline, each with another code layout.
 fn layouts(problem: &Arc<Problem>) -> Vec<Vec<u8>> {
@@ -151,4 +152,49 @@ fn a_problem_may_be_timed_without_caches_altogether() {
         said(&cold).cold_seconds_per_call,
         Some(cold.seconds_per_call)
     );
+}
+
+/// Transpositions of small matrices beside four mebibytes that count as written, and that every program leaves as they
+/// were: all are faster than memory.
+fn faster_than_memory() -> Arc<Problem> {
+    const WORDS: [(&str, &str, &str); 6] = [
+        ("problem.toml", "double *B);", "double *B, double *W);"),
+        (
+            "problem.toml",
+            "\n]\n\n[timed]",
+            "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"524288\"], align = 64 },\n]\n\n[timed]",
+        ),
+        ("problem.toml", "[timed]\nm = 512\nn = 512", "[timed]\nm = 64\nn = 64"),
+        ("problem.toml", "2*m*n*8", "(m*n+524288)*8"),
+        ("reference.c", "double *B)", "double *B, double *W)"),
+        ("baseline.c", "double *B)", "double *B, double *W)"),
+    ];
+    edited("transpose", |file, mut text| {
+        for (_, words, others) in WORDS.iter().filter(|(of, ..)| *of == file) {
+            assert_eq!(text.matches(words).count(), 1, "{words} in {file}");
+            text = text.replace(words, others);
+        }
+        text
+    })
+}
+
+/// No other check sees it: nothing of those bytes need be read, so warm calls have no roof of memory.
+#[test]
+fn what_is_faster_than_memory_without_caches_gets_no_number_and_no_blame() {
+    let _alone = alone();
+    for caches in [Caches::Cold, Caches::Both] {
+        let problem = Arc::new(Problem {
+            caches,
+            ..Arc::unwrap_or_clone(faster_than_memory())
+        });
+        let layouts = layouts(&problem);
+        let mut timer = timer_of(problem);
+        soon(&mut timer);
+        let failure = timer.certify(&layouts[..1], 1).unwrap_err();
+        let Failure::Infrastructure { cause, detail } = failure else {
+            panic!("{caches:?}: {failure:?}");
+        };
+        assert_eq!(cause, InfrastructureCause::Implausible, "{detail}");
+        assert!(detail.contains("with cold caches"), "{caches:?}: {detail}");
+    }
 }

@@ -116,22 +116,30 @@ pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
 
 /// A shipped problem with these workloads instead of its own.
 pub fn with_timed(name: &str, timed: &str) -> Arc<Problem> {
+    edited(name, |file, text| {
+        if file != "problem.toml" {
+            return text;
+        }
+        let (before, rest) = text.split_once("[timed]").unwrap();
+        // Several workloads begin with two brackets.
+        let before = before.trim_end_matches('[');
+        let (_, behind) = rest.split_once("[verify]").unwrap();
+        format!("{before}{timed}\n[verify]{behind}")
+    })
+}
+
+/// A shipped problem whose files `edit` changes; it gets the name and the text of each.
+pub fn edited(name: &str, edit: impl Fn(&str, String) -> String) -> Arc<Problem> {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
     std::fs::create_dir(&folder).unwrap();
     for file in std::fs::read_dir(shipped.join(name)).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+        let path = file.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(folder.join(file), edit(file, text)).unwrap();
     }
-    let definition = folder.join("problem.toml");
-    let text = std::fs::read_to_string(&definition).unwrap();
-    let (before, rest) = text.split_once("[timed]").unwrap();
-    // Several workloads begin with two brackets.
-    let before = before.trim_end_matches('[');
-    let (_, behind) = rest.split_once("[verify]").unwrap();
-    let text = format!("{before}{timed}\n[verify]{behind}");
-    std::fs::write(&definition, text).unwrap();
     Arc::new(Problem::load(&folder).unwrap())
 }
 

@@ -107,7 +107,7 @@ use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_measure::sanitize;
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{InfrastructureCause, TechniqueSet, Verdict};
+use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
@@ -408,10 +408,7 @@ fn try_variants(part: Part) -> usize {
             Verdict::Measured { .. } if program::gains_nothing(&ended) => harmless.push(text),
             Verdict::Measured { .. } => passed.push(text),
             // Only the check against the roof found it.
-            Verdict::Infrastructure {
-                cause: InfrastructureCause::Implausible,
-                ..
-            } => passed.push(text),
+            verdict if stages::is_above_a_roof(verdict) => passed.push(text),
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }
     }
@@ -458,6 +455,7 @@ fn try_honest_variants(part: Part) -> usize {
             Verdict::Measured { .. } => measured += 1,
             Verdict::Rejected { fault, .. } if program.not_built(*fault) => unbuilt.push(text),
             Verdict::Rejected { .. } => refused.push(text),
+            verdict if stages::is_above_a_roof(verdict) => refused.push(text),
             Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => unmeasured += 1,
         }
     }

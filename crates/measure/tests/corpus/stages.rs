@@ -11,10 +11,12 @@ use flopsmith_evaluate::{Evaluated, Evaluator, Prepared};
 use flopsmith_machine::pinning;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, TechniqueSet, UnknownCause, Verdict};
+use flopsmith_protocol::{
+    CandidateFault, Failure, InfrastructureCause, TechniqueSet, UnknownCause, Verdict,
+};
 
 use crate::fixtures;
-use crate::program::{Program, USUAL, gains_nothing};
+use crate::program::{Expected, Program, USUAL, attacks, gains_nothing, honest};
 
 /// Number of tries of a program while its fault cannot be assigned: a disturbance by another tenant may last for some
 /// seconds.
@@ -175,6 +177,24 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
     )
 }
 
+/// True if a program that ended so is tried again: it has no fault, and a disturbance may be the reason. An honest
+/// program above a roof is not tried again: that would hide a roof that refuses honest work now and then.
+fn is_tried_again(program: &Program, verdict: &Verdict) -> bool {
+    let is_honest = matches!(program.expected, Expected::Measured(_));
+    !verdict.counts() && !is_unchecked(verdict) && !(is_honest && is_above_a_roof(verdict))
+}
+
+/// True if a program was faster than this machine can be.
+pub fn is_above_a_roof(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Infrastructure {
+            cause: InfrastructureCause::Implausible,
+            ..
+        }
+    )
+}
+
 /// The speed of the plain honest loops of attacks, relative to the reference: simple loops in the usual problem, the
 /// reference itself in others. Times would not be enough: the machine may become faster from one program to the next.
 /// Neither would the reference's own number: some loops run at one of two speeds in each process, 1.5 times apart
@@ -229,8 +249,7 @@ impl Stages {
         let purpose = purpose_of(program);
         let mut ended = self.once(program, purpose);
         let mut tries = 1;
-        let is_tried_again = |verdict: &Verdict| !verdict.counts() && !is_unchecked(verdict);
-        while is_tried_again(&ended.verdict) && tries < TRIES {
+        while is_tried_again(program, &ended.verdict) && tries < TRIES {
             tries += 1;
             self.tried_again += 1;
             ended = self.once(program, purpose);
@@ -363,4 +382,21 @@ pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> V
     (0..programs.len())
         .map(|number| ended.remove(&number))
         .collect()
+}
+
+#[test]
+fn an_honest_program_above_a_roof_gets_no_second_try() {
+    let ours = |cause| Verdict::from(Failure::infrastructure(cause, "no number"));
+    let above = ours(InfrastructureCause::Implausible);
+    let disturbed = ours(InfrastructureCause::Resources);
+    let unsettled = Verdict::from(Failure::unknown(UnknownCause::NoSamples, "no number"));
+    let unchecked = Verdict::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
+    let refused = Verdict::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
+    let tried_again = |program: &Program| {
+        [&above, &disturbed, &unsettled, &unchecked, &refused]
+            .map(|verdict| is_tried_again(program, verdict))
+    };
+    assert_eq!(tried_again(&honest()[0]), [false, true, true, false, false]);
+    // The number of an attack is at stake, not that of a roof.
+    assert_eq!(tried_again(&attacks()[0]), [true, true, true, false, false]);
 }

@@ -41,14 +41,18 @@ pub fn announce_only(what: &str) {
 }
 
 fn met(what: &str) -> Option<String> {
-    // A folder of this user is better than none.
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folders = FOLDERS.map(PathBuf::from);
-    let everybodys = folders.into_iter().filter(|folder| is_everybodys(folder));
-    everybodys
-        .chain(own)
+    folders(own)
         .find_map(|folder| meet(&folder, what).ok())
         .flatten()
+}
+
+/// The folders for the lock, best first: those of all users, and then `own`, a folder of this user, which is better than
+/// none. The file never lies in the folder that this process was started in, so an empty or relative `own` is left out.
+fn folders(own: Option<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    let all = FOLDERS.map(PathBuf::from).into_iter();
+    all.filter(|folder| is_everybodys(folder))
+        .chain(own.filter(|folder| folder.is_absolute()))
 }
 
 fn is_everybodys(folder: &Path) -> bool {
@@ -198,6 +202,17 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o1777)).unwrap();
         assert!(!is_everybodys(&file));
+    }
+
+    #[test]
+    fn only_a_folder_with_its_whole_path_is_the_users_own() {
+        let all = |own: &str| -> Vec<PathBuf> { folders(Some(own.into())).collect() };
+        let everybodys: Vec<PathBuf> = folders(None).collect();
+        for own in ["", ".", "run", "./run", "../run"] {
+            assert_eq!(all(own), everybodys, "`{own}`");
+        }
+        assert_eq!(all("/run/user/7").last().unwrap(), Path::new("/run/user/7"));
+        assert_eq!(all("/run/user/7").len(), everybodys.len() + 1);
     }
 
     #[test]

@@ -39,8 +39,9 @@ pub const WORKS: &[LibraryWork] = &[
             "sort_heap",
             "push_heap",
             "pop_heap",
+            "inplace_merge",
         ],
-        cxx_inside: &["sort", "heap", "introselect"],
+        cxx_inside: &["sort", "heap", "introselect", "inplace_merge"],
         fortran: &[],
     },
     LibraryWork {
@@ -50,6 +51,20 @@ pub const WORKS: &[LibraryWork] = &[
         cxx: &["inner_product", "transform_reduce"],
         cxx_inside: &["inner_product"],
         fortran: &["matmul", "dot_product"],
+    },
+    LibraryWork {
+        name: "scan",
+        what: "running sums",
+        c: &[],
+        cxx: &[
+            "partial_sum",
+            "inclusive_scan",
+            "exclusive_scan",
+            "transform_inclusive_scan",
+            "transform_exclusive_scan",
+        ],
+        cxx_inside: &["scan"],
+        fortran: &[],
     },
 ];
 

@@ -153,6 +153,7 @@ mod tests {
             "void f() { auto p = &std::sort<int *>; }",
             "void f() { std::__introsort_loop(a, b, 9, c); }",
             "void f() { nth_element(a, b, c); }",
+            "void f() { std::inplace_merge(a, b, c); }",
         ] {
             assert!(!passes(text, &sort), "{text}");
             assert!(passes(text, &problem("stencil2d")), "{text}");
@@ -162,6 +163,22 @@ mod tests {
             &problem("dgemm")
         ));
         assert!(passes("x = std::inner_product(a, b, c, 0.0);", &sort));
+        let scan = problem("prefix_sum");
+        for text in [
+            "void f() { std::partial_sum(a, b, c); }",
+            "void f() { std::inclusive_scan(a, b, c); }",
+            "void f() { std::exclusive_scan(a, b, c, 0); }",
+            "using namespace std; void f() { transform_inclusive_scan(a, b, c, p, q); }",
+            "void f() { transform_exclusive_scan(a, b, c, 0, p, q); }",
+        ] {
+            assert!(!passes(text, &scan), "{text}");
+            assert!(passes(text, &sort), "{text}");
+        }
+        for sums in ["lu", "cholesky", "dtrsm", "spmv"] {
+            let problem = problem(sums);
+            assert!(!passes("x = std::inner_product(a, b, c, 0.0);", &problem));
+            assert!(check_fortran(1, ["dot_product"].into_iter(), &problem).is_err());
+        }
     }
 
     #[test]

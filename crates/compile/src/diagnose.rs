@@ -42,6 +42,15 @@ pub(super) fn judge(
     }
     limits(ended, &said, allowed)?;
     definition(&said, problem)?;
+    if let Some(line) = said.lines().find(|line| is_out_of_reach(line)) {
+        return Err(Failure::candidate(
+            CandidateFault::MemoryLimit,
+            format!(
+                "the static data take more than 2 GiB, which is more than a program may have; make its arrays smaller\n{}",
+                cut(line)
+            ),
+        ));
+    }
     let entry = &problem.entry.name;
     let quoted = |before: &str, after: &str| {
         ["'", "‘", "`"].iter().any(|open| {
@@ -80,6 +89,19 @@ pub(super) fn judge(
         CandidateFault::CompileError,
         first(&said, file),
     ))
+}
+
+/// True if a linker reports in this line that code cannot reach data: static data lie within 2 GiB of the code. Messages of
+/// the compiler, which quote the source, do not count.
+fn is_out_of_reach(line: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|words| line.contains(words));
+    let quotes = has(&["warning:", "note:", " | "]);
+    let of_gnu = has(&[
+        "relocation truncated to fit: R_",
+        "failed to convert GOTPCREL relocation against",
+    ]);
+    let of_llvm = line.contains("relocation R_") && line.contains(" out of range");
+    !quotes && (of_gnu || of_llvm)
 }
 
 /// Returns an infrastructure failure if the compiler does not accept the problem's own prototype, which it reads before the
@@ -441,6 +463,38 @@ mod tests {
             "kernel.cpp:1:17: error: 'dgemm' was not declared in this scope",
         ] {
             assert!(!redeclares(line, "dgemm"), "{line}");
+        }
+    }
+
+    #[test]
+    fn static_data_beyond_the_reach_of_code_are_too_much_memory() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/dgemm");
+        let problem = Problem::load(folder.as_ref()).expect("it is shipped");
+        let fault = |said: &str| {
+            let end = Finished {
+                stderr: said.into(),
+                ..ended(Exit::Code(1), 0)
+            };
+            match judge(&end, &problem, Language::C, &ALLOWED) {
+                Err(Failure::Candidate { fault, detail }) => (fault, detail),
+                other => unreachable!("{other:?}"),
+            }
+        };
+        for said in [
+            "/tmp/ccM2.o: in function `dgemm':\nkernel.c:(.text+0x7): relocation truncated to fit: R_X86_64_PC32 against `.bss'\ncollect2: error: ld returned 1 exit status\n",
+            "/usr/bin/ld: failed to convert GOTPCREL relocation against 's'; relink with --no-relax\ncollect2: error: ld returned 1 exit status\n",
+            "ld.lld: error: kernel.c:(.text+0x7): relocation R_X86_64_PC32 out of range: 2400000000 is not in [-2147483648, 2147483647]\n",
+            "mold: error: /tmp/ccM2.o:(.text): relocation R_X86_64_PC32 against s out of range: 2400000000 is not in [-2147483648, 2147483648)\n",
+        ] {
+            let (found, detail) = fault(said);
+            assert_eq!(found, CandidateFault::MemoryLimit, "{said}");
+            assert!(detail.contains("2 GiB") && detail.contains("reloc"), "{detail}");
+        }
+        for said in [
+            "kernel.c:1:2: warning: #warning relocation truncated to fit: R_ [-Wcpp]\n    1 | #warning relocation truncated to fit: R_\nkernel.c:2:1: error: unknown type name 'x'\n",
+            "/usr/bin/ld: kernel.o: relocation R_X86_64_PC32 against symbol `s' can not be used when making a shared object; recompile with -fPIC\n",
+        ] {
+            assert_eq!(fault(said).0, CandidateFault::CompileError, "{said}");
         }
     }
 

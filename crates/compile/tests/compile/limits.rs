@@ -96,6 +96,13 @@ fn a_huge_object_hits_a_limit() {
 }
 
 #[test]
+fn static_data_that_code_cannot_reach_are_too_much_memory() {
+    let far = "static double s[300000000],t[300000000];\
+        void dgemm(int n,const double*A,const double*B,double*C){s[n]=A[0];t[n]=B[0];C[0]=s[C[1]>0]+t[C[1]>0];}";
+    assert_eq!(fault(far), CandidateFault::MemoryLimit);
+}
+
+#[test]
 fn a_source_cannot_make_the_scan_long() {
     let entry = "void dgemm(int n,const double*A,const double*B,double*C)";
     // Each function calls the one before it eight times.

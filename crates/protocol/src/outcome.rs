@@ -319,16 +319,20 @@ impl Measurement {
 }
 
 /// The sizes of a program's verification before it counted. A size is a value for each parameter that varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifiedSizes {
     /// Number of different sizes of its calls.
     pub met: u64,
     /// Number of sizes that the problem permits.
     pub legal: u64,
     /// Verification detects a program that is wrong at one size in this many, whichever these sizes are, with a
-    /// probability of at least [`VerifiedSizes::PROBABILITY`]; none if it called every size.
+    /// probability of at least `probability`; none if it called every size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_in: Option<u32>,
+    /// Least probability of that detection; none if it called every size, and in messages of earlier nodes, for which it is
+    /// 0.99 as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 impl VerifiedSizes {
@@ -343,24 +347,26 @@ impl VerifiedSizes {
         let share = 1.0 - (1.0 - Self::PROBABILITY).powf(1.0 / f64::from(drawn.max(1)));
         // A rounding error must not turn 20 into 19.
         let one_in = (1.0 / share + 1e-9).floor().max(1.0) as u32;
+        let some_are_left = met < legal;
         Self {
             met,
             legal,
-            one_in: (met < legal).then_some(one_in),
+            one_in: some_are_left.then_some(one_in),
+            probability: some_are_left.then_some(Self::PROBABILITY),
         }
     }
 }
 
 impl std::fmt::Display for VerifiedSizes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { met, legal, one_in } = self;
-        match one_in {
+        let Self { met, legal, .. } = self;
+        let probability = self.probability.unwrap_or(Self::PROBABILITY);
+        match self.one_in {
             None if *legal == 1 => f.write_str("the only size"),
             None => write!(f, "all {legal} sizes"),
             Some(one_in) => write!(
                 f,
-                "{met} of {legal} sizes: a program that is wrong at 1 in {one_in} sizes is found with a probability of {} or more",
-                Self::PROBABILITY
+                "{met} of {legal} sizes: a program that is wrong at 1 in {one_in} sizes is found with a probability of {probability} or more"
             ),
         }
     }

@@ -307,13 +307,27 @@ fn golden_bytes_of_every_message() {
         node: NodeId::new("node1").unwrap(),
     };
     golden("verified", &verified);
+    // Earlier nodes do not say the probability.
+    let sizes = VerifiedSizes::of(97, 400, 90);
+    let without_probability = VerifiedSizes {
+        probability: None,
+        ..sizes
+    };
     golden(
         "verified_sizes",
         &Verified {
-            sizes: Some(VerifiedSizes::of(97, 400, 90)),
+            sizes: Some(without_probability),
+            ..verified.clone()
+        },
+    );
+    golden(
+        "verified_sizes_probability",
+        &Verified {
+            sizes: Some(sizes),
             ..verified
         },
     );
+    assert_eq!(sizes.to_string(), without_probability.to_string());
     let measured = |measurement| outcome(Verdict::Measured { measurement });
     golden("outcome_measured", &measured(measurement()));
     golden(

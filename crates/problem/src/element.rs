@@ -109,8 +109,10 @@ impl Element {
 pub enum Arithmetic {
     /// Floats of eight bytes.
     Double,
-    /// Floats of four bytes: twice as many. Those of two bytes are for storage, and programs compute in four.
+    /// Floats of four bytes: twice as many.
     Single,
+    /// Floats of two bytes. Many machines only store them, and programs compute in four; others compute with them.
+    Half,
     /// Whole numbers. A program may pack them as narrowly as their values permit.
     Integer,
 }
@@ -121,6 +123,7 @@ impl Arithmetic {
         let floats = elements.filter(|element| element.is_float());
         match floats.map(|float| float.size() / float.parts()).min() {
             Some(8) => Self::Double,
+            Some(2) => Self::Half,
             // Products of single precision are exact in double, and a program need not have them so.
             Some(_) => Self::Single,
             None => Self::Integer,
@@ -140,8 +143,8 @@ mod tests {
             (&[C128], Arithmetic::Double),
             (&[F64, C64], Arithmetic::Single),
             (&[F32, I64], Arithmetic::Single),
-            (&[F16], Arithmetic::Single),
-            (&[Bf16, F32], Arithmetic::Single),
+            (&[F16], Arithmetic::Half),
+            (&[Bf16, F32], Arithmetic::Half),
             (&[I64, U8], Arithmetic::Integer),
         ] {
             let found = Arithmetic::of(elements.iter().copied());

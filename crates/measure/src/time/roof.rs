@@ -87,13 +87,42 @@ fn from_memory(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) -> 
     (far && slope.is_finite() && slope > 0.0).then_some(slope)
 }
 
-/// The compute roof of a problem's arithmetic, 10⁹ operations a second: vectors hold twice as many floats as doubles.
-/// For integers it is the rate of byte additions, as programs may pack their numbers so.
-fn compute(arithmetic: Arithmetic, peak_gflops: f64, integer_gops: f64) -> f64 {
+/// The compute roof of a problem's arithmetic, 10⁹ operations a second: vectors hold twice as many floats as doubles, and
+/// `halves` times as many operations with floats of two bytes take the time of one with doubles. For integers it is the
+/// rate of byte additions, as programs may pack their numbers so.
+fn compute(arithmetic: Arithmetic, peak_gflops: f64, integer_gops: f64, halves: f64) -> f64 {
     match arithmetic {
         Arithmetic::Double => peak_gflops,
         Arithmetic::Single => 2.0 * peak_gflops,
+        Arithmetic::Half => halves * peak_gflops,
         Arithmetic::Integer => integer_gops,
+    }
+}
+
+/// Operations with floats of two bytes in the time of one with doubles, at most, by this machine's instructions: programs
+/// compute in single precision where it has none for them. Those of matrix tiles (AMX) do not count: a process must ask the
+/// kernel for their registers, and the jail forbids that.
+fn halves() -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let has = std::arch::is_x86_feature_detected!("avx512fp16")
+            || std::arch::is_x86_feature_detected!("avx512bf16");
+        if has { 4.0 } else { 2.0 }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        // Products of small matrices of bfloat16 (BFMMLA) do twice the work of other vectors of two bytes.
+        if std::arch::is_aarch64_feature_detected!("bf16") {
+            8.0
+        } else if std::arch::is_aarch64_feature_detected!("fp16") {
+            4.0
+        } else {
+            2.0
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        2.0
     }
 }
 
@@ -117,7 +146,7 @@ fn plausible_cold(calls: &Calls, peak_gflops: f64, gb_s: f64, measured: &Roofs) 
 
 impl WorkloadTimer {
     /// The place under the roofs of a program of this problem that does `gflops` · 10⁹ operations a second, see
-    /// [`roofline::place`]. Single precision is read as fast as double, byte for byte, and computed twice as fast.
+    /// [`roofline::place`]. Shorter floats are read as fast as doubles, byte for byte, and computed faster.
     pub fn place(&self, gflops: f64) -> Option<Place> {
         let roof = Roof {
             peak_gflops: self.roof(),
@@ -141,6 +170,7 @@ impl WorkloadTimer {
             self.problem.arithmetic(),
             self.ceilings.peak.gflops,
             integer_gops,
+            halves(),
         )
     }
 
@@ -148,7 +178,7 @@ impl WorkloadTimer {
     fn slack(&self) -> f64 {
         match self.problem.arithmetic() {
             Arithmetic::Integer => PLAUSIBLE_INTEGERS,
-            Arithmetic::Double | Arithmetic::Single => PLAUSIBLE,
+            Arithmetic::Double | Arithmetic::Single | Arithmetic::Half => PLAUSIBLE,
         }
     }
 
@@ -198,7 +228,7 @@ impl WorkloadTimer {
         let peak = peak::measure(cores, threads, PEAK_BUDGET * 2);
         let integer_gops = match self.problem.arithmetic() {
             Arithmetic::Integer => peak::measure_integers(cores, threads, PEAK_BUDGET).gflops,
-            Arithmetic::Double | Arithmetic::Single => 0.0,
+            Arithmetic::Double | Arithmetic::Single | Arithmetic::Half => 0.0,
         };
         self.ceilings.raise(&Ceilings { peak, integer_gops });
     }
@@ -303,10 +333,13 @@ mod tests {
         for (arithmetic, roof) in [
             (Arithmetic::Double, 40.0),
             (Arithmetic::Single, 80.0),
+            (Arithmetic::Half, 160.0),
             (Arithmetic::Integer, 300.0),
         ] {
-            assert_eq!(compute(arithmetic, 40.0, 300.0), roof);
+            assert_eq!(compute(arithmetic, 40.0, 300.0, 4.0), roof);
         }
+        // Where no instruction computes with two bytes, programs compute with four.
+        assert!(halves() >= compute(Arithmetic::Single, 1.0, 0.0, 0.0));
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let of = |name: &str| {
             let problem = flopsmith_problem::Problem::load(&root.join(name));

@@ -106,8 +106,8 @@ fn every_element_has_its_size_and_its_type_in_c() {
         ("u8", "uint8_t", Element::U8, Arithmetic::Integer),
         ("c64", "float _Complex", Element::C64, Arithmetic::Single),
         ("c128", "double _Complex", Element::C128, Arithmetic::Double),
-        ("f16", "_Float16", Element::F16, Arithmetic::Single),
-        ("bf16", "uint16_t", Element::Bf16, Arithmetic::Single),
+        ("f16", "_Float16", Element::F16, Arithmetic::Half),
+        ("bf16", "uint16_t", Element::Bf16, Arithmetic::Half),
     ] {
         let prototype = format!("void f(int n, const {c_type} *x, {c_type} *y);");
         let args = |element: &str| {

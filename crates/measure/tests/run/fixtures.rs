@@ -153,6 +153,11 @@ pub fn program_of(problem: &Problem, name: &str) -> Vec<u8> {
     built(problem, &source(name))
 }
 
+/// The text of such a program.
+pub fn text_of(name: &str) -> String {
+    std::fs::read_to_string(source(name)).unwrap()
+}
+
 fn source(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     ["run/programs", "corpus/attacks", "corpus/honest"]
@@ -164,11 +169,16 @@ fn source(name: &str) -> PathBuf {
 
 /// The same with a replaced text.
 pub fn altered_of(problem: &Problem, name: &str, words: &str, others: &str) -> Vec<u8> {
-    let text = std::fs::read_to_string(source(name)).unwrap();
+    let text = text_of(name);
     assert_eq!(text.matches(words).count(), 1, "{words} in {name}");
+    built_of(problem, &text.replace(words, others))
+}
+
+/// A shared object of a source in C, with the flags of a problem.
+pub fn built_of(problem: &Problem, source: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join(name);
-    std::fs::write(&file, text.replace(words, others)).unwrap();
+    let file = folder.path().join("program.c");
+    std::fs::write(&file, source).unwrap();
     built(problem, &file)
 }
 

@@ -9,16 +9,9 @@ const STYLE: &str = include_str!("style.css");
 /// The mark that identifies a report.
 const MARK: &str = "<meta name=\"generator\" content=\"flopsmith report\"/>";
 
-/// The marks of earlier reports, which lack [`MARK`].
-const EARLIER: [&str; 2] = [
-    "<meta name=\"color-scheme\" content=\"light dark\"/>",
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>",
-];
-
 /// True if a file begins like a report. Its first kilobyte is enough.
 pub fn is_report(begin: &[u8]) -> bool {
-    let has = |mark: &str| begin.windows(mark.len()).any(|w| w == mark.as_bytes());
-    has(MARK) || EARLIER.iter().all(|mark| has(mark))
+    begin.windows(MARK.len()).any(|w| w == MARK.as_bytes())
 }
 
 /// The beginning of a page, up to its first section. `sub` is HTML.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
@@ -242,12 +243,8 @@ pub fn finish(
 
 /// Writes the best program of a run. If that fails, the earlier one stays.
 fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf> {
-    let name = format!("best.{}", language.ending());
-    let path = folder.join(&name);
-    let part = folder.join(format!("{name}.part"));
-    std::fs::write(&part, source)
-        .and_then(|()| std::fs::rename(&part, &path))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let path = folder.join(format!("best.{}", language.ending()));
+    replace(&path, source).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
 

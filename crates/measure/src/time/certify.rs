@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
-use super::numbers::{median, minimum, stopped};
+use super::numbers::{minimum, stopped};
 use super::recheck::held_against;
 use super::session::Trial;
 use super::workload::WorkloadTimer;
 use super::{Caches, Timed};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, median};
 use crate::supervise::{PLACES, Placing};
 
 /// Bytes before the code in each layout: none, and numbers that move the code to other lines and other halves of its

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use flopsmith_machine::environment::{OTHERS, STOLEN, Shares, Surroundings};
 
-use crate::stats;
+use crate::stats::median;
 
 /// A floor this many times the usual one is a sign of trouble. Floors of short measurements scatter by a few per cent.
 const SLOWER: f64 = 1.25;
@@ -406,12 +406,6 @@ impl Quarantine {
 /// False for a floor that is no time.
 fn makes_sense(floor: f64) -> bool {
     floor.is_finite() && floor > 0.0
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut ascending: Vec<f64> = values.collect();
-    ascending.sort_unstable_by(f64::total_cmp);
-    stats::quantile(&ascending, 0.5)
 }
 
 #[cfg(test)]

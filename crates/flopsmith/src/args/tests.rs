@@ -41,8 +41,8 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
             let wait = match args.command {
                 Command::Bench(a) => a.wait,
                 Command::Doctor(a) => a.wait,
-                Command::Train(a) => a.wait,
-                Command::Search(a) => a.wait,
+                Command::Train(a) => a.run.wait,
+                Command::Search(a) => a.run.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()

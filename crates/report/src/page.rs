@@ -80,7 +80,7 @@ pub fn html(report: &RunReport) -> String {
         "archive",
         "Archive",
         &format!(
-            "Every square is a set of techniques that were detected in the source; filled dots beside the grid mark them. \
+            "Every square is a set of techniques that were detected in the source; filled dots beside the archive view mark them. \
              A program counts once its measurement was repeated; the number is the GFLOPS of the second measurement. \
              {} sets hold such a program. In {} more, framed by dashes, programs were measured once only, and the best of several \
              single measurements is too high.{}",
@@ -366,12 +366,12 @@ fn claim(report: &RunReport) -> String {
 }
 
 fn archive(report: &RunReport, top: f64) -> String {
-    let grid = heat::html(report.techniques, &report.cells, top);
-    if grid.is_empty() {
+    let view = heat::html(report.techniques, &report.cells, top);
+    if view.is_empty() {
         return String::new();
     }
     format!(
-        "<div class=\"charts\"><div>{grid}{}</div><div>{}{}</div></div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
+        "<div class=\"charts\"><div>{view}{}</div><div>{}{}</div></div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
         heat::legend(top),
         tables::fastest(&report.cells, top),
         report

@@ -1,4 +1,4 @@
-//! Files of JSON lines that survive the process that writes them.
+//! Files that survive the process that writes them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -105,9 +105,16 @@ pub(crate) fn write_atomically<T: Serialize>(path: &Path, value: &T) -> Result<(
         source,
     };
     let bytes = serde_json::to_vec_pretty(value).map_err(|e| fail(e.into()))?;
-    let part = path.with_extension("part");
-    std::fs::write(&part, bytes).map_err(fail)?;
-    std::fs::rename(&part, path).map_err(fail)
+    replace(path, bytes).map_err(fail)
+}
+
+/// Writes a file, or replaces it: if this process ends meanwhile, the file has its old or its new content. A crash of the
+/// machine may lose both.
+pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    std::fs::write(&part, bytes)?;
+    std::fs::rename(&part, path)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advantages::Advantaged;
 use crate::error::Error;
+use crate::journal::replace;
 use flopsmith_config::{GrpoConfig, Settings};
 
 /// The subfolder of a run's folder.
@@ -146,9 +147,7 @@ pub fn write(folder: &Path, step: u64, bytes: &[u8]) -> Result<(), Error> {
         source,
     };
     std::fs::create_dir_all(folder.join(FOLDER)).map_err(fail)?;
-    let part = path.with_extension("part");
-    std::fs::write(&part, bytes).map_err(fail)?;
-    std::fs::rename(&part, &path).map_err(fail)
+    replace(&path, bytes).map_err(fail)
 }
 
 /// The batches in a run's folder, by their files, in the order of their steps.

@@ -1,4 +1,4 @@
-//! The archive: cells by set of detected techniques, and how archives merge.
+//! The archive: cells by set of detected techniques.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn max(self, other: Self) -> Self {
-        Self {
-            tried: self.tried.max(other.tried),
-            correct: self.correct.max(other.correct),
-            aimed: self.aimed.max(other.aimed),
-            hit: self.hit.max(other.hit),
-        }
-    }
-
     fn add(self, other: Self) -> Self {
         Self {
             tried: self.tried + other.tried,
@@ -45,8 +36,7 @@ impl Counts {
 pub struct Cell {
     /// The best programs, best first, each with another source and each measured at least twice.
     elites: Vec<Elite>,
-    /// Counts per run. Kept apart by run because a run's own counts only grow:
-    /// merging takes the larger of each, so nothing is added twice.
+    /// Counts per run.
     counts: BTreeMap<RunId, Counts>,
 }
 
@@ -118,14 +108,6 @@ impl Inserted {
     pub fn stayed(self) -> bool {
         matches!(self, Inserted::New | Inserted::Improved | Inserted::Kept)
     }
-}
-
-/// Two archives that do not belong together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("archives of {ours} and {theirs} do not merge")]
-pub struct MergeError {
-    ours: String,
-    theirs: String,
 }
 
 /// Numbers about an archive, in the terms of pyribs; the objective is the GFLOPS of a cell's best.
@@ -267,41 +249,6 @@ impl Archive {
         } else {
             Inserted::NotAdded
         }
-    }
-
-    /// Takes over the elites and counts of `other`. Associative, commutative and idempotent.
-    pub fn merge(&mut self, other: &Archive) -> Result<(), MergeError> {
-        let key = |a: &Archive| {
-            (
-                a.problem.clone(),
-                a.machine_class.clone(),
-                a.pool,
-                a.elites_per_cell,
-            )
-        };
-        if key(self) != key(other) {
-            let name = |a: &Archive| {
-                format!(
-                    "`{}` on `{}` over {} with {} elites a cell",
-                    a.problem, a.machine_class, a.pool, a.elites_per_cell
-                )
-            };
-            return Err(MergeError {
-                ours: name(self),
-                theirs: name(other),
-            });
-        }
-        for (techniques, theirs) in &other.cells {
-            let ours = self.cells.entry(*techniques).or_default();
-            for elite in &theirs.elites {
-                ours.offer(elite.clone(), self.elites_per_cell);
-            }
-            for (run, counts) in &theirs.counts {
-                let larger = ours.counts_of(run).max(*counts);
-                ours.counts.insert(run.clone(), larger);
-            }
-        }
-        Ok(())
     }
 
     /// Numbers for reports.

@@ -97,17 +97,12 @@ impl Elite {
         (self.ratio / other.ratio).ln() > noise.max(min_gain.ln_1p())
     }
 
-    /// True if this elite is slower beyond noise: its interval lies below the other's, and the two do not touch.
-    pub fn slower_beyond_noise_than(&self, other: &Elite) -> bool {
-        self.interval.high < other.interval.low
-    }
-
     /// The order of elites in a cell, best first.
     ///
-    /// The *lower* end of the interval decides. An elite that is slower beyond noise has the lower end further down, so
-    /// it can never push the faster one out; of two elites with the same estimate the one with the narrower interval is
-    /// preferred. The order is total over all fields, because the result of merging archives must not depend on the
-    /// order of merging.
+    /// The *lower* end of the interval decides. An elite that is slower beyond noise (its interval lies below the other's) has
+    /// the lower end further down, so it can never push the faster one out; of two elites with the same estimate the
+    /// one with the narrower interval is preferred. The order is total over all fields, so the elites of a cell do not
+    /// depend on the order in which they arrive.
     pub fn rank(&self, other: &Elite) -> Ordering {
         let by = |a: f64, b: f64| b.total_cmp(&a);
         by(self.interval.low, other.interval.low)

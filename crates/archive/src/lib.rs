@@ -6,7 +6,7 @@
 //! they stand here are our own.
 //!
 //! - [`Archive`]: cells, one per set of *detected* techniques, each
-//!   with a few elites and counts; archives merge;
+//!   with a few elites and counts;
 //! - [`Sqd`]: the stages of one problem on one machine class, task choice and
 //!   re-measurement: events in, effects out;
 //! - [`Config`]: the rules, checked once;
@@ -19,7 +19,6 @@
 //! - an elite is never replaced by one that is slower beyond noise, and none
 //!   counts before it was measured a second time;
 //! - a source counts once per cell, however often it is written;
-//! - merging archives is associative, commutative and idempotent;
 //! - every task's permission set belongs to its stage, and a replayed task's
 //!   stage is an earlier one;
 //! - an outcome that is delivered twice has no second effect;
@@ -34,7 +33,7 @@ mod plan;
 mod progress;
 mod sqd;
 
-pub use archive::{Archive, Cell, Counts, Inserted, MergeError, Stats};
+pub use archive::{Archive, Cell, Counts, Inserted, Stats};
 pub use config::{Advance, Config, Demote, Error, PermitRule, StageRule};
 pub use elite::Elite;
 pub use plan::Plan;

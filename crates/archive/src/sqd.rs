@@ -9,7 +9,7 @@ use flopsmith_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Counts, Inserted};
-use crate::config::{Config, Error, StageRule};
+use crate::config::{Config, Error};
 use crate::elite::Elite;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
@@ -82,8 +82,6 @@ pub struct Sqd {
     /// The samples of each task that have counted. A candidate's id is derived
     /// from both, so this is the set of their ids in less space.
     seen: BTreeMap<TaskId, BTreeSet<u32>>,
-    /// Best first measurement of each stage, in GFLOPS.
-    stage_best: BTreeMap<u32, f64>,
     last_step_ended: Option<u64>,
     steps_ended: u64,
     remeasures_this_step: u32,
@@ -111,7 +109,6 @@ impl Sqd {
             progress: Progress::new(),
             pending: BTreeMap::new(),
             seen: BTreeMap::new(),
-            stage_best: BTreeMap::new(),
             last_step_ended: None,
             steps_ended: 0,
             remeasures_this_step: 0,
@@ -133,26 +130,9 @@ impl Sqd {
         self.progress.stage
     }
 
-    /// The rule of the current stage.
-    pub fn stage_rule(&self) -> StageRule {
-        self.config
-            .stages()
-            .swap_remove(self.progress.stage as usize)
-    }
-
-    /// Best speed seen in a stage's own tasks, in GFLOPS: the scale of rewards that are relative to the stage's best.
-    pub fn stage_best_gflops(&self, stage: u32) -> Option<f64> {
-        self.stage_best.get(&stage).copied()
-    }
-
     /// Programs that wait for their second measurement. After a restart the caller asks for each of them again.
     pub fn pending(&self) -> impl Iterator<Item = &Pending> {
         self.pending.values()
-    }
-
-    /// Takes elites of an earlier run into the archive.
-    pub fn adopt(&mut self, other: &Archive) -> Result<(), crate::archive::MergeError> {
-        self.archive.merge(other)
     }
 
     /// The tasks of one step. Depends on nothing but the state, the step and the seed.
@@ -194,11 +174,8 @@ impl Sqd {
                 let ratio = measured.as_ref().map(|e| e.ratio);
                 self.progress.on_candidate(&self.config, ratio);
             }
-            if let Some(elite) = &measured {
+            if measured.is_some() {
                 self.progress.on_correct();
-                let best = self.stage_best.entry(candidate.stage).or_insert(0.0);
-                let known = outcome.verdict.measurement();
-                *best = best.max(known.map_or(elite.gflops, |m| m.known_gflops()));
             }
         }
         match (measured, outcome.techniques) {

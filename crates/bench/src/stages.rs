@@ -234,7 +234,7 @@ impl Stages {
     fn wait(&mut self) -> Waited {
         // The timer with the most threads covers the cores of all others, or nearly all.
         let Some(most) = self.clocks.iter().max_by_key(|clock| clock.threads) else {
-            return Waited::Quiet;
+            return Waited::Idle;
         };
         let cores = most.timer.watched().clone();
         let clocks = &mut self.clocks;

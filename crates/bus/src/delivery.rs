@@ -80,11 +80,6 @@ impl<M> Delivery<M> {
         self.shared.failures(self.ticket.sequence)
     }
 
-    /// True if one more failure sends the message to the dead letters.
-    pub fn is_last_attempt(&self) -> bool {
-        self.failures() + 1 >= self.shared.options.max_deliver
-    }
-
     /// The subject on which the message was published.
     pub fn subject(&self) -> &str {
         &self.ticket.subject

@@ -16,9 +16,6 @@ use crate::sft::SftConfig;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Examples {
-    /// A note of the author; nothing reads it.
-    #[serde(default)]
-    pub about: String,
     /// Folder of the model to begin with.
     pub model: PathBuf,
     /// File of examples.
@@ -44,9 +41,6 @@ pub struct Examples {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
-    /// A note of the author; nothing reads it.
-    #[serde(default)]
-    pub about: String,
     /// Folder of the model to begin with.
     pub model: PathBuf,
     /// File of pairs.
@@ -86,9 +80,6 @@ pub enum Returns {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rlpf {
-    /// A note of the author; nothing reads it.
-    #[serde(default)]
-    pub about: String,
     /// Folder of the policy to begin with.
     pub model: PathBuf,
     /// File of exercises.

@@ -211,6 +211,26 @@ impl Waiting {
     }
 }
 
+/// The options that `train` and `search` share.
+#[derive(Debug, ClapArgs)]
+pub struct RunOptions {
+    /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The cluster that the run joins.
+    #[command(flatten)]
+    pub join: Join,
+    /// The wait of the measurements after the end for a quiet machine.
+    #[command(flatten)]
+    pub wait: Waiting,
+    /// Print the result in this format.
+    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
+    pub format: Format,
+    /// The folder of runs.
+    #[command(flatten)]
+    pub place: Place,
+}
+
 /// `flopsmith train`.
 #[derive(Debug, ClapArgs)]
 pub struct Train {
@@ -230,21 +250,9 @@ pub struct Train {
     /// The workloads; they override `workloads` of the configuration. Not with --resume.
     #[command(flatten)]
     pub workloads: Workloads,
-    /// Override one setting, e.g. --set sqd.enabled=false; may be repeated. Not with --resume.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// The cluster that the run joins.
+    /// The options of every run.
     #[command(flatten)]
-    pub join: Join,
-    /// The wait of the measurements after the end for a quiet machine.
-    #[command(flatten)]
-    pub wait: Waiting,
-    /// Print the result in this format.
-    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: Format,
-    /// The folder of runs.
-    #[command(flatten)]
-    pub place: Place,
+    pub run: RunOptions,
 }
 
 /// `flopsmith search`.
@@ -280,21 +288,9 @@ pub struct Search {
     /// with.
     #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "RUN")]
     pub resume: Option<String>,
-    /// Override one setting, e.g. --set group_size=4; may be repeated. Not with --resume.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// The cluster that the run joins.
+    /// The options of every run.
     #[command(flatten)]
-    pub join: Join,
-    /// The wait of the measurements after the end for a quiet machine.
-    #[command(flatten)]
-    pub wait: Waiting,
-    /// Print the result in this format.
-    #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
-    pub format: Format,
-    /// The folder of runs.
-    #[command(flatten)]
-    pub place: Place,
+    pub run: RunOptions,
 }
 
 /// `flopsmith replay`.

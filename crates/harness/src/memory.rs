@@ -91,11 +91,6 @@ impl SharedMemory {
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
-
-    /// This process's mapping.
-    pub fn mapping_mut(&mut self) -> &mut Mapping {
-        &mut self.mapping
-    }
 }
 
 /// A shared, writable, populated mapping. Large ones start on a huge-page boundary.

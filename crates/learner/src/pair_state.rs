@@ -35,13 +35,11 @@ impl Own {
     }
 }
 
-/// Identifies rows: FNV-1a over all tokens and margins.
+/// Identifies rows by all tokens and margins.
 pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut hasher = blake3::Hasher::new();
     let mut add = |number: u64| {
-        for byte in number.to_le_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        hasher.update(&number.to_le_bytes());
     };
     for row in rows {
         add(row.ids.len() as u64);
@@ -49,7 +47,7 @@ pub(crate) fn digest(rows: &[Row], margins: &[f64]) -> String {
         row.ids.iter().for_each(|id| add(id.cast_unsigned()));
     }
     margins.iter().for_each(|margin| add(margin.to_bits()));
-    format!("{hash:016x}")
+    hasher.finalize().to_hex().to_string()
 }
 
 /// The reference's log-probabilities of all answers, those of the pairs and those of the held-out pairs.

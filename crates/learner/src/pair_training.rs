@@ -127,11 +127,6 @@ impl PairTraining {
         self.trainer.tried()
     }
 
-    /// Updates planned.
-    pub fn steps_planned(&self) -> u64 {
-        self.steps
-    }
-
     /// Updates skipped.
     pub fn skipped(&self) -> u64 {
         self.trainer.skipped()

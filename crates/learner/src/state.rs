@@ -1,11 +1,10 @@
 //! The tensors of a training's state, as files.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flopsmith_policy::Model;
-use safetensors::tensor::{Dtype, TensorView};
-use safetensors::{SafeTensors, View};
+use flopsmith_policy::{Model, TensorBytes, dtype_of};
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
 use tch::{Device, Kind, Tensor};
 
 use crate::adamw::AdamW;
@@ -73,17 +72,13 @@ pub(crate) fn find<'a>(files: &'a [(String, Vec<u8>)], name: &'static str) -> Re
 pub(crate) fn optimizer_bytes(optimizer: &AdamW) -> Result<Vec<u8>> {
     let mut tensors = Vec::new();
     for (name, tensor) in optimizer.tensors()? {
-        let (dtype, width) = dtype_of(optimizer.kind());
         let tensor = tensor
             .f_to_device(Device::Cpu)
             .and_then(|t| t.f_contiguous())
             .doing("fetch the optimizer's state")?;
-        let mut data = vec![0; tensor.numel() * width];
-        tensor
-            .f_copy_data_u8(&mut data, tensor.numel())
-            .doing("read the optimizer's state")?;
         let shape = tensor.size().iter().map(|n| *n as usize).collect();
-        tensors.push((name, Owned { dtype, shape, data }));
+        let bytes = TensorBytes::of(&tensor, shape).doing("read the optimizer's state")?;
+        tensors.push((name, bytes));
     }
     safetensors::serialize(tensors, None).map_err(|source| Error::Safetensors {
         file: OPTIMIZER,
@@ -116,7 +111,7 @@ impl<'a> OptimizerFile<'a> {
             })
         };
         let wanted = optimizer.tensors()?;
-        let (dtype, _) = dtype_of(optimizer.kind());
+        let dtype = dtype_of(optimizer.kind());
         for (name, tensor) in &wanted {
             let shape: Vec<usize> = tensor.size().iter().map(|n| *n as usize).collect();
             match self.tensors.get(name) {
@@ -152,34 +147,5 @@ impl<'a> OptimizerFile<'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn dtype_of(kind: Kind) -> (Dtype, usize) {
-    if kind == Kind::Double {
-        (Dtype::F64, 8)
-    } else {
-        (Dtype::F32, 4)
-    }
-}
-
-struct Owned {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    data: Vec<u8>,
-}
-
-impl View for Owned {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-    fn data_len(&self) -> usize {
-        self.data.len()
     }
 }

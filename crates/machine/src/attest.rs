@@ -10,6 +10,7 @@ use std::path::Path;
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
+use crate::memory;
 use crate::peak::Peak;
 use crate::roofline::Roofs;
 
@@ -139,8 +140,8 @@ impl Attestation {
             huge_pages: read(root, "sys/kernel/mm/transparent_hugepage/enabled")
                 .map(|v| chosen(&v)),
             buffers_in_huge_pages: circumstances.buffers_in_huge_pages,
-            swap_bytes: meminfo(root, "SwapTotal"),
-            memory_bytes: meminfo(root, "MemTotal"),
+            swap_bytes: memory::stated(root, "SwapTotal").unwrap_or(0),
+            memory_bytes: memory::stated(root, "MemTotal").unwrap_or(0),
             kernel: read(root, "proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into()),
             hypervisor: hypervisor(root, &cpuinfo),
             clock_source: read(
@@ -342,18 +343,6 @@ fn boost(root: &Path) -> Option<bool> {
         return Some(no_turbo == "0");
     }
     read(root, "sys/devices/system/cpu/cpufreq/boost").map(|boost| boost != "0")
-}
-
-fn meminfo(root: &Path, name: &str) -> u64 {
-    read(root, "proc/meminfo")
-        .and_then(|text| cpuinfo_field(&text, name))
-        .and_then(|value| {
-            value
-                .split_whitespace()
-                .next()
-                .and_then(|n| n.parse::<u64>().ok())
-        })
-        .map_or(0, |kb| kb << 10)
 }
 
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {

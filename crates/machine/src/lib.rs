@@ -1,7 +1,7 @@
 //! The machine's capabilities, and the disturbances on it.
 //!
-//! Attestation, the peaks of its cores and its memory, roofs, the system's OpenBLAS, other activity during a timing,
-//! and the choice of cores for a timer.
+//! Attestation, free memory, the peaks of its cores and its memory, roofs, the system's OpenBLAS, other activity
+//! during a timing, and the choice of cores for a timer.
 //!
 //! Invariants:
 //! - A fact that the kernel does not tell is reported as unknown and never guessed.
@@ -11,6 +11,7 @@
 
 pub mod attest;
 pub mod environment;
+pub mod memory;
 pub mod openblas;
 pub mod peak;
 pub mod pinning;

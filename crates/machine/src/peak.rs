@@ -38,13 +38,6 @@ pub struct Peak {
     pub threads: u32,
 }
 
-impl Peak {
-    /// The shortest possible time in seconds of a program that does `flops` operations.
-    pub fn fastest_seconds(&self, flops: f64) -> f64 {
-        flops / (self.gflops * 1e9)
-    }
-}
-
 /// Measures the peak with one thread on each of `cores`, for about `budget`. If `cores` names fewer cores than
 /// `threads`, the remaining threads are unpinned.
 pub fn measure(cores: &[usize], threads: u32, budget: Duration) -> Peak {

@@ -68,6 +68,13 @@ pub fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     Some(ascending[below] * (1.0 - share) + ascending[above] * share)
 }
 
+/// The median. None without values.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut ascending: Vec<f64> = values.into_iter().collect();
+    ascending.sort_unstable_by(f64::total_cmp);
+    quantile(&ascending, 0.5)
+}
+
 /// The floor of some samples: their low quantile.
 pub fn floor(samples: &[f64]) -> Option<f64> {
     let mut ascending = samples.to_vec();

@@ -54,14 +54,6 @@ impl Affine {
         self.terms.is_empty()
     }
 
-    /// The variable, if the expression is nothing but a variable.
-    pub fn as_var(&self) -> Option<Var> {
-        match (self.terms.iter().next(), self.terms.len(), self.constant) {
-            (Some((var, 1)), 1, 0) => Some(*var),
-            _ => None,
-        }
-    }
-
     /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

@@ -184,7 +184,6 @@ pub(crate) fn bytes_of(
     kept: impl Fn(&str) -> bool,
 ) -> Result<Vec<u8>> {
     let _guard = tch::no_grad_guard();
-    let dtype = dtype_of(parameters.flat().kind());
     let mut tensors = Vec::with_capacity(parameters.layout.parts.len());
     for part in &parameters.layout.parts {
         if !kept(&part.name) {
@@ -196,19 +195,13 @@ pub(crate) fn bytes_of(
                 .f_to_device(Device::Cpu)
                 .doing("fetch a weight")?,
         )?;
-        let mut data = vec![0; tensor.numel() * (dtype.bitsize() / 8)];
-        tensor
-            .f_copy_data_u8(&mut data, tensor.numel())
-            .doing("read a weight")?;
         let shape = part
             .shape
             .iter()
             .map(|n| usize::try_from(*n).unwrap_or_default())
             .collect();
-        tensors.push((
-            format!("{prefix}{}", part.name),
-            Owned { dtype, shape, data },
-        ));
+        let bytes = TensorBytes::of(&tensor, shape).doing("read a weight")?;
+        tensors.push((format!("{prefix}{}", part.name), bytes));
     }
     safetensors::serialize(tensors, Some(metadata)).map_err(|source| Error::Safetensors {
         origin: "the model's weights".into(),
@@ -423,7 +416,8 @@ fn kind_of(dtype: Dtype) -> Option<Kind> {
     }
 }
 
-fn dtype_of(kind: Kind) -> Dtype {
+/// The name of a tensor's number format in files.
+pub fn dtype_of(kind: Kind) -> Dtype {
     match kind {
         Kind::BFloat16 => Dtype::BF16,
         Kind::Half => Dtype::F16,
@@ -433,13 +427,23 @@ fn dtype_of(kind: Kind) -> Dtype {
 }
 
 /// A tensor's bytes, to be written into a file.
-struct Owned {
+pub struct TensorBytes {
     dtype: Dtype,
     shape: Vec<usize>,
     data: Vec<u8>,
 }
 
-impl View for Owned {
+impl TensorBytes {
+    /// Copies a tensor that lies in one piece in the memory of the CPU.
+    pub fn of(tensor: &Tensor, shape: Vec<usize>) -> std::result::Result<Self, tch::TchError> {
+        let dtype = dtype_of(tensor.kind());
+        let mut data = vec![0; tensor.numel() * (dtype.bitsize() / 8)];
+        tensor.f_copy_data_u8(&mut data, tensor.numel())?;
+        Ok(Self { dtype, shape, data })
+    }
+}
+
+impl View for TensorBytes {
     fn dtype(&self) -> Dtype {
         self.dtype
     }

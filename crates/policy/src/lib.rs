@@ -49,7 +49,7 @@ mod tokenizer;
 mod vocabulary;
 
 pub use bpe::train_bpe;
-pub use checkpoint::Reading;
+pub use checkpoint::{Reading, TensorBytes, dtype_of};
 pub use config::{Config, Scalar};
 pub use ending::{End, Stops};
 pub use error::{Error, Result};

@@ -328,11 +328,6 @@ impl Model {
         }
     }
 
-    /// True if gradients are collected.
-    pub fn is_trainable(&self) -> bool {
-        self.trainable
-    }
-
     pub(crate) fn embedding(&self) -> &Tensor {
         self.base.leaf(0)
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_learner::{Error, SkippedUpdate};
 use serde_json::{Value, json};
 
@@ -91,11 +92,9 @@ impl Skipped {
         let path = self
             .folder
             .join(format!("update-{:06}.json", update.update));
-        let part = path.with_extension("part");
         let write = || {
             fs::create_dir_all(&self.folder)?;
-            fs::write(&part, serde_json::to_vec_pretty(&file)?)?;
-            fs::rename(&part, &path)
+            replace(&path, serde_json::to_vec_pretty(&file)?)
         };
         write().with_context(|| format!("cannot write {}", path.display()))
     }

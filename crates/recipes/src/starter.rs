@@ -38,9 +38,6 @@ const CORPUS_BEST: &str = "corpus_best.c";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
-    /// The purpose of this recipe.
-    #[serde(default)]
-    about: String,
     /// The problem.
     problem: String,
     /// Names of the workloads at which programs are timed; all of the problem's where there is none.

@@ -1,6 +1,6 @@
-//! The archive as a heat map: every set of techniques has its place in a grid.
+//! The archive view: a heat map in which every set of techniques has its place.
 //!
-//! Half of the techniques select the row, the other half the column; dots at the edges of the grid show which. Patterns
+//! Half of the techniques select the row, the other half the column; dots at the edges of the view show which. Patterns
 //! such as a technique that pays in every combination, or an untried region, are then visible, which no list shows.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::text::{coordinate as c, escape, number, short, words};
 /// Steps of the colour scale, `h0` to `h6` in the style sheet.
 pub const SHADES: usize = 7;
 const DOT: f64 = 13.0;
-const GRID: f64 = 352.0;
+const VIEW: f64 = 352.0;
 const NAMES: f64 = 102.0;
 
 /// The shade of a speed; `top` is the speed at the upper end of the scale.
@@ -39,7 +39,7 @@ fn subsets(techniques: &[Technique]) -> Vec<TechniqueSet> {
         .collect()
 }
 
-/// The grid; empty if there are neither techniques nor cells.
+/// The archive view; empty if there are neither techniques nor cells.
 pub fn html(techniques: TechniqueSet, cells: &[CellRow], top: f64) -> String {
     let pool = cells
         .iter()
@@ -50,7 +50,7 @@ pub fn html(techniques: TechniqueSet, cells: &[CellRow], top: f64) -> String {
     let all: Vec<Technique> = pool.iter().collect();
     let (of_rows, of_columns) = all.split_at(all.len() / 2);
     let (rows, columns) = (subsets(of_rows), subsets(of_columns));
-    let side = (GRID / columns.len().max(rows.len()) as f64).min(44.0);
+    let side = (VIEW / columns.len().max(rows.len()) as f64).min(44.0);
     // The names of the columns' techniques are written above the rows' dots.
     let left = (DOT * of_rows.len() as f64 + 8.0).max(NAMES);
     let dots = left - 8.0 - DOT * of_rows.len() as f64;

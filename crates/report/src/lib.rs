@@ -34,4 +34,4 @@ pub use model::{
     RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
 pub use page::{html, is_report};
-pub use text::{excerpt, share};
+pub use text::{counted, excerpt, share};

@@ -9,16 +9,9 @@ const STYLE: &str = include_str!("style.css");
 /// The mark that identifies a report.
 const MARK: &str = "<meta name=\"generator\" content=\"flopsmith report\"/>";
 
-/// The marks of earlier reports, which lack [`MARK`].
-const EARLIER: [&str; 2] = [
-    "<meta name=\"color-scheme\" content=\"light dark\"/>",
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>",
-];
-
 /// True if a file begins like a report. Its first kilobyte is enough.
 pub fn is_report(begin: &[u8]) -> bool {
-    let has = |mark: &str| begin.windows(mark.len()).any(|w| w == mark.as_bytes());
-    has(MARK) || EARLIER.iter().all(|mark| has(mark))
+    begin.windows(MARK.len()).any(|w| w == MARK.as_bytes())
 }
 
 /// The beginning of a page, up to its first section. `sub` is HTML.
@@ -87,7 +80,7 @@ pub fn html(report: &RunReport) -> String {
         "archive",
         "Archive",
         &format!(
-            "Every square is a set of techniques that were detected in the source; filled dots beside the grid mark them. \
+            "Every square is a set of techniques that were detected in the source; filled dots beside the archive view mark them. \
              A program counts once its measurement was repeated; the number is the GFLOPS of the second measurement. \
              {} sets hold such a program. In {} more, framed by dashes, programs were measured once only, and the best of several \
              single measurements is too high.{}",
@@ -373,12 +366,12 @@ fn claim(report: &RunReport) -> String {
 }
 
 fn archive(report: &RunReport, top: f64) -> String {
-    let grid = heat::html(report.techniques, &report.cells, top);
-    if grid.is_empty() {
+    let view = heat::html(report.techniques, &report.cells, top);
+    if view.is_empty() {
         return String::new();
     }
     format!(
-        "<div class=\"charts\"><div>{grid}{}</div><div>{}{}</div></div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
+        "<div class=\"charts\"><div>{view}{}</div><div>{}{}</div></div><details class=\"all\"><summary>All {} sets as a table, with sources</summary>{}</details>",
         heat::legend(top),
         tables::fastest(&report.cells, top),
         report

@@ -141,7 +141,7 @@ pub fn comparison(report: &RunReport) -> String {
     out
 }
 
-/// Number of sets in the table next to the grid.
+/// Number of sets in the table next to the archive view.
 const FASTEST: usize = 9;
 
 fn by_speed(cells: &[CellRow]) -> Vec<&CellRow> {

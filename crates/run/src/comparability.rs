@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_actors::outcome_cache::ComparabilityKey;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_compile::Toolchain;
@@ -55,9 +56,7 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
                     folder.display()
                 )));
             }
-            let part = folder.join(format!("{FILE}.part"));
-            return std::fs::write(&part, serde_json::to_vec_pretty(now)?)
-                .and_then(|()| std::fs::rename(&part, &path))
+            return replace(&path, serde_json::to_vec_pretty(now)?)
                 .with_context(|| format!("cannot write {}", path.display()));
         }
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),

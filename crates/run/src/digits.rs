@@ -1,13 +1,7 @@
 //! Numbers for people, rounded to their significant digits.
 
 use flopsmith_protocol::Interval;
-pub use flopsmith_report::share;
-
-/// A number and its noun: `1 step`, `2 steps`.
-pub fn counted(number: u64, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {one}{plural}")
-}
+pub use flopsmith_report::{counted, share};
 
 /// A number with four significant digits: no speed is measured more precisely than to one part in a thousand.
 pub fn four(value: f64) -> String {
@@ -93,8 +87,6 @@ mod tests {
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0321), "3.21 %");
         assert_eq!(percent(0.000_32), "0.0320 %");
-        let steps = [0, 1, 2].map(|n| counted(n, "step"));
-        assert_eq!(steps, ["0 steps", "1 step", "2 steps"]);
     }
 
     #[test]

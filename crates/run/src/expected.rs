@@ -29,7 +29,7 @@ impl Range {
 const MACHINE: Range = Range(10.0, 25.0);
 /// The steps before the first of the last measurements: the machine is measured again, and the reference longer.
 const ONCE_MORE: Range = Range(10.0, 25.0);
-/// Certifying one program: it is built at five places, verified in full and timed at each.
+/// Certifying one program: it is built in five layouts, verified in full and timed in each.
 const CERTIFY: Range = Range(10.0, 30.0);
 
 /// The expected time of a run by its parts, as text; `done` seconds of its budget are spent already. `None` if workers

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_protocol::RunId;
@@ -144,9 +145,7 @@ impl Folder {
     /// Replaces `run.json`.
     pub fn write_facts(&self, facts: &Facts) -> Result<()> {
         let path = self.path.join("run.json");
-        let part = self.path.join("run.json.part");
-        std::fs::write(&part, serde_json::to_vec_pretty(facts)?)
-            .and_then(|()| std::fs::rename(&part, &path))
+        replace(&path, serde_json::to_vec_pretty(facts)?)
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
@@ -155,7 +154,7 @@ impl Folder {
         let path = self.path.join(CONFIG);
         let part = self.path.join("config.toml.part");
         let text = toml::to_string(settings)?;
-        let replace = || {
+        let write = || {
             let made = path.metadata()?.modified()?;
             // The settings may contain the broker's credentials.
             let mut options = File::options();
@@ -169,7 +168,7 @@ impl Folder {
             made_anew.set_modified(made)?;
             std::fs::rename(&part, &path)
         };
-        replace().with_context(|| format!("cannot write {}", path.display()))
+        write().with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

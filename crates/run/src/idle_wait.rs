@@ -37,7 +37,7 @@ pub fn drifted(timer: &mut Timer) -> Option<String> {
     match timer.canary() {
         Ok(State::Quarantined { why, .. }) => Some(why.to_string()),
         // A canary that fails here is ignored: the next program meets the same failure and handles it.
-        Ok(State::Quiet | State::Disturbed { .. }) | Err(_) => None,
+        Ok(State::Idle | State::Disturbed { .. }) | Err(_) => None,
     }
 }
 
@@ -51,7 +51,7 @@ pub fn resting_on(reference: Option<&str>, own: Option<String>) -> Option<String
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// Nothing disturbs a measurement.
-    Quiet,
+    Idle,
     /// The disturbance that remains.
     Busy(String),
     /// A stop was requested, so nothing is to be measured any more.
@@ -62,7 +62,7 @@ impl Waited {
     /// The disturbance that remains, if any; an error if nothing is to be measured any more.
     pub fn go_on(self) -> Result<Option<String>> {
         match self {
-            Self::Quiet => Ok(None),
+            Self::Idle => Ok(None),
             Self::Busy(why) => Ok(Some(why)),
             Self::Stopped => bail!("stopped"),
         }
@@ -120,7 +120,7 @@ impl Patience {
             return Waited::Stopped;
         }
         let Some(mut why) = found else {
-            return Waited::Quiet;
+            return Waited::Idle;
         };
         if limit.is_zero() {
             if !std::mem::replace(&mut self.warned, true) {
@@ -153,7 +153,7 @@ impl Patience {
             // When the time is over, the last look decides.
             if calm >= CALM || (calm > 0 && self.left.is_zero()) {
                 tell(&format!("the machine is quiet after {}", seconds(waited)));
-                return Waited::Quiet;
+                return Waited::Idle;
             }
             if self.left.is_zero() {
                 self.warned = true;
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_quiet_machine_is_not_waited_for() {
         let mut patience = Patience::new(HOUR);
-        assert_eq!(wait(&mut patience, &[None]), (Waited::Quiet, Vec::new()));
+        assert_eq!(wait(&mut patience, &[None]), (Waited::Idle, Vec::new()));
         assert_eq!(patience.left, HOUR);
     }
 
@@ -243,7 +243,7 @@ mod tests {
         // The machine is quiet for a moment between two bursts.
         let looks = [Some("a"), Some("b"), None, None, Some("c")];
         let (ended, said) = wait(&mut patience, &looks);
-        assert_eq!(ended, Waited::Quiet);
+        assert_eq!(ended, Waited::Idle);
         assert_eq!(
             said,
             [
@@ -261,7 +261,7 @@ mod tests {
     fn all_waits_together_take_no_longer_than_the_limit() {
         let mut patience = Patience::new(LOOK * 6);
         // Four looks, then two.
-        assert_eq!(wait(&mut patience, &[Some("a")]).0, Waited::Quiet);
+        assert_eq!(wait(&mut patience, &[Some("a")]).0, Waited::Idle);
         assert_eq!(patience.left, LOOK * 2);
         let (ended, said) = wait(&mut patience, &[Some("b"), Some("c")]);
         assert_eq!(ended, Waited::Busy("c".into()));
@@ -283,7 +283,7 @@ mod tests {
         for limit in [LOOK * 3, LOOK * 2, LOOK / 2] {
             let mut patience = Patience::new(limit);
             let (ended, said) = wait(&mut patience, &[Some("a"), None]);
-            assert_eq!(ended, Waited::Quiet, "{limit:?}: {said:?}");
+            assert_eq!(ended, Waited::Idle, "{limit:?}: {said:?}");
             assert!(said[0].ends_with("quiet, 1 s at most"), "{said:?}");
             assert_eq!(patience.left, Duration::ZERO);
         }
@@ -334,7 +334,7 @@ mod tests {
             assert_eq!((ended, looks), (Waited::Stopped, at), "{found:?}");
         }
         assert!(Waited::Stopped.go_on().is_err());
-        assert_eq!(Waited::Quiet.go_on().unwrap(), None);
+        assert_eq!(Waited::Idle.go_on().unwrap(), None);
         assert_eq!(still_busy().go_on().unwrap(), busy());
     }
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Result;
+use flopsmith_actors::journal::replace;
 use flopsmith_protocol::text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -51,10 +52,7 @@ pub fn write<T: Serialize>(path: &Path, items: &[T]) -> Result<()> {
         text.push_str(&serde_json::to_string(item)?);
         text.push('\n');
     }
-    let part = path.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, path))
-        .map_err(|e| unwritable(path, e))
+    replace(path, text).map_err(|e| unwritable(path, e))
 }
 
 #[cfg(test)]

@@ -1,37 +1,19 @@
 //! Times in the local time zone.
-#![expect(unsafe_code, reason = "the C library knows the time zone")]
 
-use std::mem::MaybeUninit;
+use chrono::{DateTime, Local, Utc};
 
 /// Date and time of day in the zone of this machine or of `TZ`; a dash for an unknown time.
 pub fn time(unix_ms: u64) -> String {
-    let seconds = libc::time_t::try_from(unix_ms / 1000).ok();
-    let parts = seconds.filter(|s| *s > 0).and_then(broken_down);
-    parts.map_or_else(
+    let time = i64::try_from(unix_ms).ok().filter(|ms| *ms >= 1000);
+    let time = time.and_then(DateTime::<Utc>::from_timestamp_millis);
+    time.map_or_else(
         || "–".into(),
-        |t| {
-            format!(
-                "{:04}-{:02}-{:02} {:02}:{:02}",
-                i64::from(t.tm_year) + 1900,
-                t.tm_mon + 1,
-                t.tm_mday,
-                t.tm_hour,
-                t.tm_min
-            )
+        |time| {
+            time.with_timezone(&Local)
+                .format("%Y-%m-%d %H:%M")
+                .to_string()
         },
     )
-}
-
-fn broken_down(seconds: libc::time_t) -> Option<libc::tm> {
-    let mut parts = MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are to values of their types that live until the call has returned.
-    let found = unsafe { libc::localtime_r(&seconds, parts.as_mut_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    // SAFETY: all fields are integers, and one pointer that is never dereferenced: zeros and the call's results are
-    // valid values of both.
-    Some(unsafe { parts.assume_init() })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_protocol::Measurement;
 use serde::Serialize;
 
@@ -47,10 +48,8 @@ pub fn is_record(begin: &[u8]) -> bool {
 pub fn keep(run: &Path, name: &str, record: &[u8]) -> Result<String> {
     let file = format!("{FOLDER}/{name}.json");
     let path = run.join(&file);
-    let part = path.with_extension("part");
     std::fs::create_dir_all(run.join(FOLDER))
-        .and_then(|()| std::fs::write(&part, record))
-        .and_then(|()| std::fs::rename(&part, &path))
+        .and_then(|()| replace(&path, record))
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(file)
 }

@@ -67,7 +67,7 @@ pub trait Stage: Send + 'static {
 
     /// The state of the machine after the last measurement; see [`flopsmith_measure::Timer::quarantine_state`].
     fn quarantine_state(&self) -> State {
-        State::Quiet
+        State::Idle
     }
 
     /// Times the baseline alone and returns the state of the machine then; see [`flopsmith_measure::Timer::canary`].

@@ -69,7 +69,7 @@ impl Stage for Noisy {
         self.note("canary");
         self.canaries -= 1;
         if self.canaries == 0 {
-            self.state = State::Quiet;
+            self.state = State::Idle;
         }
         Ok(self.state)
     }
@@ -103,7 +103,7 @@ fn noisy(asked: &Asked, looks: &Asked, canaries: u32) -> Noisy {
     Noisy {
         asked: Arc::clone(asked),
         looks: Arc::clone(looks),
-        state: State::Quiet,
+        state: State::Idle,
         canaries,
     }
 }

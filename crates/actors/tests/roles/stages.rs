@@ -252,9 +252,9 @@ async fn the_first_is_passed_on(world: &World) {
 }
 
 /// Builds a program with three layouts.
-struct Places;
+struct ThreeLayouts;
 
-impl timer::Layouts for Places {
+impl timer::Layouts for ThreeLayouts {
     fn layouts(&self, _: &Problem, source: &str) -> Result<Vec<Vec<u8>>, Failure> {
         Ok(vec![source.as_bytes().to_vec(); 3])
     }
@@ -315,7 +315,9 @@ async fn asked_for(again: Standard) -> Vec<String> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let stage = Arc::new(Mutex::new(Rough(Arc::clone(&asked))));
     let stage_context = timer::StageContext::new(world.context(settings), stage);
-    let working = start(Timer::new(stage_context.with_layouts(Arc::new(Places))));
+    let working = start(Timer::new(
+        stage_context.with_layouts(Arc::new(ThreeLayouts)),
+    ));
     let verdicts = verdicts(&world, 2).await;
     assert!(verdicts.values().all(|v| v.kind() == "measured"));
     all_well(&world, working).await;
@@ -325,7 +327,7 @@ async fn asked_for(again: Standard) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_to_count_is_certified_at_several_places_and_never_left_rough() {
+async fn what_is_to_count_is_certified_in_several_layouts_and_never_left_rough() {
     assert_eq!(asked_for(Standard::Certify).await, ["Certify 3", "Screen"]);
     assert_eq!(asked_for(Standard::Rank).await, ["Rank", "Screen"]);
     let rough = asked_for(Standard::Screen).await;

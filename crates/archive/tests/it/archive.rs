@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_archive::{Archive, Counts, Elite, Inserted};
-use flopsmith_protocol::{Digest, Interval, ProblemId, RunId, TechniqueSet};
+use flopsmith_protocol::{Digest, Interval, RunId, TechniqueSet};
 use proptest::prelude::*;
 
 use crate::made::*;
@@ -60,31 +60,7 @@ fn any_archive() -> impl Strategy<Value = Archive> {
     })
 }
 
-fn merged(a: &Archive, b: &Archive) -> Archive {
-    let mut a = a.clone();
-    a.merge(b).unwrap();
-    a
-}
-
 proptest! {
-    #[test]
-    fn merge_is_commutative(a in any_archive(), b in any_archive()) {
-        prop_assert_eq!(merged(&a, &b), merged(&b, &a));
-    }
-
-    #[test]
-    fn merge_is_associative(a in any_archive(), b in any_archive(), c in any_archive()) {
-        prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
-    }
-
-    #[test]
-    fn merge_is_idempotent(a in any_archive(), b in any_archive()) {
-        prop_assert_eq!(&merged(&a, &a), &a);
-        let ab = merged(&a, &b);
-        prop_assert_eq!(&merged(&ab, &b), &ab);
-        prop_assert_eq!(&merged(&ab, &a), &ab);
-    }
-
     #[test]
     fn the_order_of_arrival_does_not_matter(elites in proptest::collection::vec(any_elite(), 0..12), seed in any::<u64>()) {
         let fill = |elites: &[Elite]| {
@@ -116,7 +92,7 @@ proptest! {
                     continue;
                 }
                 for kept in after {
-                    prop_assert!(!kept.slower_beyond_noise_than(old), "{kept:?} pushed out {old:?}");
+                    prop_assert!(kept.interval.high >= old.interval.low, "{kept:?} pushed out {old:?}");
                 }
             }
             prop_assert_eq!(answer.stayed(), after.contains(&e) && !before.contains(&e));
@@ -204,20 +180,6 @@ fn techniques_outside_the_pool_have_no_cell() {
     );
     assert_eq!(a.cells().count(), 0);
     assert_eq!(a.stats().cells, 4);
-}
-
-#[test]
-fn archives_of_different_things_do_not_merge() {
-    let mut a = archive(2);
-    let other = Archive::new(
-        ProblemId::new("spmv").unwrap(),
-        machine_class(),
-        TechniqueSet::general(),
-        2,
-    );
-    let e = a.merge(&other).unwrap_err().to_string();
-    assert!(e.contains("dgemm") && e.contains("spmv"), "{e}");
-    assert!(a.merge(&archive(3)).is_err());
 }
 
 #[test]

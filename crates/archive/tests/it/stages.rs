@@ -35,7 +35,6 @@ fn fixed_steps() {
     );
     end_step(&mut evaluated, 1);
     assert_eq!(evaluated.stage(), 1);
-    assert_eq!(s.stage_rule().permitted, PermitRule::Unrestricted);
     let evaluation = s.evaluation(3);
     assert_eq!(evaluation.len(), 3);
     assert!(
@@ -160,8 +159,6 @@ fn plateau_gate() {
         step(&mut s, 5, 1, 0, 1.43)[0],
         Effect::StageChanged { from: 0, to: 1, .. }
     ));
-    assert_eq!(s.stage_best_gflops(0), Some(2.86));
-    assert_eq!(s.stage_best_gflops(1), None);
 }
 
 #[test]

@@ -41,8 +41,8 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
             let wait = match args.command {
                 Command::Bench(a) => a.wait,
                 Command::Doctor(a) => a.wait,
-                Command::Train(a) => a.wait,
-                Command::Search(a) => a.wait,
+                Command::Train(a) => a.run.wait,
+                Command::Search(a) => a.run.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()
@@ -111,16 +111,15 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     words.split(ends).map(<[String]>::to_vec).collect()
 }
 
-/// Every page under a folder, with its text.
-#[cfg(feature = "torch")]
-fn pages(folder: &std::path::Path, found: &mut Vec<(std::path::PathBuf, String)>) {
+/// Every file under a folder whose name has the ending, with its text.
+fn files(folder: &std::path::Path, ending: &str, found: &mut Vec<(std::path::PathBuf, String)>) {
     let entries =
         std::fs::read_dir(folder).unwrap_or_else(|e| unreachable!("{}: {e}", folder.display()));
     for entry in entries {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            pages(&path, found);
-        } else if path.extension().is_some_and(|end| end == "md") {
+            files(&path, ending, found);
+        } else if path.extension().is_some_and(|end| end == ending) {
             let text = std::fs::read_to_string(&path)
                 .unwrap_or_else(|e| unreachable!("{}: {e}", path.display()));
             found.push((path, text));
@@ -139,7 +138,7 @@ fn documents() -> Vec<(std::path::PathBuf, String)> {
             (path, text.unwrap_or_else(|e| unreachable!("{name}: {e}")))
         })
         .into();
-    pages(&root.join("docs"), &mut documents);
+    files(&root.join("docs"), "md", &mut documents);
     documents
 }
 
@@ -264,6 +263,111 @@ fn commands_and_flags_within_sentences_exist() {
         }
     }
     assert!(seen > 30, "only {seen} commands were found");
+}
+
+/// True if the text has the words, and they are no part of longer words.
+fn says(text: &str, words: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(words).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + words.len()..].starts_with(is_part)
+    })
+}
+
+/// The last word of a symbol, such as `Queue::ALL` or `message!`; `None` for other words of a page.
+fn symbol(span: &str) -> Option<&str> {
+    let path = span.strip_suffix('!').unwrap_or(span);
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    path.split("::")
+        .all(is_name)
+        .then(|| path.rsplit("::").next())?
+}
+
+/// The steps and paragraphs of a page.
+fn blocks(page: &str) -> Vec<String> {
+    let mut blocks = vec![String::new()];
+    for line in page.lines() {
+        let begins = line.is_empty() || line.starts_with(|c: char| c.is_ascii_digit());
+        match blocks.last_mut() {
+            Some(block) if !begins => *block += &format!(" {line}"),
+            _ => blocks.push(line.to_owned()),
+        }
+    }
+    blocks
+}
+
+/// The text of a file, or of all files of a folder that are text.
+fn text_of(path: &std::path::Path) -> String {
+    if path.is_file() {
+        return std::fs::read_to_string(path).unwrap_or_default();
+    }
+    let entries =
+        std::fs::read_dir(path).unwrap_or_else(|e| unreachable!("{}: {e}", path.display()));
+    entries
+        .map(|entry| text_of(&entry.expect("an entry").path()))
+        .collect()
+}
+
+#[test]
+fn paths_and_symbols_of_the_pages_for_maintainers_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut sources = Vec::new();
+    files(&root.join("crates"), "rs", &mut sources);
+    let is_defined = |name: &str| {
+        let kinds = [
+            "fn",
+            "struct",
+            "enum",
+            "trait",
+            "type",
+            "mod",
+            "macro_rules!",
+        ];
+        let definitions = kinds.map(|kind| format!("{kind} {name}"));
+        let defines = |source: &String| {
+            definitions
+                .iter()
+                .any(|definition| says(source, definition))
+        };
+        root.join("crates").join(name).is_dir() || sources.iter().any(|(_, source)| defines(source))
+    };
+    let mut pages = Vec::new();
+    files(&root.join("docs/decisions"), "md", &mut pages);
+    for (_, page) in &mut pages {
+        *page = page
+            .split_once("## Code\n")
+            .map(|(_, code)| code.to_owned())
+            .unwrap_or_default();
+    }
+    let extend = root.join("docs/how-to/extend.md");
+    pages.push((extend.clone(), text_of(&extend)));
+    let (mut paths, mut symbols) = (0, 0);
+    for (page, text) in &pages {
+        for block in blocks(text) {
+            let place = format!("{}: {block}", page.display());
+            let spans: Vec<&str> = block.split('`').skip(1).step_by(2).collect();
+            let (named, others): (Vec<&str>, Vec<&str>) = spans.into_iter().partition(|span| {
+                !span.contains(' ') && (span.contains('/') || root.join(span).is_file())
+            });
+            for path in &named {
+                assert!(root.join(path).exists(), "{place}: {path}");
+                paths += 1;
+            }
+            let named: Vec<String> = named.iter().map(|path| text_of(&root.join(path))).collect();
+            for name in others.into_iter().filter_map(symbol) {
+                let exists = named.iter().any(|text| says(text, name))
+                    || named.is_empty() && is_defined(name);
+                assert!(exists, "{place}: {name}");
+                symbols += 1;
+            }
+        }
+    }
+    assert!(
+        paths > 400 && symbols > 80,
+        "only {paths} paths and {symbols} symbols were found"
+    );
 }
 
 #[test]

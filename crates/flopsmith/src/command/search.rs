@@ -21,23 +21,25 @@ use super::train::{code, finish, refuse_with_resume};
 
 /// Searches the schedule space of a problem.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
-    let wait = args.wait.limit()?;
+    let wait = args.run.wait.limit()?;
     let (folder, settings, output) = match &args.resume {
         None => {
             let mut settings = settings(args)?;
-            args.join.apply(&mut settings, &args.set, Job::Search)?;
+            args.run
+                .join
+                .apply(&mut settings, &args.run.set, Job::Search)?;
             let problem = searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
             let output = claim(args)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
-            let folder = Folder::create(args.place.folder(), &name, &text, Job::Search)?;
+            let folder = Folder::create(args.run.place.folder(), &name, &text, Job::Search)?;
             (folder, settings, output)
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.set.is_empty()),
+                ("--set", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
                 ("--evaluations", args.evaluations > 0),
                 ("--staged", args.staged),
@@ -47,8 +49,8 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;
             let output = claim(args)?;
             let (folder, mut settings) =
-                folder::resume(args.place.folder(), name, &prefix, Job::Search, budget)?;
-            args.join.apply_again(&mut settings, Job::Search)?;
+                folder::resume(args.run.place.folder(), name, &prefix, Job::Search, budget)?;
+            args.run.join.apply_again(&mut settings, Job::Search)?;
             searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
             if !folder.facts()?.finished {
@@ -78,10 +80,10 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 code = exit::INFRASTRUCTURE;
             }
         }
-        (Some(best), None) if args.format == Format::Text => data(best.source.trim_end()),
+        (Some(best), None) if args.run.format == Format::Text => data(best.source.trim_end()),
         (Some(_), None) => {}
     }
-    if args.format == Format::Json {
+    if args.run.format == Format::Json {
         data(&serde_json::to_string(&ended.summary)?);
     }
     Ok(ExitCode::from(code))
@@ -96,7 +98,7 @@ fn settings(args: &Search) -> Result<Settings> {
         stage(&mut told);
     }
     let text = toml::to_string(&told)?;
-    let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.set)?;
+    let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.run.set)?;
     if args.evaluations > 0 {
         let per_step = u64::from(settings.tasks) * u64::from(settings.group_size);
         let steps = args.evaluations.div_ceil(per_step);

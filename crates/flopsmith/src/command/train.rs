@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
@@ -23,7 +24,7 @@ const SHORT: f64 = 60.0;
 /// Trains, or resumes a run that was stopped.
 pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     let budget = args.budget.as_deref().map(durations::budget).transpose()?;
-    let wait = args.wait.limit()?;
+    let wait = args.run.wait.limit()?;
     let stem = args
         .config
         .file_stem()
@@ -31,14 +32,16 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
         .unwrap_or("run");
     let (folder, settings) = match &args.resume {
         None => {
-            let mut settings = flopsmith_config::load(&args.config, &args.set)?;
+            let mut settings = flopsmith_config::load(&args.config, &args.run.set)?;
             settings.budget_seconds = budget.unwrap_or(settings.budget_seconds);
             settings.seed = args.seed.unwrap_or(settings.seed);
             if !args.workloads.names.is_empty() {
                 settings.workloads.clone_from(&args.workloads.names);
             }
-            args.join.apply(&mut settings, &args.set, Job::Train)?;
-            check(&settings).map_err(|e| console::located(e, &args.config, &args.set))?;
+            args.run
+                .join
+                .apply(&mut settings, &args.run.set, Job::Train)?;
+            check(&settings).map_err(|e| console::located(e, &args.config, &args.run.set))?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the run evaluates the model before and after the training, whatever the budget is; a budget below a minute leaves little or no time to train",
@@ -47,19 +50,19 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             run::check_services(&settings)?;
             let name = format!("{stem}-{}", view::stamp());
             let text = toml::to_string(&settings)?;
-            let folder = Folder::create(args.place.folder(), &name, &text, Job::Train)?;
+            let folder = Folder::create(args.run.place.folder(), &name, &text, Job::Train)?;
             (folder, settings)
         }
         Some(name) => {
             refuse_with_resume(&[
-                ("--set", !args.set.is_empty()),
+                ("--set", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
                 ("--workload", !args.workloads.names.is_empty()),
             ])?;
             let prefix = format!("{stem}-");
             let (folder, mut settings) =
-                folder::resume(args.place.folder(), name, &prefix, Job::Train, budget)?;
-            args.join.apply_again(&mut settings, Job::Train)?;
+                folder::resume(args.run.place.folder(), name, &prefix, Job::Train, budget)?;
+            args.run.join.apply_again(&mut settings, Job::Train)?;
             check(&settings)?;
             if !folder.facts()?.finished {
                 run::check_services(&settings)?;
@@ -72,7 +75,7 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
     if let Some(words) = &ended.fruitless {
         say(&format!("error: {words}"));
     }
-    if args.format == Format::Json {
+    if args.run.format == Format::Json {
         data(&serde_json::to_string(&ended.summary)?);
     }
     Ok(ExitCode::from(code_of_programs(&ended)))
@@ -242,12 +245,8 @@ pub fn finish(
 
 /// Writes the best program of a run. If that fails, the earlier one stays.
 fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf> {
-    let name = format!("best.{}", language.ending());
-    let path = folder.join(&name);
-    let part = folder.join(format!("{name}.part"));
-    std::fs::write(&part, source)
-        .and_then(|()| std::fs::rename(&part, &path))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let path = folder.join(format!("best.{}", language.ending()));
+    replace(&path, source).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
 

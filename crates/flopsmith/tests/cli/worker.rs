@@ -158,8 +158,8 @@ impl Cluster {
                 before_ms: 0,
             }),
         };
-        let notices = RunRegistry::open(&self.bus).await.unwrap();
-        notices.announce(&spec).await.unwrap();
+        let registry = RunRegistry::open(&self.bus).await.unwrap();
+        registry.announce(&spec).await.unwrap();
     }
 
     async fn submit(&self, run: &RunId, problem: &str, source: &str) {
@@ -390,8 +390,8 @@ async fn a_run_goes_on_with_another_worker_where_one_is_killed() {
     // A user can pass on the page.
     let page = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("nats://") && !page.contains(&cluster.token()));
-    let places = record["measurement"]["certificate"]["layout_ratios"].as_array();
-    assert_eq!(places.map(Vec::len), Some(5));
+    let layouts = record["measurement"]["certificate"]["layout_ratios"].as_array();
+    assert_eq!(layouts.map(Vec::len), Some(5));
     let (code, said) = second.stop();
     assert_eq!(code, Some(0), "{said}");
 }

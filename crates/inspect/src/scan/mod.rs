@@ -9,7 +9,7 @@
 mod cleanup;
 mod constructs;
 mod cxx;
-mod fortran;
+pub(crate) mod fortran;
 mod library;
 pub mod look;
 mod plain;

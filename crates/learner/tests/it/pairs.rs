@@ -79,15 +79,14 @@ fn train(training: &mut PairTraining) -> (PairMetrics, PairMetrics) {
     while let Some(progress) = training.step().unwrap() {
         assert_eq!(progress.skipped, 0);
     }
-    assert_eq!(training.steps_done(), training.steps_planned());
     (before, training.judge().unwrap().unwrap())
 }
 
 #[test]
 fn a_reward_model_tells_pairs_apart_that_it_has_never_seen() {
     let mut training = reward_model(&reward_config());
-    assert_eq!(training.steps_planned(), 40);
     let (before, after) = train(&mut training);
+    assert_eq!(training.steps_done(), 40);
     assert_eq!((before.pairs, after.pairs), (10, 10));
     assert!(before.accuracy < 1.0 || before.gap < 0.5, "{before:?}");
     assert!(

@@ -65,7 +65,13 @@ fn the_loss_falls_on_examples_and_on_those_held_out() {
         .collect();
     assert_eq!(looked, [20, 40, 60]);
     assert!(seen.iter().all(|p| p.steps == 60 && p.tokens_per_s > 0.0));
-    assert!(!model.is_trainable());
+    assert!(
+        model
+            .trained()
+            .leaves()
+            .iter()
+            .all(|(_, leaf)| !leaf.requires_grad())
+    );
 }
 
 #[test]

@@ -43,7 +43,8 @@ impl LogRatio {
     }
 
     /// True if the 95 % intervals of two programs do not overlap.
-    pub fn is_apart_from(self, other: Self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_apart_from(self, other: Self) -> bool {
         self.low() > other.high() || other.low() > self.high()
     }
 

@@ -5,6 +5,8 @@
 //! Data Analysis and Regression, 1977, chapter 10). Its interval is Student's with 0.7 (n - 1) degrees of freedom
 //! (ibid.; Gross, Confidence interval robustness with long-tailed symmetric distributions, JASA 71, 1976).
 
+use super::median;
+
 /// Values this many median absolute deviations from the middle have no weight; some six standard deviations of a
 /// normal distribution. Six, the book's other choice, gives intervals that are too narrow for a dozen rounds.
 const REACH: f64 = 9.0;
@@ -82,12 +84,13 @@ impl Location {
         if n < LEAST {
             return None;
         }
-        let mut value = median(values)?;
+        let mut value = median(values.iter().copied())?;
         let deviations: Vec<f64> = values.iter().map(|x| (x - value).abs()).collect();
         let freedom = (FREEDOM * (n as f64 - 1.0)).max(1.0);
         // With a coarse clock more than half of the values may be equal.
         let mean = deviations.iter().sum::<f64>() / n as f64;
-        let scale = REACH * median(&deviations).filter(|mad| *mad > 0.0).unwrap_or(mean);
+        let mad = median(deviations.iter().copied()).filter(|mad| *mad > 0.0);
+        let scale = REACH * mad.unwrap_or(mean);
         if scale <= 0.0 {
             return Some(Self {
                 value,
@@ -145,12 +148,6 @@ fn inflation(pulls: &[f64], squares: f64) -> f64 {
     let products: f64 = pulls.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let r = (products / squares).clamp(0.0, CORRELATED);
     (1.0 + r) / (1.0 - r)
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut ascending = values.to_vec();
-    ascending.sort_unstable_by(f64::total_cmp);
-    super::quantile(&ascending, 0.5)
 }
 
 #[cfg(test)]

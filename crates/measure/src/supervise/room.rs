@@ -3,6 +3,7 @@
 
 use std::io::Error;
 
+use flopsmith_machine::memory;
 use flopsmith_problem::{Params, Problem};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 
@@ -27,7 +28,7 @@ pub fn timed_buffers(
         }
         _ => format!("the arrays of the timed size {}", words(params)),
     };
-    check(&what, bytes, left())?;
+    check(&what, bytes, memory::available())?;
     Arena::timed(arrays).map_err(|e| no_buffers(&what, bytes, &e))
 }
 
@@ -38,7 +39,7 @@ pub fn timed_buffers(
 pub fn guarded_buffers(largest: &[usize]) -> Result<Arena, Failure> {
     const WHAT: &str = "the arrays of the largest case to verify";
     let bytes = largest.iter().map(|bytes| *bytes as u64).sum();
-    check(WHAT, bytes, left())?;
+    check(WHAT, bytes, memory::available())?;
     Arena::new(largest, true).map_err(|e| no_buffers(WHAT, bytes, &e))
 }
 
@@ -68,23 +69,6 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Memory that can still be had, bytes; pages that are set aside as huge ones belong to it.
-fn left() -> Option<u64> {
-    available(&std::fs::read_to_string("/proc/meminfo").ok()?)
-}
-
-fn available(meminfo: &str) -> Option<u64> {
-    let of = |name: &str| -> Option<u64> {
-        let mut lines = meminfo.lines();
-        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        value.split_whitespace().next()?.parse().ok()
-    };
-    let huge = of("HugePages_Free")
-        .zip(of("Hugepagesize"))
-        .map_or(0, |(pages, kilobytes)| pages * kilobytes);
-    Some((of("MemAvailable")? + huge) * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,14 +85,5 @@ mod tests {
         assert_eq!(cause, InfrastructureCause::Resources);
         let says = "the arrays of the workload `n=20000` take 9600000000 bytes (9600.0 MB), and this machine has 6100.0 MB of memory left";
         assert!(detail.starts_with(says), "{detail}");
-    }
-
-    #[test]
-    fn memory_is_read_with_the_pages_that_are_set_aside() {
-        let text = "MemTotal: 9 kB\nMemAvailable:    1000 kB\nHugePages_Free:    2\nHugepagesize:    2048 kB\n";
-        assert_eq!(available(text), Some((1000 + 4096) * 1024));
-        assert_eq!(available("MemAvailable: 3 kB\n"), Some(3 * 1024));
-        assert_eq!(available("MemTotal: 3 kB\n"), None);
-        assert!(left().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

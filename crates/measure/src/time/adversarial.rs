@@ -1,9 +1,9 @@
-//! Unannounced, untimed calls with hard inputs between the timed calls.
+//! Unannounced, untimed calls with adversarial inputs between the timed calls.
 //!
 //! Timed inputs are made in microseconds and are all of one kind, and a program can tell from within that it runs in a
 //! timer's process: the verifier has other buffers, other processes and few calls. A correct verification therefore
 //! says nothing about a program that waits for its second call, or its fortieth, and then switches to a method that is
-//! right for easy inputs only. Now and then a session gives the program hard inputs, as verification does, and judges
+//! right for easy inputs only. Now and then a session gives the program adversarial inputs, as verification does, and judges
 //! the result in the same way. A program can tell such a call from the others only by looking at the inputs, and a
 //! program that looks at them and computes the right result is right.
 
@@ -28,14 +28,14 @@ const RENEW_EVERY: u32 = 16;
 
 /// The cases of a timer.
 #[derive(Default)]
-pub struct Hard {
+pub struct AdversarialCases {
     cases: Vec<Case>,
     measurements: u32,
 }
 
-impl Hard {
+impl AdversarialCases {
     /// The calls of one measurement.
-    pub fn calls(&self, rng: &mut ChaCha8Rng) -> HardCalls<'_> {
+    pub fn calls(&self, rng: &mut ChaCha8Rng) -> AdversarialCalls<'_> {
         let (mut certain, mut others): (Vec<&Case>, Vec<&Case>) = self
             .cases
             .iter()
@@ -45,7 +45,7 @@ impl Hard {
         }
         certain.shuffle(rng);
         others.shuffle(rng);
-        HardCalls {
+        AdversarialCalls {
             certain,
             others,
             bursts: 0,
@@ -54,7 +54,7 @@ impl Hard {
 }
 
 /// The remaining cases of one process.
-pub struct HardCalls<'a> {
+pub struct AdversarialCalls<'a> {
     /// Every program that is not slow meets all of these: no other check finds the faults that they reveal.
     certain: Vec<&'a Case>,
     /// A program meets as many of these as chance brings.
@@ -62,7 +62,7 @@ pub struct HardCalls<'a> {
     bursts: u32,
 }
 
-impl<'a> HardCalls<'a> {
+impl<'a> AdversarialCalls<'a> {
     /// No cases, for programs of our own.
     pub fn none() -> Self {
         Self {
@@ -72,9 +72,9 @@ impl<'a> HardCalls<'a> {
         }
     }
 
-    /// The number of the call in a burst before which a hard call is made, and its case. The first burst has one hard
+    /// The number of the call in a burst before which an adversarial call is made, and its case. The first burst has one hard
     /// call, and the `n`th burst has one with a chance of 1 in `n`, as long as there are cases: a program is safe in no
-    /// part of a measurement, however long. A `slow` program meets one hard call only, as all of its calls are checked
+    /// part of a measurement, however long. A `slow` program meets one adversarial call only, as all of its calls are checked
     /// in full.
     pub fn in_burst<R: Rng>(
         &mut self,
@@ -104,28 +104,30 @@ impl<'a> HardCalls<'a> {
 impl WorkloadTimer {
     /// Draws the cases when the first candidate comes, and replaces the oldest one now and then. No candidate's process
     /// may exist then.
-    pub(super) fn renew_hard(&mut self) -> Result<(), Failure> {
-        self.hard.measurements = self.hard.measurements.wrapping_add(1);
-        if self.hard.cases.is_empty() {
-            self.hard.cases = self.draw_hard(None)?;
-        } else if self.hard.measurements.is_multiple_of(RENEW_EVERY) {
-            let oldest = self.hard.cases.remove(0).distribution;
+    pub(super) fn renew_adversarial(&mut self) -> Result<(), Failure> {
+        self.adversarial.measurements = self.adversarial.measurements.wrapping_add(1);
+        if self.adversarial.cases.is_empty() {
+            self.adversarial.cases = self.draw_adversarial(None)?;
+        } else if self.adversarial.measurements.is_multiple_of(RENEW_EVERY) {
+            let oldest = self.adversarial.cases.remove(0).distribution;
             let mut kinds = vec![oldest];
             if oldest == Distribution::Checkered {
                 // The other checkered case is the mirror image of this one, so it is replaced as well.
-                let others = self.hard.cases.len();
-                self.hard.cases.retain(|case| case.distribution != oldest);
-                kinds.resize(1 + others - self.hard.cases.len(), oldest);
+                let others = self.adversarial.cases.len();
+                self.adversarial
+                    .cases
+                    .retain(|case| case.distribution != oldest);
+                kinds.resize(1 + others - self.adversarial.cases.len(), oldest);
             }
-            let fresh = self.draw_hard(Some(kinds))?;
-            self.hard.cases.extend(fresh);
+            let fresh = self.draw_adversarial(Some(kinds))?;
+            self.adversarial.cases.extend(fresh);
         }
         Ok(())
     }
 
     /// Draws as many cases as are held, of different kinds, or cases of the kinds in `these`. The second checkered case
     /// is the first with all signs turned, so that no sign of a number keeps a program safe from both.
-    fn draw_hard(&self, these: Option<Vec<Distribution>>) -> Result<Vec<Case>, Failure> {
+    fn draw_adversarial(&self, these: Option<Vec<Distribution>>) -> Result<Vec<Case>, Failure> {
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let bytes: usize = self.specification.arrays.iter().map(|a| a.bytes()).sum();
         let held = (MOST_BYTES / (COPIES * bytes.max(1))).clamp(1, HELD);

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::combine::{look_repeatedly, over_layouts, over_looks, worst};
 use super::decision::{Limits, Purpose};
-use super::numbers::{median, minimum, stopped};
+use super::numbers::{minimum, stopped};
 use super::recheck::held_against;
 use super::session::Trial;
 use super::workload::WorkloadTimer;
 use super::{Caches, Timed};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, median};
 use crate::supervise::{PLACES, Placing};
 
 /// Bytes before the code in each layout: none, and numbers that move the code to other lines and other halves of its
@@ -79,7 +79,7 @@ impl WorkloadTimer {
         let whole = self.limits[Purpose::Certify as usize];
         let limits = shared(&whole, layouts.len());
         self.renew_tolerances()?;
-        self.renew_hard()?;
+        self.renew_adversarial()?;
         self.meanwhile = Surroundings::default();
         let mut trials = Vec::new();
         let mut page_offsets = Vec::new();
@@ -104,9 +104,9 @@ impl WorkloadTimer {
             ));
         };
         let others: Vec<Trial> = trials.collect();
-        let alone = self.slowed(&mean)?;
-        let held = |estimate: &Estimate| match &alone {
-            Some(alone) => held_against(estimate, alone),
+        let recheck = self.slowed(&mean)?;
+        let held = |estimate: &Estimate| match &recheck {
+            Some(recheck) => held_against(estimate, recheck),
             None => *estimate,
         };
         let mean = held(&mean);
@@ -162,13 +162,13 @@ impl WorkloadTimer {
             cold: without_caches.next(),
             cold_again: without_caches.collect(),
         };
-        let alone = alone.as_ref();
+        let recheck = recheck.as_ref();
         let floor = mean.baseline;
         let raw = self.raw(
             Purpose::Certify,
             seed,
             &first,
-            alone,
+            recheck,
             floor,
             Some(&further_processes),
         )?;

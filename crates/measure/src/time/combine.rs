@@ -3,7 +3,7 @@
 use flopsmith_protocol::StopReason;
 
 use super::decision::Limits;
-use crate::stats::{Estimate, SYSTEMATIC_LOG_SE};
+use crate::stats::{Estimate, SYSTEMATIC_LOG_SE, median};
 
 /// 97.5 % quantile of Student's t with 4 degrees of freedom, for the mean over five layouts.
 const T_OF_LAYOUTS: f64 = 2.776;
@@ -47,7 +47,7 @@ pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
         return Some(*first);
     }
     let n = looks.len() as f64;
-    let log_ratio = median(looks.iter().map(|e| e.log_ratio));
+    let log_ratio = median(looks.iter().map(|e| e.log_ratio))?;
     let loss = if looks.len() > 2 { OF_MEDIAN } else { 1.0 };
     let own = looks.iter().map(|e| e.log_se * e.log_se).sum::<f64>() / n;
     let mut log_se = loss * (own / n).sqrt();
@@ -58,8 +58,8 @@ pub(super) fn over_looks(looks: &[Estimate]) -> Option<Estimate> {
     let half = NORMAL * log_se;
     let shown = looks.iter().map(|e| e.sampling_log_se.powi(2)).sum::<f64>() / n;
     Some(Estimate {
-        candidate: median(looks.iter().map(|e| e.candidate.ln())).exp(),
-        baseline: median(looks.iter().map(|e| e.baseline.ln())).exp(),
+        candidate: median(looks.iter().map(|e| e.candidate.ln()))?.exp(),
+        baseline: median(looks.iter().map(|e| e.baseline.ln()))?.exp(),
         log_ratio,
         log_se,
         low: log_ratio - half,
@@ -99,17 +99,6 @@ pub(super) fn over_processes(all: &[Estimate]) -> Option<Estimate> {
         high: of_their_own.log_ratio + NORMAL * log_se,
         ..of_their_own
     })
-}
-
-/// The middle value, or the mean of the two in the middle.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
-    match (values.get(low), values.get(high)) {
-        (Some(low), Some(high)) => (low + high) / 2.0,
-        _ => f64::NAN,
-    }
 }
 
 /// The standard error of the mean over all places, from the differences between processes at the same place; infinite

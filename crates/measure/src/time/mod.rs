@@ -2,7 +2,7 @@
 //!
 //! Candidate and baseline run in processes of their own on the same cores and map the same buffers; the supervisor
 //! holds the clock. Every timed call gets fresh inputs, which a third process makes while the called process sleeps.
-//! Every timed call is probed, and some are checked in full; now and then there is an untimed call with hard inputs
+//! Every timed call is probed, and some are checked in full; now and then there is an untimed call with adversarial inputs
 //! between them. Only the ratio of the two sides, which take turns in short bursts, is trusted. The ratio to the plain
 //! reference comes from a ratio of baseline and reference that is measured once, so that a slow reference need not be
 //! called between all candidates.
@@ -17,10 +17,10 @@ mod combine;
 mod course;
 mod decision;
 mod equipment;
+mod idle;
 mod numbers;
 mod off_clock;
 mod quarantine;
-mod quiet;
 mod raw;
 mod recheck;
 mod reference;

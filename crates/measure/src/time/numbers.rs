@@ -64,7 +64,7 @@ impl WorkloadTimer {
             gflops,
             seconds_per_call: seconds,
             minimum_seconds: minimum(trial.counted()),
-            median_seconds: median(trial.counted()),
+            median_seconds: stats::median(trial.counted()),
             ratio,
             interval,
             log_ratio_se: estimate.log_se,
@@ -126,13 +126,6 @@ pub(super) fn minimum(calls: impl Iterator<Item = f64>) -> Option<f64> {
     calls.min_by(f64::total_cmp)
 }
 
-/// The median of some calls, seconds.
-pub(super) fn median(calls: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut calls: Vec<f64> = calls.collect();
-    calls.sort_unstable_by(f64::total_cmp);
-    stats::quantile(&calls, 0.5)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::decision::Purpose;
@@ -188,8 +181,8 @@ mod tests {
     fn the_middle_call_and_the_fastest_one_are_found() {
         assert_eq!(minimum([3.0, 1.0, 2.0].into_iter()), Some(1.0));
         assert_eq!(minimum(std::iter::empty()), None);
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
-        assert_eq!(median(std::iter::empty()), None);
+        assert_eq!(stats::median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(stats::median([4.0, 1.0]), Some(2.5));
+        assert_eq!(stats::median([]), None);
     }
 }

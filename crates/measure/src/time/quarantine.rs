@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use flopsmith_machine::environment::{OTHERS, STOLEN, Shares, Surroundings};
 
-use crate::stats;
+use crate::stats::median;
 
 /// A floor this many times the usual one is a sign of trouble. Floors of short measurements scatter by a few per cent.
 const SLOWER: f64 = 1.25;
@@ -103,7 +103,7 @@ impl fmt::Display for Why {
 pub enum State {
     /// Nothing speaks against timing on the machine.
     #[default]
-    Quiet,
+    Idle,
     /// Numbers are less certain than usual, but still useful.
     Disturbed {
         /// The disturbance.
@@ -127,7 +127,7 @@ impl State {
     /// The disturbance, if there is one.
     pub fn why(&self) -> Option<Why> {
         match *self {
-            State::Quiet => None,
+            State::Idle => None,
             State::Disturbed { why } | State::Quarantined { why, .. } => Some(why),
         }
     }
@@ -208,7 +208,7 @@ pub struct Quarantine {
 impl Default for Quarantine {
     fn default() -> Self {
         Self {
-            state: State::Quiet,
+            state: State::Idle,
             usual: VecDeque::new(),
             last: None,
             gathered: Surroundings::default(),
@@ -249,7 +249,7 @@ impl Quarantine {
             self.learn(floor);
             self.state = self
                 .busy()
-                .map_or(State::Quiet, |why| State::Disturbed { why });
+                .map_or(State::Idle, |why| State::Disturbed { why });
             return None;
         };
         if matches!(why, Why::Stolen { .. }) {
@@ -302,10 +302,10 @@ impl Quarantine {
             } else {
                 (self.patience / 2).max(1)
             };
-            self.settle(State::Quiet);
+            self.settle(State::Idle);
             return Some(Change::Left { after });
         }
-        self.is_steady(now).then(|| self.adopt(after, State::Quiet))
+        self.is_steady(now).then(|| self.adopt(after, State::Idle))
     }
 
     /// Ends a quarantine because the caller waits no longer at `now`: the level found last is the new normal.
@@ -406,12 +406,6 @@ impl Quarantine {
 /// False for a floor that is no time.
 fn makes_sense(floor: f64) -> bool {
     floor.is_finite() && floor > 0.0
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut ascending: Vec<f64> = values.collect();
-    ascending.sort_unstable_by(f64::total_cmp);
-    stats::quantile(&ascending, 0.5)
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ struct Raw<'a> {
     #[serde(flatten)]
     trial: &'a Trial,
     /// The baseline timed by itself, if the candidate slowed it; the measurement's ratio then rests on this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alone: Option<&'a Estimate>,
+    #[serde(rename = "alone", skip_serializing_if = "Option::is_none")]
+    recheck: Option<&'a Estimate>,
     chain: Chain,
     /// The part of a time that clock and hand-shake hide.
     resolution: Option<Resolution>,
@@ -43,7 +43,7 @@ impl WorkloadTimer {
         purpose: Purpose,
         seed: u64,
         trial: &Trial,
-        alone: Option<&Estimate>,
+        recheck: Option<&Estimate>,
         floor: f64,
         further: Option<&FurtherProcesses>,
     ) -> Result<Vec<u8>, Failure> {
@@ -51,7 +51,7 @@ impl WorkloadTimer {
             purpose,
             seed,
             trial,
-            alone,
+            recheck,
             chain: self.chain,
             resolution: self.resolution,
             conditions: self.conditions(floor),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Caches;
 use super::combine::{PROCESSES, over_processes};
 use super::decision::Limits;
-use super::recheck::Alone;
+use super::recheck::RecheckedBaseline;
 use super::workload::{WorkloadTimer, own_fault};
 use crate::stats::Estimate;
 use crate::supervise::Placing;
@@ -167,7 +167,7 @@ impl WorkloadTimer {
     fn set_chain(&mut self, estimate: &Estimate) {
         // The chain without caches does not change this: candidates that find their arrays in caches are not compared
         // with the baseline's time without caches.
-        self.alone = Alone::new(estimate.baseline);
+        self.rechecked = RecheckedBaseline::new(estimate.baseline);
         self.chain = self.chain_of(estimate);
         let limit = Duration::from_secs_f64(20.0 * self.chain.reference_seconds);
         self.call_limit = limit.max(Duration::from_secs(1));

@@ -7,7 +7,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::adversarial::HardCalls;
+use super::adversarial::AdversarialCalls;
 use super::baseline_oracle::Results;
 use super::check::Check;
 use super::course::{Course, Turn, Who};
@@ -60,7 +60,8 @@ pub struct Trial {
     /// Number of calls whose every element was checked.
     pub checked_in_full: u32,
     /// Number of calls with adversarial inputs between the timed ones.
-    pub hard_calls: u32,
+    #[serde(rename = "hard_calls")]
+    pub adversarial_calls: u32,
     /// Cores on which each thread of the candidate was allowed to run at the end.
     pub thread_cores: Vec<Vec<usize>>,
 }
@@ -110,7 +111,7 @@ pub struct Session<'a> {
     /// The calls that can be checked closely.
     pub spot_checks: SpotChecks,
     /// The calls that are not timed.
-    pub hard: HardCalls<'a>,
+    pub adversarial: AdversarialCalls<'a>,
     /// Source of the seeds and of the order.
     pub rng: ChaCha8Rng,
 }
@@ -121,17 +122,17 @@ impl Session<'_> {
         let mut course = Course::new(request.limits, request.best_log_ratio)
             .with_hand_shake(Duration::from_secs_f64(self.off_clock.least()))
             .with_resolution(self.resolution);
-        let (mut checked, mut hard_calls) = (0, 0);
+        let (mut checked, mut adversarial_calls) = (0, 0);
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let slow = course
                 .call(Who::Candidate)
                 .is_some_and(|call| call >= SLOW_CALL);
-            let hard = match turn.who {
-                Who::Candidate => self.hard.in_burst(turn.calls, slow, &mut self.rng),
+            let adversarial = match turn.who {
+                Who::Candidate => self.adversarial.in_burst(turn.calls, slow, &mut self.rng),
                 Who::Baseline => None,
             };
-            hard_calls += u32::from(hard.is_some());
-            let seconds = self.burst(turn, hard, &mut checked)?;
+            adversarial_calls += u32::from(adversarial.is_some());
+            let seconds = self.burst(turn, adversarial, &mut checked)?;
             // For longer calls the hand-shake is negligible. A burst of the baseline has replaced the candidate's data
             // in the caches.
             let short = seconds.iter().all(|&s| s < SHORT_CALL);
@@ -144,9 +145,9 @@ impl Session<'_> {
         let call = |who| course.call(who).unwrap_or_default();
         let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));
         if our_call < SLOW_CALL {
-            let hard = self.hard.rest();
-            hard_calls += hard.len() as u32;
-            self.last_calls(&hard, &mut checked)?;
+            let adversarial = self.adversarial.rest();
+            adversarial_calls += adversarial.len() as u32;
+            self.last_calls(&adversarial, &mut checked)?;
         }
         let stillness = self.candidate.settle()?;
         judge_stillness(stillness, self.threads)?;
@@ -169,7 +170,7 @@ impl Session<'_> {
             empty_call: self.off_clock.least(),
             charged: self.off_clock.charged(),
             checked_in_full: checked,
-            hard_calls,
+            adversarial_calls,
             thread_cores,
         })
     }
@@ -240,7 +241,7 @@ impl Session<'_> {
     fn burst(
         &mut self,
         Turn { who, calls }: Turn,
-        hard: Option<(u32, &Case)>,
+        adversarial: Option<(u32, &Case)>,
         checked: &mut u32,
     ) -> Result<Vec<f64>, Failure> {
         // A candidate that does not sleep takes its share of the core, and slows the baseline. For a candidate that
@@ -259,8 +260,8 @@ impl Session<'_> {
         .into_iter();
         let mut seconds = Vec::with_capacity(calls as usize);
         for number in 0..calls {
-            if let Some((_, case)) = hard.filter(|(before, _)| *before == number) {
-                self.hard_call(case)?;
+            if let Some((_, case)) = adversarial.filter(|(before, _)| *before == number) {
+                self.adversarial_call(case)?;
             }
             let (due, close) = match who {
                 Who::Baseline => (self.check.due(), None),
@@ -321,8 +322,8 @@ impl Session<'_> {
         self.rest(Who::Baseline)
     }
 
-    /// Calls the candidate with hard inputs, as verification does, and judges the result in the same way.
-    fn hard_call(&mut self, case: &Case) -> Result<(), Failure> {
+    /// Calls the candidate with adversarial inputs, as verification does, and judges the result in the same way.
+    fn adversarial_call(&mut self, case: &Case) -> Result<(), Failure> {
         self.rest(Who::Candidate)?;
         let Results {
             arena, placement, ..
@@ -350,16 +351,16 @@ impl Session<'_> {
         ))
     }
 
-    /// Makes the last calls, which are not timed, though no code in the jail can tell: the remaining hard cases, and
+    /// Makes the last calls, which are not timed, though no code in the jail can tell: the remaining adversarial cases, and
     /// among them one call like the timed ones that is always checked in full, and closely.
-    fn last_calls(&mut self, hard: &[&Case], checked: &mut u32) -> Result<(), Failure> {
-        let before = self.rng.random_range(0..=hard.len());
-        for case in &hard[..before] {
-            self.hard_call(case)?;
+    fn last_calls(&mut self, adversarial: &[&Case], checked: &mut u32) -> Result<(), Failure> {
+        let before = self.rng.random_range(0..=adversarial.len());
+        for case in &adversarial[..before] {
+            self.adversarial_call(case)?;
         }
         self.last_call(checked)?;
-        for case in &hard[before..] {
-            self.hard_call(case)?;
+        for case in &adversarial[before..] {
+            self.adversarial_call(case)?;
         }
         Ok(())
     }

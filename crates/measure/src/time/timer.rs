@@ -283,7 +283,7 @@ impl Timer {
     /// This call does not wait: a caller that can wait shall check the state before each measurement.
     pub fn quarantine_state(&self) -> State {
         let states = || self.workloads.iter().map(|w| w.timer.quarantine_state());
-        let disturbed = || states().find(|state| *state != State::Quiet);
+        let disturbed = || states().find(|state| *state != State::Idle);
         let worst = states().find(State::is_quarantine).or_else(disturbed);
         worst.unwrap_or_default()
     }

@@ -11,16 +11,16 @@ use flopsmith_protocol::{Failure, InfrastructureCause};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::adversarial::{Hard, HardCalls};
+use super::adversarial::{AdversarialCalls, AdversarialCases};
 use super::baseline_oracle::Results;
 use super::check::Check;
 use super::decision::{Limits, Purpose};
 use super::equipment::{Equipment, PlacedArrays};
+use super::idle::Glance;
 use super::numbers::stopped;
 use super::off_clock::OffClock;
 use super::quarantine::Quarantine;
-use super::quiet::Glance;
-use super::recheck::{Alone, held_against};
+use super::recheck::{RecheckedBaseline, held_against};
 use super::reference::{CHAIN, Chain};
 use super::resolution::{self, Resolution};
 use super::roof::Ceilings;
@@ -42,7 +42,7 @@ pub(super) struct WorkloadTimer {
     pub(super) specification: Specification,
     product: Option<Product>,
     pub(super) tolerances: Tolerances,
-    pub(super) hard: Hard,
+    pub(super) adversarial: AdversarialCases,
     /// True if one of the problem's own programs is in the candidate's place.
     pub(super) measuring_own: bool,
     pub(super) work_flops: f64,
@@ -52,7 +52,7 @@ pub(super) struct WorkloadTimer {
     pub(super) chain: Chain,
     /// The error of the hand-shake, measured with the first processes.
     pub(super) resolution: Option<Resolution>,
-    pub(super) alone: Alone,
+    pub(super) rechecked: RecheckedBaseline,
     pub(super) cold_chain: Option<Chain>,
     /// Whether calls find their arrays in the caches, unless the caller decides otherwise.
     pub(super) caches: Caches,
@@ -87,7 +87,7 @@ impl WorkloadTimer {
             specification,
             product,
             tolerances: Tolerances::default(),
-            hard: Hard::default(),
+            adversarial: AdversarialCases::default(),
             measuring_own: false,
             work_flops: problem.work_flops(&problem.timed),
             call_limit: Duration::from_secs(60),
@@ -100,7 +100,7 @@ impl WorkloadTimer {
                 baseline_seconds: 0.0,
             },
             resolution: None,
-            alone: Alone::new(0.0),
+            rechecked: RecheckedBaseline::new(0.0),
             cold_chain: None,
             caches: Caches::of(&problem),
             ceilings,
@@ -149,20 +149,20 @@ impl WorkloadTimer {
             .map(|best| (best / self.baseline_gflops()).ln());
         let limits = self.limits[purpose as usize];
         self.renew_tolerances()?;
-        self.renew_hard()?;
+        self.renew_adversarial()?;
         self.meanwhile = Surroundings::default();
         let candidate = self.start_candidate(object)?;
         let mut trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
-        let mut alone = self.slowed(&trial.estimate)?;
-        if alone.is_some() {
+        let mut recheck = self.slowed(&trial.estimate)?;
+        if recheck.is_some() {
             // The first result may be chance.
             let candidate = self.start_candidate(object)?;
             let seed = seed.wrapping_add(1);
             trial = self.try_out(candidate, &limits, best_log_ratio, seed, self.caches)?;
-            alone = alone.filter(|_| self.is_slow(&trial.estimate));
+            recheck = recheck.filter(|_| self.is_slow(&trial.estimate));
         }
-        let estimate = match &alone {
-            Some(alone) => held_against(&trial.estimate, alone),
+        let estimate = match &recheck {
+            Some(recheck) => held_against(&trial.estimate, recheck),
             None => trial.estimate,
         };
         self.chain.saw(estimate.baseline);
@@ -170,7 +170,7 @@ impl WorkloadTimer {
         trial.stop = stopped(trial.stop, &limits, estimate.log_se);
         let measurement = self.measurement(&trial, &estimate);
         let floor = trial.estimate.baseline;
-        let raw = self.raw(purpose, seed, &trial, alone.as_ref(), floor, None)?;
+        let raw = self.raw(purpose, seed, &trial, recheck.as_ref(), floor, None)?;
         self.note(estimate.baseline);
         Ok(Timed { measurement, raw })
     }
@@ -292,9 +292,9 @@ impl WorkloadTimer {
             threads: self.equipment.threads,
             cold: caches == Caches::Cold,
             trusted: self.measuring_own,
-            hard: match self.measuring_own {
-                true => HardCalls::none(),
-                false => self.hard.calls(&mut rng),
+            adversarial: match self.measuring_own {
+                true => AdversarialCalls::none(),
+                false => self.adversarial.calls(&mut rng),
             },
             spot_checks: SpotChecks::new(self.tolerances.seeds(), limits.max, &mut rng),
             rng,

@@ -3,6 +3,7 @@
 use flopsmith_protocol::WorkloadMeasurement;
 
 use super::{Best, Samples, Summary};
+use crate::console::table;
 use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
 
@@ -186,10 +187,9 @@ fn interval(best: &Best) -> String {
 fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
     let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
         let end = end.map_or_else(|| "–".to_owned(), of);
-        format!("{name:<34}{:>12}{end:>12}", of(start))
+        vec![name.to_owned(), of(start), end]
     };
-    vec![
-        format!("{:<34}{:>12}{:>12}", "", "start", "end"),
+    let rows = [
         row("correct", &|s| percent(s.correct_rate)),
         row("build", &|s| percent(s.build_rate)),
         row("mean GFLOPS, failures count 0", &|s| four(s.mean_gflops)),
@@ -199,7 +199,8 @@ fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
         row("distinct correct programs", &|s| {
             s.distinct_correct.to_string()
         }),
-    ]
+    ];
+    table(&[("", false), ("start", true), ("end", true)], rows)
 }
 
 #[cfg(test)]

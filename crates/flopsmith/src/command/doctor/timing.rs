@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use flopsmith_actors::journal::replace;
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
@@ -170,10 +171,8 @@ fn place(folder: &Path, machine: &str) -> PathBuf {
 fn keep(path: &Path, calibration: &Calibration) -> Result<()> {
     let text = serde_json::to_string_pretty(calibration)? + "\n";
     let folder = path.parent().unwrap_or(Path::new("."));
-    let part = path.with_extension("part");
     std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&part, text))
-        .and_then(|()| std::fs::rename(&part, path))
+        .and_then(|()| replace(path, text))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

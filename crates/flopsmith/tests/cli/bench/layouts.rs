@@ -17,10 +17,10 @@ fn wrong_on_lines(odd: u32) -> String {
 fn a_program_that_is_right_in_its_first_layout_only_is_refused() {
     let mut in_another_layout = 0;
     for odd in [0, 1] {
-        let folder = programs(&[("places.c", &wrong_on_lines(odd))]);
+        let folder = programs(&[("layouts.c", &wrong_on_lines(odd))]);
         let output = flopsmith()
             .arg("bench")
-            .arg(folder.path().join("places.c"))
+            .arg(folder.path().join("layouts.c"))
             .args([
                 "--problem",
                 "dgemm",

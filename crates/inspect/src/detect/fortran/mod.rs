@@ -15,8 +15,9 @@ mod symbols;
 
 use flopsmith_problem::Problem;
 
+use crate::scan::Statement;
+use crate::scan::fortran::tokens::{closing, outside, text};
 use crate::scan::token::tokens;
-use crate::scan::{Statement, Token};
 
 /// The program in C.
 #[derive(Debug, Default)]
@@ -51,39 +52,6 @@ pub(super) fn as_c(statements: &[Statement], problem: &Problem) -> AsC {
         (out.lines.get(row).copied().unwrap_or(1), hidden.what)
     });
     out
-}
-
-fn text(tokens: &[Token], at: usize) -> &str {
-    tokens.get(at).map_or("", |t| t.text.as_str())
-}
-
-fn step(token: &Token) -> i32 {
-    match token.text.as_str() {
-        "(" | "[" => 1,
-        ")" | "]" => -1,
-        _ => 0,
-    }
-}
-
-/// The index of the token that closes the parenthesis at `open`.
-fn closing(tokens: &[Token], open: usize) -> Option<usize> {
-    if text(tokens, open) != "(" {
-        return None;
-    }
-    let mut depth = 0;
-    (open..tokens.len()).find(|at| {
-        depth += step(&tokens[*at]);
-        depth == 0
-    })
-}
-
-/// The indices of tokens outside of parentheses.
-fn outside(tokens: &[Token]) -> impl Iterator<Item = usize> {
-    let mut depth = 0;
-    tokens.iter().enumerate().filter_map(move |(at, token)| {
-        depth += step(token);
-        (depth == 0 && step(token) == 0).then_some(at)
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::tokens::{closing, text};
 use super::{Statement, Token};
 use crate::scan::token::Kind;
 
@@ -50,10 +51,6 @@ pub(super) fn back(statements: &[Statement]) -> Option<(u32, String)> {
 enum Target {
     Label(String),
     Variable,
-}
-
-fn text(tokens: &[Token], at: usize) -> &str {
-    tokens.get(at).map_or("", |t| t.text.as_str())
 }
 
 fn plain(label: &str) -> String {
@@ -128,21 +125,6 @@ fn targets(tokens: &[Token]) -> Vec<Target> {
         }
     }
     found
-}
-
-fn closing(tokens: &[Token], open: usize) -> Option<usize> {
-    if text(tokens, open) != "(" {
-        return None;
-    }
-    let mut depth = 0;
-    (open..tokens.len()).find(|at| {
-        match text(tokens, *at) {
-            "(" => depth += 1,
-            ")" => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    })
 }
 
 #[cfg(test)]

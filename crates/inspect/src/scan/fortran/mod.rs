@@ -9,6 +9,7 @@ mod jumps;
 mod lines;
 mod signature;
 mod statements;
+pub(crate) mod tokens;
 mod words;
 
 use flopsmith_problem::{Language, Problem};

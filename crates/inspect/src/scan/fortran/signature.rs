@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use flopsmith_problem::{Arg, ArgKind, Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure};
 
+use super::tokens::{closing, outside, step, text};
 use super::{Statement, Token};
 use crate::scan::refused;
 use crate::scan::token::Kind;
@@ -184,10 +185,6 @@ fn difference_of_value(name: &str, wanted: Type, declared: &str, dummy: &Dummy) 
     (!dummy.value).then(|| format!("`{name}` is passed by value, and `value` is missing: {right}"))
 }
 
-fn text(tokens: &[Token], at: usize) -> &str {
-    tokens.get(at).map_or("", |t| t.text.as_str())
-}
-
 fn is_implicit_none(tokens: &[Token]) -> bool {
     text(tokens, 0) == "implicit" && text(tokens, 1) == "none"
 }
@@ -310,32 +307,6 @@ fn declaration<'s>(
         let comma = outside(&tokens[at..]).find(|p| text(tokens, at + p) == ",");
         at = comma.map_or(tokens.len(), |comma| at + comma + 1);
     }
-}
-
-/// The indices of tokens outside of parentheses.
-fn outside(tokens: &[Token]) -> impl Iterator<Item = usize> {
-    let mut depth = 0;
-    tokens.iter().enumerate().filter_map(move |(at, token)| {
-        depth += step(token);
-        (depth == 0 && step(token) == 0).then_some(at)
-    })
-}
-
-fn step(token: &Token) -> i32 {
-    match token.text.as_str() {
-        "(" | "[" => 1,
-        ")" | "]" => -1,
-        _ => 0,
-    }
-}
-
-/// The index of the token that closes the one at `open`.
-fn closing(tokens: &[Token], open: usize) -> Option<usize> {
-    let mut depth = 0;
-    (open..tokens.len()).find(|at| {
-        depth += step(&tokens[*at]);
-        depth == 0
-    })
 }
 
 /// The shape that the parentheses at `open` declare.

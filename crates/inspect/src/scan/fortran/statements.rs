@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use flopsmith_problem::FORTRAN_MODULES;
 use flopsmith_protocol::{CandidateFault, Failure};
 
+use super::tokens::{closing, step, text};
 use super::words::{CALLED, DECLARATIONS, ENDS, HEADS, HINTS, PLAIN, REFUSED, WORDS};
 use super::{Statement, Token};
 use crate::scan::token::Kind;
@@ -220,10 +221,6 @@ fn unknown(line: u32, word: &str) -> Result<(), Failure> {
     )
 }
 
-fn text(tokens: &[Token], at: usize) -> &str {
-    tokens.get(at).map_or("", |t| t.text.as_str())
-}
-
 /// A statement without its label or its construct's name (`outer: do …`).
 fn without_label(tokens: &[Token]) -> &[Token] {
     let tokens = match tokens.first() {
@@ -238,25 +235,6 @@ fn without_label(tokens: &[Token]) -> &[Token] {
         }
         _ => tokens,
     }
-}
-
-/// The index of the token that closes the parenthesis at `open`.
-fn closing(tokens: &[Token], open: usize) -> Option<usize> {
-    if text(tokens, open) != "(" {
-        return None;
-    }
-    let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token.text.as_str() {
-            "(" => depth += 1,
-            ")" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
 }
 
 /// True for `name = …`, `name(…) = …`, `a%b(i) => …`. Fortran has no reserved words, so this check comes first.
@@ -284,11 +262,7 @@ fn is_assignment(tokens: &[Token]) -> bool {
     let mut depth = 0;
     text(tokens, at + 1) != "="
         && tokens[at..].iter().all(|t| {
-            match t.text.as_str() {
-                "(" | "[" => depth += 1,
-                ")" | "]" => depth -= 1,
-                _ => {}
-            }
+            depth += step(t);
             depth > 0 || t.text != ","
         })
 }

@@ -34,7 +34,7 @@ impl Machine {
             let scatter = 1.0 + 0.01 * f64::from(n % 3);
             assert_eq!(machine.measures(100, scatter, around(0.0, 0.0)), None);
         }
-        assert_eq!(machine.quarantine.state(), State::Quiet);
+        assert_eq!(machine.quarantine.state(), State::Idle);
         machine
     }
 
@@ -73,7 +73,7 @@ fn a_burst_of_a_second_is_forgiven() {
         assert!(matches!(why, Why::Slower { .. }), "{why}");
     }
     assert_eq!(machine.measures(50, 1.0, around(0.0, 0.0)), None);
-    assert_eq!(machine.quarantine.state(), State::Quiet);
+    assert_eq!(machine.quarantine.state(), State::Idle);
     // Slow floors are no part of the usual one.
     assert!(machine.quarantine.drift(FLOOR).unwrap().abs() < 0.02);
 }
@@ -89,7 +89,7 @@ fn a_neighbour_that_stays_makes_a_quarantine_until_it_is_gone() {
     let change = machine.canary(1.0, 0.0);
     let after = Duration::from_millis(8 * 800);
     assert_eq!(change, Some(Change::Left { after }));
-    assert_eq!(machine.quarantine.state(), State::Quiet);
+    assert_eq!(machine.quarantine.state(), State::Idle);
     assert_eq!(machine.measures(100, 1.0, around(0.0, 0.0)), None);
     assert_eq!(machine.suffers(500, 1.6, 0.0), MEASUREMENTS);
 }
@@ -107,11 +107,11 @@ fn a_level_that_lasts_is_the_new_normal() {
     assert!((1.35..1.45).contains(&times), "{times}");
     for _ in 0..100 {
         assert_eq!(machine.measures(500, 1.4, around(0.0, 0.0)), None);
-        assert_eq!(machine.quarantine.state(), State::Quiet);
+        assert_eq!(machine.quarantine.state(), State::Idle);
     }
     // A faster machine needs no quarantine to be accepted.
     assert_eq!(machine.measures(500, 1.0, around(0.0, 0.0)), None);
-    assert_eq!(machine.quarantine.state(), State::Quiet);
+    assert_eq!(machine.quarantine.state(), State::Idle);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn stolen_time_is_put_up_with_where_it_never_ends() {
     for _ in 0..100 {
         assert_eq!(machine.measures(500, 1.0, around(0.22, 0.0)), None);
     }
-    assert_eq!(machine.quarantine.state(), State::Quiet);
+    assert_eq!(machine.quarantine.state(), State::Idle);
     machine.suffers(500, 1.0, 0.5);
 }
 
@@ -185,7 +185,7 @@ fn who_gives_up_goes_on_with_the_machine_as_it_is() {
     let state = machine.quarantine.state();
     assert!(matches!(state, State::Disturbed { .. }), "{state:?}");
     assert_eq!(machine.measures(500, 2.0, around(0.0, 0.0)), None);
-    assert_eq!(machine.quarantine.state(), State::Quiet);
+    assert_eq!(machine.quarantine.state(), State::Idle);
 }
 
 #[test]
@@ -220,7 +220,7 @@ proptest! {
         let mut machine = Machine { quarantine: Quarantine::default(), now: Duration::ZERO };
         for (times, after) in floors {
             prop_assert_eq!(machine.measures(after, times, around(0.0, 0.0)), None);
-            prop_assert_eq!(machine.quarantine.state(), State::Quiet);
+            prop_assert_eq!(machine.quarantine.state(), State::Idle);
         }
     }
 
@@ -231,7 +231,7 @@ proptest! {
         let mut count = 0;
         for (times, stolen, after) in events {
             let change = machine.measures(after, times, around(stolen, 0.0));
-            let troubled = machine.quarantine.state() != State::Quiet;
+            let troubled = machine.quarantine.state() != State::Idle;
             if change.is_some_and(|c| matches!(c, Change::Entered { .. })) {
                 let began: Duration = since.unwrap_or(machine.now);
                 prop_assert!(count + 1 >= MEASUREMENTS);

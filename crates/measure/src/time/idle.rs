@@ -1,4 +1,4 @@
-//! Observes the machine while a timer measures, and decides whether it is quiet enough.
+//! Observes the machine while a timer measures, and decides whether it is idle enough.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::Limits;
 use super::quarantine::{Change, State};
-use super::recheck::Alone;
+use super::recheck::RecheckedBaseline;
 use super::session::Session;
 use super::workload::WorkloadTimer;
 
@@ -73,8 +73,8 @@ impl WorkloadTimer {
     /// Infrastructure failures only.
     pub fn canary(&mut self) -> Result<State, Failure> {
         self.meanwhile = Surroundings::default();
-        let floor = self.time_alone()?.baseline;
-        self.alone = Alone::new(floor);
+        let floor = self.recheck_baseline()?.baseline;
+        self.rechecked = RecheckedBaseline::new(floor);
         let now = self.began.elapsed();
         let change = self.quarantine.canary(now, floor, &self.meanwhile);
         tell(change);

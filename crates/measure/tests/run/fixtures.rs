@@ -43,8 +43,8 @@ pub fn problem() -> Arc<Problem> {
 
 /// A shipped problem at its first workload.
 pub fn shipped(name: &str) -> Arc<Problem> {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Arc::new(Problem::load(&problems.join(name)).unwrap().only_first())
+    let folder = flopsmith_test_support::shipped::problem(name);
+    Arc::new(Problem::load(&folder).unwrap().only_first())
 }
 
 /// The harness beside this test's folder. Cargo does not build another package's program for the tests of this package
@@ -116,11 +116,11 @@ pub fn timed_at(name: &str, sizes: &str) -> Arc<Problem> {
 
 /// A shipped problem with these workloads instead of its own.
 pub fn with_timed(name: &str, timed: &str) -> Arc<Problem> {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let shipped = flopsmith_test_support::shipped::problem(name);
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
     std::fs::create_dir(&folder).unwrap();
-    for file in std::fs::read_dir(shipped.join(name)).unwrap() {
+    for file in std::fs::read_dir(shipped).unwrap() {
         let file = file.unwrap();
         std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
     }

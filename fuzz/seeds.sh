@@ -16,10 +16,10 @@ language() {
 # Not every folder has programs in all languages.
 shopt -s nullglob
 # The folder's name goes into the file's, since folders share names of files.
-for file in crates/measure/tests/corpus/*/*.{c,cpp,f90,f} crates/compile/tests/compile/*/*.{c,cpp,f90,f} crates/measure/tests/problems/*.c problems/*/*.c; do
+for file in crates/measure/tests/corpus/*/*.{c,cpp,f90,f} crates/compile/tests/compile/*/*.{c,cpp,f90,f} crates/measure/tests/problems/*.c problems/*/*.c problems/*/*/*.c; do
     { language "$file" && cat "$file"; } >"fuzz/corpus/source/$(basename "$(dirname "$file")")-$(basename "$file")"
 done
-for file in problems/*/problem.toml; do
+for file in problems/*/problem.toml problems/*/*/problem.toml; do
     cp "$file" "fuzz/corpus/problem/$(basename "$(dirname "$file")").toml"
 done
 cp crates/protocol/tests/golden/*.msgpack fuzz/corpus/message/

@@ -20,6 +20,7 @@ use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::TechniqueSet;
 use flopsmith_sandbox::{Options, Sandbox};
+use flopsmith_test_support::shipped;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -32,9 +33,7 @@ fn main() {
     let busy = words.iter().any(|w| w == "busy");
 
     let named = words.iter().find_map(|w| w.strip_prefix("problem="));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../problems")
-        .join(named.unwrap_or("dgemm"));
+    let root = shipped::problem(named.unwrap_or("dgemm"));
     let problem = Arc::new(Problem::load(&root).unwrap().only_first());
     let sandbox = Arc::new(
         Sandbox::new(Options {

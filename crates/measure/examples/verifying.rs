@@ -8,13 +8,14 @@
 #[expect(dead_code, reason = "each of the programs needs a part of it")]
 mod laboratory;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use flopsmith_measure::Thoroughness;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::TechniqueSet;
+use flopsmith_test_support::shipped;
 use laboratory::words::Words;
 use laboratory::{Done, Laboratory, numbers};
 
@@ -25,24 +26,15 @@ fn main() -> Done {
     let number: u64 = words.value("--number", 3)?;
     let named: String = words.value("--problems", String::new())?;
     words.nothing_else(USAGE)?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut names: Vec<String> = named
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect();
-    if names.is_empty() {
-        for folder in std::fs::read_dir(&root)? {
-            let folder = folder?;
-            if folder.path().join("problem.toml").is_file() {
-                names.push(folder.file_name().to_string_lossy().into_owned());
-            }
-        }
-        names.sort();
+    let named = named.split(',').filter(|name| !name.is_empty());
+    let mut folders: Vec<PathBuf> = named.map(shipped::problem).collect();
+    if folders.is_empty() {
+        folders = shipped::problems();
     }
     let laboratory = Laboratory::new()?;
-    for name in names {
-        let problem = Arc::new(Problem::load(&root.join(&name))?.only_first());
+    for folder in folders {
+        let name = shipped::name(&folder);
+        let problem = Arc::new(Problem::load(&folder)?.only_first());
         let baseline = problem.baseline_source.as_ref();
         let source = baseline.unwrap_or(&problem.reference_source);
         let built = laboratory

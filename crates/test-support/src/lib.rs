@@ -4,7 +4,7 @@
 //! run, one problem, one machine), and a test names only the fields that it is about: by struct update, or for
 //! measurements by [`Measured`]. [`mutate`] makes broken versions of real input, for parsers that have to refuse them.
 //! [`traces`] counts the processes, files and memory that jobs leave behind. [`sample`] chooses the cases that a commit
-//! tries. [`skipped`] reports a test that this machine cannot run.
+//! tries, [`shipped`] the problems. [`skipped`] reports a test that this machine cannot run.
 //!
 //! The crate is a dev-dependency and part of no product. The unit tests of `protocol` cannot use it: they are compiled
 //! with a `protocol` of their own, whose types are others than those here.
@@ -16,6 +16,7 @@ mod measured;
 pub mod mutate;
 mod outcome;
 pub mod sample;
+pub mod shipped;
 mod skip;
 pub mod traces;
 

@@ -38,7 +38,7 @@ impl Part {
         part
     }
 
-    fn named(named: &str, parts: usize) -> Self {
+    pub(crate) fn named(named: &str, parts: usize) -> Self {
         if named == "all" {
             return Self {
                 first: 0,

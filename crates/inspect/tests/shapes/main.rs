@@ -24,12 +24,13 @@ mod score;
 mod spell;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use flopsmith_inspect::{detect, scan};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Technique, TechniqueSet};
+use flopsmith_test_support::shipped;
 
 /// A program with its techniques.
 struct Program {
@@ -43,18 +44,12 @@ struct Program {
 
 /// All problems, each with every technique, so that nothing that is found is left out.
 static PROBLEMS: LazyLock<BTreeMap<String, Problem>> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let within = |folder: PathBuf| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().path())
-    };
-    // A suite is a folder of problems.
-    let folders = within(root).flat_map(|folder| within(folder.clone()).chain([folder]));
+    let folders = shipped::problems().into_iter();
     folders
-        .filter_map(|folder| {
-            let mut problem = Problem::load(&folder).ok()?;
+        .map(|folder| {
+            let mut problem = Problem::load(&folder).unwrap();
             problem.techniques = TechniqueSet::all();
-            Some((problem.id.to_string(), problem))
+            (problem.id.to_string(), problem)
         })
         .collect()
 });

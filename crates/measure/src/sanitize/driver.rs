@@ -157,13 +157,13 @@ fn number(count: usize) -> [u8; 8] {
 mod tests {
     use std::path::Path;
 
+    use flopsmith_test_support::shipped;
     use rand::SeedableRng;
 
     use super::*;
 
     fn problem(name: &str) -> Problem {
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        Problem::load(&problems.join(name)).unwrap()
+        Problem::load(&shipped::problem(name)).unwrap()
     }
 
     const DGEMM: &str = "  int fs_0 = fs_number();
@@ -280,13 +280,7 @@ mod tests {
     #[test]
     fn every_problem_has_cases_that_are_soon_done() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
-        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        for folder in std::fs::read_dir(problems).unwrap() {
-            let folder = folder.unwrap().path();
-            // A folder of a suite is no problem.
-            if !folder.join("problem.toml").exists() {
-                continue;
-            }
+        for folder in shipped::problems() {
             let problem = Problem::load(&folder).unwrap();
             let cases = Cases::draw(&problem, &mut rng).unwrap();
             let bytes = cases.file.len();

@@ -117,19 +117,13 @@ pub fn largest(problem: &Problem) -> Params {
     params
 }
 
-/// The problems that are shipped, by name, each at its first workload alone.
+/// The problems that are shipped, each at its first workload alone.
 #[cfg(test)]
 pub(super) fn shipped() -> &'static [Problem] {
     static SHIPPED: std::sync::OnceLock<Vec<Problem>> = std::sync::OnceLock::new();
     SHIPPED.get_or_init(|| {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let folders = std::fs::read_dir(root).expect("the shipped problems are there");
-        let mut paths: Vec<std::path::PathBuf> = folders
-            .map(|entry| entry.expect("the folder can be read").path())
-            .filter(|path| path.join("problem.toml").is_file())
-            .collect();
-        paths.sort();
-        paths
+        let folders = flopsmith_test_support::shipped::problems();
+        folders
             .iter()
             .map(|path| Problem::load(path).expect("a shipped problem is sound"))
             .map(|problem| problem.only_first())

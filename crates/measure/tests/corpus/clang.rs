@@ -3,12 +3,11 @@
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::Language;
 use flopsmith_protocol::Verdict;
-use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
 use crate::program::{Expected, Program, attacks, gains_nothing, honest};
 use crate::stages::{Stages, refused_early};
-use crate::{Log, fixtures, words};
+use crate::{Log, fixtures, sampled, words};
 
 const CLANG: &str = "clang";
 
@@ -47,7 +46,7 @@ fn what_clang_builds_ends_as_it_says() {
         .filter(|program| is_for_clang(program) && program.can_run(cores))
         .collect();
     assert!(programs.len() >= AT_LEAST, "{} programs", programs.len());
-    programs = Part::of_commit(SAMPLED).of(programs).collect();
+    programs = sampled(programs, SAMPLED);
     let mut wrong = Vec::new();
     let mut log = Log::of("clang");
     let early = refused_early(Some(CLANG), &programs);

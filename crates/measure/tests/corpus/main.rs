@@ -96,6 +96,7 @@ mod program;
 mod stages;
 mod unrun;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
@@ -109,7 +110,7 @@ use flopsmith_measure::sanitize;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_test_support::sample::Part;
-use flopsmith_test_support::skipped;
+use flopsmith_test_support::{shipped, skipped};
 
 use mutate::{Acts, Entry, Variant};
 use program::{Expected, Program, USUAL, attacks, honest};
@@ -120,6 +121,37 @@ const AT_LEAST: usize = 70;
 
 /// With this environment variable, the tests try only programs whose names contain its value.
 const ONLY: &str = "FLOPSMITH_CORPUS";
+
+/// The programs that this commit tries: one in `parts`, and a fixed share of those for problems of suites. [`ONLY`] and
+/// [`SHIPPED`](shipped::SHIPPED) name other ones.
+fn sampled<P: Borrow<Program>>(programs: impl IntoIterator<Item = P>, parts: usize) -> Vec<P> {
+    if std::env::var_os(ONLY).is_some() {
+        return named(programs);
+    }
+    shipped::share(
+        programs,
+        |program| {
+            let program: &Program = program.borrow();
+            &program.problem
+        },
+        parts,
+    )
+}
+
+/// The programs that the environment names, or all.
+fn named<P: Borrow<Program>>(programs: impl IntoIterator<Item = P>) -> Vec<P> {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let is_named = |program: &P| {
+        let program: &Program = program.borrow();
+        program.name.contains(&only) && shipped::is_named(&program.problem)
+    };
+    programs.into_iter().filter(is_named).collect()
+}
+
+/// True if the environment names programs or problems, so that no number of them is expected.
+fn names_some() -> bool {
+    std::env::var_os(ONLY).is_some() || shipped::named().is_some()
+}
 
 /// Of the programs that have to run, each commit tries one of this many, and other commits try others.
 const RUN: usize = 4;
@@ -135,10 +167,7 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     let mut log = Log::of("programs");
     let running = attacks().into_iter().chain(honest());
     let running = running.filter(|program| !program.is_refused_before_it_runs());
-    let mut programs: Vec<Program> = match std::env::var(ONLY) {
-        Ok(only) => running.filter(|p| p.name.contains(&only)).collect(),
-        Err(_) => Part::of_commit(RUN).of(running).collect(),
-    };
+    let mut programs = sampled(running, RUN);
     // All programs of a problem that follow each other share one bench.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
     let all = programs.len();
@@ -240,14 +269,20 @@ const SAMPLED: usize = 200;
 fn a_sample_of_the_variants_of_attacks_gains_nothing() {
     let part = Part::of_commit(SAMPLED);
     let tried = try_variants(part);
-    assert!(!part.is_all() || tried >= 1000, "{tried} variants");
+    assert!(
+        !part.is_all() || names_some() || tried >= 1000,
+        "{tried} variants"
+    );
 }
 
 #[test]
 fn a_sample_of_the_variants_of_honest_programs_is_measured() {
     let part = Part::of_commit(SAMPLED);
     let tried = try_honest_variants(part);
-    assert!(!part.is_all() || tried >= 800, "{tried} variants");
+    assert!(
+        !part.is_all() || names_some() || tried >= 800,
+        "{tried} variants"
+    );
 }
 
 /// Of the problems other than the usual one, each commit compiles the variants of one in this many.
@@ -277,12 +312,16 @@ fn what_variants_add_is_no_reason_to_refuse_them() {
         .map(|attack| attack.problem.as_str())
         .collect();
     let others = others.into_iter().filter(|name| *name != USUAL);
-    for name in Part::of_commit(OTHERS).of(others) {
+    for name in shipped::share(others, |name| name, OTHERS) {
         let problem = fixtures::shipped(name);
         let reference = problem.reference_source.clone();
         programs.push((problem, Language::C, reference));
     }
-    assert!(programs.len() > 4, "{} programs", programs.len());
+    assert!(
+        programs.len() > 4 || names_some(),
+        "{} programs",
+        programs.len()
+    );
     for (problem, language, source) in &programs {
         let toolchain = Toolchain::detect(None, problem).unwrap();
         let compiler = Compiler::new(fixtures::sandbox(), toolchain);
@@ -388,7 +427,7 @@ fn try_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
-    let all = variants_of(attacks(), &stages, mutate::variants);
+    let all = variants_of(named(attacks()), &stages, mutate::variants);
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-attacks");
@@ -443,7 +482,7 @@ fn try_honest_variants(part: Part) -> usize {
     let _alone = fixtures::alone();
     let started = Instant::now();
     let mut stages = Stages::default();
-    let all = variants_of(honest(), &stages, mutate::honest::variants);
+    let all = variants_of(named(honest()), &stages, mutate::honest::variants);
     let (mut measured, mut unmeasured) = (0, 0);
     let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-honest-programs");

@@ -2,7 +2,6 @@
 //! with the same number of threads.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -10,7 +9,7 @@ use std::time::Instant;
 use flopsmith_evaluate::{Evaluated, Evaluator, Prepared};
 use flopsmith_machine::pinning;
 use flopsmith_measure::{Purpose, Timer, Verifier};
-use flopsmith_problem::{Language, Problem};
+use flopsmith_problem::Language;
 use flopsmith_protocol::{
     CandidateFault, Failure, InfrastructureCause, TechniqueSet, UnknownCause, Verdict,
 };
@@ -100,9 +99,8 @@ impl Timed {
 
 impl Bench {
     fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         // Attacks are judged at the first workload; others would repeat them at other sizes.
-        let problem = Arc::new(Problem::load(&root.join(problem)).unwrap().only_first());
+        let problem = fixtures::shipped(problem);
         let made = |compiler: &str| {
             let (sandbox, harness) = (fixtures::sandbox(), fixtures::harness());
             Evaluator::new(Arc::clone(&problem), compiler, sandbox, harness).unwrap()

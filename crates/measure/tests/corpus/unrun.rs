@@ -9,11 +9,10 @@ use flopsmith_compile::Compiler;
 use flopsmith_compile::toolchain::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Failure;
-use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
-use crate::fixtures;
 use crate::program::{Expected, Program, attacks, honest};
+use crate::{fixtures, sampled};
 
 /// Of the honest programs, each commit builds one of this many, and other commits build others. The timed ones are
 /// built as well.
@@ -76,7 +75,7 @@ fn what_is_refused_before_it_runs_is_refused_and_what_is_honest_is_built() {
     let of_interest = attacks()
         .into_iter()
         .filter(Program::is_refused_before_it_runs)
-        .chain(Part::of_commit(HONEST).of(honest()));
+        .chain(sampled(honest(), HONEST));
     let (mut programs, mut left_out) = (Vec::new(), BTreeMap::new());
     for program in of_interest.filter(|program| program.can_run(usize::MAX)) {
         match lacks(&program) {

@@ -32,7 +32,7 @@ fn whoever_takes_denormal_numbers_for_zeros_is_refused_where_they_occur() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
     let mut tried = 0;
-    for problem in shipped() {
+    for problem in super::tried(1) {
         let has = problem
             .verify
             .distributions
@@ -53,6 +53,9 @@ fn whoever_takes_denormal_numbers_for_zeros_is_refused_where_they_occur() {
             other => wrong.push(format!("{}: {other:?}", problem.id)),
         }
     }
-    assert!(tried >= 10, "{tried} problems");
+    assert!(
+        tried >= 10 || shipped::named().is_some(),
+        "{tried} problems"
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

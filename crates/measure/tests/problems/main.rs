@@ -21,25 +21,16 @@ use flopsmith_measure::verify::soundness;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Finding, Problem};
 use flopsmith_protocol::{CandidateFault as F, Failure, TechniqueSet};
-use flopsmith_test_support::sample::Part;
+use flopsmith_test_support::shipped;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
-}
-
-fn shipped() -> Vec<Arc<Problem>> {
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(root())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("problem.toml").is_file())
-        .collect();
-    folders.sort();
+/// The problems that this commit tries, each at its first workload: one in `parts` of those outside suites.
+fn tried(parts: usize) -> Vec<Arc<Problem>> {
     let load = |path: &PathBuf| Arc::new(Problem::load(path).unwrap().only_first());
-    folders.iter().map(load).collect()
+    shipped::tried(parts).iter().map(load).collect()
 }
 
-/// Tests that time programs try one in this many problems for each commit, and other commits try others; `make verify`
-/// tries all.
+/// Tests that time programs try one in this many problems outside suites for each commit, and other commits try others;
+/// `make verify` tries all.
 const TIMED: usize = 4;
 
 /// The tools that judge programs for one problem.
@@ -105,7 +96,7 @@ impl Bench {
 fn references_keep_the_laws() {
     let _alone = fixtures::alone();
     let mut weak = Vec::new();
-    for problem in shipped() {
+    for problem in tried(1) {
         let bench = Bench::of(&problem);
         let examined = soundness::examine(
             &fixtures::sandbox(),
@@ -133,7 +124,7 @@ fn references_keep_the_laws() {
 fn baselines_are_right_and_nearly_right_programs_are_not() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
-    for problem in shipped() {
+    for problem in tried(1) {
         let bench = Bench::of(&problem);
         let mut verifier = bench.verifier(7);
         let baseline = problem
@@ -170,7 +161,7 @@ fn baselines_are_right_and_nearly_right_programs_are_not() {
 fn timed_calls_of_every_problem_are_checked() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
-    for problem in Part::of_commit(TIMED).of(shipped()) {
+    for problem in tried(TIMED) {
         let bench = Bench::of(&problem);
         let mut timer = bench.timer();
         let baseline = problem
@@ -222,10 +213,7 @@ fn a_harness_is_awake() -> bool {
 #[test]
 fn a_program_that_is_refused_while_it_is_timed_leaves_nobody_awake() {
     let _alone = fixtures::alone();
-    let problem = shipped()
-        .into_iter()
-        .find(|p| p.id.as_str() == "black_scholes")
-        .unwrap();
+    let problem = fixtures::shipped("black_scholes");
     let bench = Bench::of(&problem);
     let wrong = bench.program(".subtle.c").unwrap();
     let mut timer = bench.timer();

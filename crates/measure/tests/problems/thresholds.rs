@@ -85,8 +85,7 @@ fn is_refused(verifier: &mut Verifier, object: &[u8], always: bool) -> Result<()
 
 fn thresholds_are_found(name: &str) {
     let _alone = fixtures::alone();
-    let problem = shipped().into_iter().find(|p| p.id.as_str() == name);
-    let problem = problem.unwrap();
+    let problem = fixtures::shipped(name);
     let bench = Bench::of(&problem);
     let mut verifier = bench.verifier(11);
     let mut found = Vec::new();

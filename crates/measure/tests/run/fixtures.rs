@@ -43,8 +43,8 @@ pub fn problem() -> Arc<Problem> {
 
 /// A shipped problem at its first workload.
 pub fn shipped(name: &str) -> Arc<Problem> {
-    let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    Arc::new(Problem::load(&problems.join(name)).unwrap().only_first())
+    let folder = flopsmith_test_support::shipped::problem(name);
+    Arc::new(Problem::load(&folder).unwrap().only_first())
 }
 
 /// The harness beside this test's folder. Cargo does not build another package's program for the tests of this package
@@ -130,11 +130,11 @@ pub fn with_timed(name: &str, timed: &str) -> Arc<Problem> {
 
 /// A shipped problem whose files `edit` changes; it gets the name and the text of each.
 pub fn edited(name: &str, edit: impl Fn(&str, String) -> String) -> Arc<Problem> {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    let shipped = flopsmith_test_support::shipped::problem(name);
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
     std::fs::create_dir(&folder).unwrap();
-    for file in std::fs::read_dir(shipped.join(name)).unwrap() {
+    for file in std::fs::read_dir(shipped).unwrap() {
         let path = file.unwrap().path();
         let file = path.file_name().unwrap().to_str().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

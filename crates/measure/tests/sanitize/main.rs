@@ -18,7 +18,7 @@ use flopsmith_measure::{Checked, Sanitizers, sanitize};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateFault, Failure, Technique, TechniqueSet, UnknownCause};
 use flopsmith_test_support::sample::Part;
-use flopsmith_test_support::skipped;
+use flopsmith_test_support::{shipped, skipped};
 
 /// It also dies in the verifier.
 const DOES_NOT_END: &str = "recursion_without_end.c";
@@ -320,7 +320,7 @@ fn the_problems_own_programs_have_nothing_to_hide() {
     assert!(looked.unwrap().left_out.is_empty());
 }
 
-/// Each commit tries one in this many problems, and other commits try others.
+/// Each commit tries one in this many problems outside suites, and other commits try others.
 const SAMPLED_PROBLEMS: usize = 3;
 
 /// If a problem's own reference has a finding, the problem loses its sanitizers, and all programs that they would
@@ -330,17 +330,9 @@ fn the_references_of_shipped_problems_run_clean_and_none_is_left_out() {
     if !is_here(false) {
         return;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-    let mut names: Vec<String> = std::fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.path().join("problem.toml").is_file())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    assert!(names.len() > 20, "{names:?}");
-    for name in Part::of_commit(SAMPLED_PROBLEMS).of(names) {
-        let problem = fixtures::shipped(&name);
+    for folder in shipped::tried(SAMPLED_PROBLEMS) {
+        let name = shipped::name(&folder);
+        let problem = fixtures::shipped(name);
         let toolchain = Toolchain::detect(None, &problem).unwrap();
         let reference = problem.reference_source.clone();
         let sanitizers = Sanitizers::new(fixtures::sandbox(), problem, &toolchain, 1);

@@ -95,18 +95,27 @@ fn a_byte_order_mark_is_no_part_of_a_definition() {
 
 #[test]
 fn every_shipped_problem_can_travel() {
-    let root = shipped("dgemm").join("..");
-    let folders = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path());
-    let mut seen = 0;
-    for folder in folders.filter(|f| f.join("problem.toml").is_file()) {
+    for folder in flopsmith_test_support::shipped::problems() {
         let here = Problem::load(&folder).unwrap();
         let mut there = Problem::from_files(here.files()).unwrap();
         assert_eq!(there.digest, here.digest, "{}", here.id);
         there.dir.clone_from(&here.dir);
         assert_eq!(format!("{there:?}"), format!("{here:?}"));
-        seen += 1;
     }
-    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn no_shipped_definition_has_errors_that_show_without_a_call() {
+    for folder in flopsmith_test_support::shipped::problems() {
+        let problem = Problem::load(&folder).unwrap();
+        for finding in flopsmith_problem::check(&problem) {
+            assert!(!finding.is_error(), "{}: {finding}", problem.id);
+            // Each workload is long enough, and there are sizes enough.
+            let text = finding.to_string();
+            let weak = text.contains("too short") || text.contains("hidden sizes, so");
+            assert!(!weak, "{}: {text}", problem.id);
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ use flopsmith_problem::{ArgKind, Content, Element, Formula, Language, Problem};
 
 use super::Acts::{self, Perhaps, WhenTimed, WhenVerified};
 use super::entry::Entry;
+use super::names::own_functions;
+use super::tokens::{Kind, pieces};
 
 /// The honest work of a variant in the other calls, in programs for the matrix product: the loops against which a gain
 /// is judged. With slower loops a cheat could be several times as fast as the work that it replaces, and still pass as
@@ -116,12 +118,25 @@ pub(super) fn fall_back(entry: &Entry) -> String {
     let source = &entry.problem.reference_source;
     let plain = reference.replaced(source, "plain_loops");
     let plain = plain.unwrap_or_else(|| panic!("{}: where is the reference?", entry.problem.id));
+    let plain = with_own_helpers(&plain);
     // If it were called for one size only, a compiler would specialise it.
     plain.replacen(
         "__attribute__((noinline)) static void plain_loops(",
         "__attribute__((noipa)) static void plain_loops(",
         1,
     )
+}
+
+/// The source with other names of its functions except `plain_loops`: the program may have functions of these names.
+fn with_own_helpers(source: &str) -> String {
+    let cut = pieces(source);
+    let mut helpers = own_functions(&cut);
+    helpers.remove("plain_loops");
+    let renamed = cut.iter().map(|(kind, word)| match kind {
+        Kind::Word if helpers.contains(word) => format!("plain_{word}"),
+        _ => (*word).to_owned(),
+    });
+    renamed.collect()
 }
 
 /// The parameters that are sizes, with their values in timed calls.

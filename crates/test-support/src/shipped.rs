@@ -1,0 +1,199 @@
+//! The shipped problems, suites included, and the problems that a costly test tries.
+//!
+//! Tests that only read definitions take [`problems`]. Tests that build, verify or time programs take [`tried`] or
+//! [`share`]: the commit chooses a part of the problems in suites, whose number would otherwise decide how long all
+//! tests take.
+
+use std::path::{Path, PathBuf};
+
+use crate::sample::Part;
+
+/// The variable that names the problems of costly tests instead of the commit: problems and suites, between commas.
+pub const SHIPPED: &str = "FLOPSMITH_SHIPPED";
+
+/// Number of shipped problems: a test of fewer ones would leave some out.
+const AT_LEAST: usize = 54;
+/// Of the problems in suites, each commit tries one in this many, and other commits try others. No share of the other
+/// problems has a common factor with it, so commits combine all shares of both.
+const OF_SUITES: usize = 7;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
+}
+
+fn is_problem(folder: &Path) -> bool {
+    folder.join("problem.toml").is_file()
+}
+
+/// The folders in a folder, by name.
+fn folders(within: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(within).expect("the folder of problems can be read");
+    let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
+    let mut folders: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// The folders of all shipped problems by name: first those outside suites, then those of each suite.
+pub fn problems() -> Vec<PathBuf> {
+    let (mut found, suites): (Vec<PathBuf>, Vec<PathBuf>) = folders(&root())
+        .into_iter()
+        .partition(|folder| is_problem(folder));
+    for suite in &suites {
+        found.extend(folders(suite).into_iter().filter(|f| is_problem(f)));
+    }
+    assert!(found.len() >= AT_LEAST, "only {} problems", found.len());
+    found
+}
+
+/// The folder of one shipped problem, which may belong to a suite.
+#[expect(clippy::panic, reason = "only tests call this")]
+pub fn problem(name: &str) -> PathBuf {
+    let found = problems().into_iter().find(|f| self::name(f) == name);
+    found.unwrap_or_else(|| panic!("no problem `{name}` is shipped"))
+}
+
+/// The name of the problem in a folder.
+pub fn name(folder: &Path) -> &str {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.expect("a problem has a name")
+}
+
+/// The folders of the problems that a costly test tries for this commit: one in `parts` of those outside suites, and a
+/// fixed share of those in suites. [`SHIPPED`] names other ones, and [`SAMPLE`](crate::sample::SAMPLE) other shares.
+pub fn tried(parts: usize) -> Vec<PathBuf> {
+    share(problems(), |folder| name(folder), parts)
+}
+
+/// The same for cases that belong to problems: `of` returns the name of a case's problem.
+pub fn share<T>(
+    cases: impl IntoIterator<Item = T>,
+    of: impl Fn(&T) -> &str,
+    parts: usize,
+) -> Vec<T> {
+    let cases = cases.into_iter();
+    match named() {
+        Some(names) => cases.filter(|case| is_among(&names, of(case))).collect(),
+        None => divided(
+            cases,
+            of,
+            Part::of_commit(parts),
+            Part::of_commit(OF_SUITES),
+        ),
+    }
+}
+
+/// One part of the cases outside suites, then one of those in suites.
+fn divided<T>(
+    cases: impl Iterator<Item = T>,
+    of: impl Fn(&T) -> &str,
+    outside: Part,
+    of_suites: Part,
+) -> Vec<T> {
+    let is_outside = |case: &T| is_problem(&root().join(of(case)));
+    let (others, in_suites): (Vec<T>, Vec<T>) = cases.partition(is_outside);
+    outside.of(others).chain(of_suites.of(in_suites)).collect()
+}
+
+/// True if [`SHIPPED`] names this problem, or names none.
+pub fn is_named(problem: &str) -> bool {
+    named().is_none_or(|names| is_among(&names, problem))
+}
+
+/// The folders of the problems that [`SHIPPED`] names, if it is set.
+pub fn named() -> Option<Vec<PathBuf>> {
+    let names = std::env::var(SHIPPED).ok();
+    let names = names.filter(|names| !names.is_empty())?;
+    Some(listed(&names))
+}
+
+fn is_among(folders: &[PathBuf], problem: &str) -> bool {
+    folders.iter().any(|folder| name(folder) == problem)
+}
+
+/// The folders of problems and suites, named between commas.
+fn listed(names: &str) -> Vec<PathBuf> {
+    let all = problems();
+    let mut found = Vec::new();
+    for wanted in names.split(',') {
+        let is_wanted = |folder: &&PathBuf| {
+            let suite = folder.parent().map(name);
+            name(folder) == wanted || suite == Some(wanted)
+        };
+        let before = found.len();
+        found.extend(all.iter().filter(is_wanted).cloned());
+        assert!(
+            found.len() > before,
+            "{SHIPPED} names `{wanted}`, and no such problem or suite is shipped"
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn suites_have_their_problems_behind_the_others() {
+        let all = problems();
+        let names: BTreeSet<&str> = all.iter().map(|f| name(f)).collect();
+        assert_eq!(names.len(), all.len(), "each has a name of its own");
+        assert!(names.contains("dgemm") && names.contains("polybench_gemm"));
+        assert!(!names.contains("polybench"));
+        assert_eq!(name(&all[0]), "batched_dgemm");
+        assert!(problem("polybench_lu").ends_with("polybench/polybench_lu"));
+        assert!(problem("lu").ends_with("problems/lu"));
+    }
+
+    #[test]
+    #[should_panic(expected = "no problem `polybench` is shipped")]
+    fn a_suite_is_no_problem() {
+        problem("polybench");
+    }
+
+    #[test]
+    fn commits_divide_all_problems_among_them() {
+        let in_suites = |folders: &[PathBuf]| {
+            let suite = folders
+                .iter()
+                .filter(|f| f.parent() != Some(root().as_path()));
+            suite.count()
+        };
+        let all = problems();
+        assert!(in_suites(&all) >= 30);
+        let mut tried = BTreeSet::new();
+        for number in 0..4 * OF_SUITES {
+            let part = |parts| Part::named(&number.to_string(), parts);
+            let of = |folder: &PathBuf| name(folder).to_owned();
+            let names: Vec<String> = all.iter().map(of).collect();
+            let found = divided(names.iter(), |n| n.as_str(), part(4), part(OF_SUITES));
+            let folders: Vec<PathBuf> = found.iter().map(|name| problem(name)).collect();
+            let most = in_suites(&all).div_ceil(OF_SUITES);
+            assert!((most - 1..=most).contains(&in_suites(&folders)));
+            tried.extend(folders);
+        }
+        assert_eq!(tried, all.into_iter().collect());
+        let whole = Part::named("all", 4);
+        let names = ["dot", "polybench_lu", "lu"].map(str::to_owned);
+        let found = divided(names.iter(), |n| n.as_str(), whole, whole);
+        assert_eq!(found, ["dot", "lu", "polybench_lu"]);
+    }
+
+    #[test]
+    fn problems_and_suites_are_named_between_commas() {
+        assert_eq!(listed("dot,polybench_lu").len(), 2);
+        assert_eq!(listed("lu"), [problem("lu")]);
+        assert!(listed("polybench").len() >= 30);
+        assert!(is_among(&listed("polybench"), "polybench_lu"));
+        assert!(!is_among(&listed("polybench"), "lu"));
+    }
+
+    #[test]
+    #[should_panic(expected = "FLOPSMITH_SHIPPED names `plybench`")]
+    fn a_misspelt_name_does_not_pass_for_none() {
+        listed("dot,plybench");
+    }
+}

@@ -161,6 +161,7 @@ fn example() -> RunReport {
             core: Some("Haswell".into()),
         }),
         corpus_best_gflops: Some(19.0),
+        start_gflops: Some(12.5),
         roofline: Some(Roofline {
             threads: 1,
             intensity: Some(21.25),
@@ -467,6 +468,7 @@ proptest! {
             reference_gflops: Some(numbers[6]),
             openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
+            start_gflops: Some(numbers[8]),
             roofline: Some(Roofline {
                 threads: 1,
                 intensity: Some(numbers[0]),

@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::WorkloadMeasurement;
 
-use super::{Best, Samples, Summary};
+use super::{Best, Samples, StartProgram, Summary};
 use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
 
@@ -16,7 +16,10 @@ impl Summary {
         }
         match &self.best {
             Some(best) => lines.extend(self.about(best)),
-            None => lines.push("no verified kernel yet".into()),
+            None => {
+                lines.push("no verified kernel yet".into());
+                lines.extend(self.start_program.as_ref().map(StartProgram::line));
+            }
         }
         lines.push(format!(
             "{} with a verified kernel that was measured again, {} more measured once only",
@@ -114,6 +117,7 @@ impl Summary {
                 interval(best)
             ),
         ];
+        lines.extend(self.start_program.as_ref().map(StartProgram::line));
         for workload in &best.workloads {
             lines.push(format!(
                 "  {}: {} GFLOPS, {}× the plain reference {}{}",

@@ -210,6 +210,7 @@ fn a_whole_run_shows_every_part() {
         "+58 points", // correct rate
         "×7.00",      // mean speed
         "the fastest program tried of the starter model's corpus",
+        "3.28× your program",
         "OpenBLAS (Haswell)",
         "best so far",
         "step 3 (none), 1:20: mean 5.00, best 14.5",

@@ -118,3 +118,72 @@ pub fn keep(folder: &Path, start: &Start, language: Language) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    fn dgemm() -> Problem {
+        Problem::load(&root().join("problems/dgemm")).unwrap()
+    }
+
+    fn example(name: &str) -> String {
+        std::fs::read_to_string(root().join("examples/tune").join(name)).unwrap()
+    }
+
+    #[test]
+    fn the_example_is_a_program_with_parameters() {
+        let parameters = Some(("p.json", example("parameters.json")));
+        let checked = check(("dgemm.c", example("dgemm.c")), parameters, &dgemm()).unwrap();
+        assert_eq!(checked.start.configurations, 18);
+        assert!(checked.ignored.is_empty(), "{:?}", checked.ignored);
+        let settings = Settings {
+            problem: root().join("problems/dgemm").display().to_string(),
+            start: Some(checked.start),
+            ..Settings::default()
+        };
+        let first = first_program(&settings).unwrap().unwrap();
+        let defaults = "#define ROWS 2\n#define COLUMNS 8\n#define COLUMNS_OUTSIDE 0\n";
+        assert_eq!(first, format!("{defaults}{}", example("dgemm.c")));
+    }
+
+    #[test]
+    fn an_error_names_the_file_that_is_to_be_changed() {
+        let error = |source: &str, parameters: Option<&str>| {
+            let parameters = parameters.map(|text| ("p.json", text.to_owned()));
+            let error = check(("mine.c", source.to_owned()), parameters, &dgemm()).unwrap_err();
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
+            error.to_string()
+        };
+        let sound = example("parameters.json");
+        assert!(error("void dsyrk(int n) {}", None).starts_with("mine.c: it defines no function"));
+        assert!(error("void dgemm(int n) {}\0", None).contains("UTF-8"));
+        let unused = error("void dgemm(int n) {}", Some(&sound));
+        assert!(unused.starts_with("mine.c: it does not use the parameter `ROWS`"));
+        let source = example("dgemm.c");
+        let file = error(&source, Some("{}"));
+        assert!(file.starts_with("p.json: it has no `ConfigurationSpace`"), "{file}");
+        let nothing = sound.replace("<= 64", "<= 4");
+        assert!(error(&source, Some(&nothing)).starts_with("p.json: no configuration"));
+    }
+
+    #[test]
+    fn a_run_keeps_the_program_and_its_parameters_as_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = Start {
+            source: "int x;".into(),
+            parameters: "{}".into(),
+            configurations: 1,
+        };
+        keep(folder.path(), &start, Language::Cxx).unwrap();
+        let (program, parameters) = files(folder.path(), &start);
+        assert!(program.ends_with("start.cpp"), "{}", program.display());
+        assert_eq!(std::fs::read_to_string(program).unwrap(), "int x;");
+        assert_eq!(std::fs::read_to_string(parameters.unwrap()).unwrap(), "{}");
+    }
+}

@@ -1,4 +1,5 @@
-//! The schedule space as a source: a classic autotuner that a policy has to beat at the same budget.
+//! Spaces of programs as a source: schedules, a classic autotuner that a policy has to beat at the same budget, or configurations of the
+//! parameters of a user's own program.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -173,7 +173,7 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     let text = args.parameters.as_deref().map(read).transpose()?;
     let name = args.parameters.as_ref().map(|file| file.display().to_string());
     let parameters = name.as_deref().zip(text);
-    let checked = start::check((&program.name, program.source), parameters, &problem)?;
+    let checked = start::check((program.name.as_str(), program.source), parameters, &problem)?;
     if let Some(name) = name {
         let steps = checked.start.configurations.div_ceil(per_step(settings));
         settings.max_steps = least(settings.max_steps, steps);

@@ -10,6 +10,7 @@ use flopsmith_config::search::{BUDGET, defaults, stage};
 use flopsmith_config::{GeneratorKind, Job, Settings};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
+use flopsmith_protocol::Technique;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::counted;
 use flopsmith_run::folder::{self, Folder};
@@ -187,6 +188,11 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
                 checked.ignored.join(", ")
             ));
         }
+    }
+    // The user's program may use every technique that is looked for, also those that the schedule space has no programs with.
+    if !args.set.iter().any(|set| set.starts_with("sqd.techniques")) {
+        let more = problem.techniques.without(Technique::Openmp);
+        settings.sqd.techniques = settings.sqd.techniques.union(more);
     }
     settings.start = Some(checked.start);
     Ok(())

@@ -114,6 +114,11 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
 
 /// Checks the settings that only training needs. A search has no policy, so these settings mean nothing to it.
 pub fn check_training(settings: &Settings) -> Result<(), Usage> {
+    if settings.start.is_some() {
+        return Err(usage(
+            "`start` is a program with which a search begins; leave it out, or run `flopsmith search --start`",
+        ));
+    }
     let generator = &settings.generator;
     if !generator.kind.has_policy() {
         return Err(usage(format!(

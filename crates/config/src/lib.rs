@@ -44,7 +44,7 @@ pub use read::{Usage, load, parse, read, read_text};
 pub use reference::Reference;
 pub use settings::{
     Advantage, Evaluate, FlatGroups, Generator, GeneratorKind, Hosted, Overlong, Prompt, Settings,
-    Standard, Turns,
+    Standard, Start, Turns,
 };
 pub use sft::{Labels, SftConfig};
 pub use training::{Shared, Training};

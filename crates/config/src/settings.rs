@@ -82,6 +82,9 @@ pub struct Settings {
     /// when this process ends. Needs `nats` and `store`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<Hosted>,
+    /// The user's own program, with which a search begins (`flopsmith search --start`). Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
 }
 
 /// Roles that exist once in a run and that a node of a cluster can take.
@@ -125,11 +128,27 @@ impl Default for Settings {
             store: String::new(),
             nats: String::new(),
             hosted: Vec::new(),
+            start: None,
         }
     }
 }
 
 impl Settings {
+    /// Number of tasks of a search step, and number of samples of each. The last step of a search over the configurations of
+    /// parameters has as many samples as configurations are left; its tasks have one each, so that any number fits.
+    pub fn search_step(&self, step: u64) -> (u32, u32) {
+        let whole = u64::from(self.tasks) * u64::from(self.group_size);
+        let configurations = self.start.as_ref().map_or(0, |start| start.configurations);
+        let left = match configurations {
+            0 => whole,
+            all => all.saturating_sub(step.saturating_mul(whole)),
+        };
+        match u32::try_from(left) {
+            Ok(left) if u64::from(left) < whole => (left.max(1), 1),
+            _ => (self.tasks, self.group_size),
+        }
+    }
+
     /// True if a node of the cluster has this role.
     pub fn is_hosted(&self, role: Hosted) -> bool {
         self.hosted.contains(&role)
@@ -194,6 +213,27 @@ fn not_negative<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
         Err(serde::de::Error::custom(format!(
             "{number} is not a number of 0 or more"
         )))
+    }
+}
+
+/// The user's own program, with which a search begins.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, PartialEq, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Start {
+    /// Its text.
+    pub source: String,
+    /// The text of the file of its parameters (Kernel Tuner's T1 format); empty if it has none. The search then tries
+    /// configurations of the parameters, and not schedules.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub parameters: String,
+    /// Number of configurations of the parameters. The search ends after as many programs.
+    pub configurations: u64,
+}
+
+impl Start {
+    /// True if the program has parameters.
+    pub fn has_parameters(&self) -> bool {
+        !self.parameters.is_empty()
     }
 }
 
@@ -521,6 +561,29 @@ pub enum Standard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_steps_of_a_search_have_as_many_programs_as_there_are_configurations() {
+        for configurations in 1..70 {
+            let settings = Settings {
+                tasks: 2,
+                group_size: 8,
+                start: Some(Start {
+                    configurations,
+                    ..Start::default()
+                }),
+                ..Settings::default()
+            };
+            let steps = configurations.div_ceil(16);
+            let samples = |step| {
+                let (tasks, size) = settings.search_step(step);
+                u64::from(tasks) * u64::from(size)
+            };
+            assert_eq!((0..steps).map(samples).sum::<u64>(), configurations);
+        }
+        let settings = Settings::default();
+        assert_eq!(settings.search_step(1000), (8, 8), "without parameters");
+    }
 
     #[test]
     fn a_limit_without_meaning_is_refused_and_a_missing_one_has_its_default() {

@@ -274,6 +274,19 @@ pub struct Search {
     /// Stop after this many programs; 0 is no limit. Not with --resume.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub evaluations: u64,
+    /// Begin with this program of your own: the search tries it first, and the result says how many times as fast the best
+    /// program is. Not with --resume.
+    #[arg(long, value_name = "FILE", conflicts_with = "staged")]
+    pub start: Option<PathBuf>,
+    /// Search values for named parameters of the program of --start instead of schedules. The file lists the parameters,
+    /// their values and conditions, in Kernel Tuner's T1 format; each parameter is a macro of the program. The search ends
+    /// once it has tried every configuration. Not with --resume.
+    #[arg(long, value_name = "FILE", requires = "start")]
+    pub parameters: Option<PathBuf>,
+    /// Write the result of each configuration to this file as well, in Kernel Tuner's T4 format; results.json in the run's
+    /// folder has them in any case. Only for a search with --parameters.
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
     /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
     /// end by shares of the budget. Not with --resume.
     #[arg(long)]

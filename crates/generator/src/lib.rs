@@ -3,9 +3,11 @@
 //! A schedule is a point in a space of loop nests; rendering it gives a C program that is correct by construction. The
 //! space supplies the starter model's corpus ([`corpus`]). The source that answers tasks with it is
 //! `actors::source::schedule`, the classic autotuner that a policy has to beat at the same budget. [`measured`]
-//! distributes measured programs to the stages of training. This crate is pure: the caller passes in randomness, and
+//! distributes measured programs to the stages of training. [`parameters`] is the space of a
+//! user's own program with named parameters. This crate is pure: the caller passes in randomness, and
 //! the crate compiles and times nothing.
 
 pub mod corpus;
 pub mod measured;
+pub mod parameters;
 pub mod schedule;

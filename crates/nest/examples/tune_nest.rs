@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use flopsmith_nest::generate::Space;
 use flopsmith_nest::read::read;
-use flopsmith_nest::search::Search;
+use flopsmith_nest::search::search;
 use flopsmith_problem::{ArgKind, Content, Element, Language, Problem, Role};
 use flopsmith_protocol::TechniqueSet;
 use rand::SeedableRng;
@@ -90,7 +90,7 @@ fn main() {
     let seconds: f64 = words.next().map_or(60.0, |s| s.parse().unwrap());
     let show = words.next().is_some();
     let problem = Problem::load(Path::new(&path)).unwrap();
-    let mut search = Search::new(
+    let mut search = search(
         Space::new(read(&problem).unwrap()),
         problem.max_source_bytes,
     );
@@ -153,7 +153,7 @@ fn main() {
     let (mut best, mut tried, mut found) = (0.0, 0, String::new());
     let permitted = TechniqueSet::all().without(flopsmith_protocol::Technique::Openmp);
     'all: loop {
-        let proposals = search.propose(8, permitted, &|_| true, &mut rng);
+        let proposals = search.propose(8, permitted, &|_, _| true, &mut rng);
         if proposals.is_empty() {
             break;
         }
@@ -166,7 +166,7 @@ fn main() {
             search.report(&proposal.text, gflops);
             if gflops.unwrap_or(0.0) > best {
                 best = gflops.unwrap_or(0.0);
-                found = format!("{:?}\n{}", proposal.schedule, proposal.text);
+                found = format!("{:?}\n{}", proposal.point, proposal.text);
                 println!(
                     "{:6.1} s {tried:5} tried: {best:8.3} GFLOPS, {:6.2} times",
                     begin.elapsed().as_secs_f64(),

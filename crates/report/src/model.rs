@@ -37,6 +37,8 @@ pub struct RunReport {
     pub openblas: Option<OpenBlas>,
     /// The fastest program of those tried of the starter model's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
+    /// The user's own program, with which a search began.
+    pub start_gflops: Option<f64>,
     /// The roofs of the machine, and which of them the problem's programs lie under.
     pub roofline: Option<Roofline>,
     /// The machine, as its timing role attested it; an `advice` list of strings in it is shown as such.

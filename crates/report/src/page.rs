@@ -361,6 +361,9 @@ fn claim(report: &RunReport) -> String {
             number(best.gflops / corpus)
         ));
     }
+    if let Some(start) = report.start_gflops.filter(|s| *s > 0.0) {
+        text.push_str(&format!(" {}× your program.", number(best.gflops / start)));
+    }
     text.push_str(&workloads::words(report));
     text
 }

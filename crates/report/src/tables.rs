@@ -111,6 +111,9 @@ pub fn comparison(report: &RunReport) -> String {
             "",
         ));
     }
+    if let Some(start) = report.start_gflops {
+        rows.push(("Your program".into(), start, ""));
+    }
     if let Some(reference) = report.reference_gflops {
         rows.push((
             "Plain reference, <code>gcc -O3 -march=native</code>".into(),

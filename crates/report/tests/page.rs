@@ -161,6 +161,7 @@ fn example() -> RunReport {
             core: Some("Haswell".into()),
         }),
         corpus_best_gflops: Some(19.0),
+        start_gflops: Some(12.5),
         roofline: Some(Roofline {
             threads: 1,
             intensity: Some(21.25),
@@ -209,6 +210,7 @@ fn a_whole_run_shows_every_part() {
         "+58 points", // correct rate
         "×7.00",      // mean speed
         "the fastest program tried of the starter model's corpus",
+        "3.28× your program",
         "OpenBLAS (Haswell)",
         "best so far",
         "step 3 (none), 1:20: mean 5.00, best 14.5",
@@ -467,6 +469,7 @@ proptest! {
             reference_gflops: Some(numbers[6]),
             openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
+            start_gflops: Some(numbers[8]),
             roofline: Some(Roofline {
                 threads: 1,
                 intensity: Some(numbers[0]),

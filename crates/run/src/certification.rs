@@ -39,7 +39,8 @@ pub fn conclude(
     stopped: &CancellationToken,
 ) -> Result<bool> {
     let outcomes = crate::summary::outcomes(&folder.path)?;
-    let finalists = crate::summary::finalists(&outcomes, settings.evaluate.finalists as usize);
+    let count = settings.evaluate.finalists as usize;
+    let finalists = crate::summary::to_certify(&outcomes, count, facts.start.as_ref());
     if !finalists.is_empty() {
         say("finishing: measuring the fastest programs once more…");
         let last = measure(evaluator, settings, folder, &finalists, wait, stopped);

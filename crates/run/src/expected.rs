@@ -45,7 +45,9 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
     let left = (settings.budget_seconds - done).max(0.0);
     let budget = Range(left, left);
     let finalists = settings.evaluate.finalists;
-    let last = match finalists {
+    // The program with which the search begins is measured again as well, if it is none of the fastest.
+    let own = u32::from(finalists > 0 && settings.start.is_some());
+    let last = match finalists + own {
         0 => Range(0.0, 0.0),
         some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
     };
@@ -66,6 +68,10 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         let programs = match finalists {
             1 => "the fastest program".to_owned(),
             some => format!("the {some} fastest programs"),
+        };
+        let programs = match own {
+            0 => programs,
+            _ => format!("{programs} and yours"),
         };
         text.push_str(&format!(
             ", and {} to measure {programs} once more",

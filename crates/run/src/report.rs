@@ -106,7 +106,11 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             };
             format!("{}: {algorithm}{archive}", settings.problem)
         } else {
-            format!("{}: search over the schedule space", settings.problem)
+            let space = match settings.start.as_ref().is_some_and(|s| s.has_parameters()) {
+                true => "configurations of parameters",
+                false => "the schedule space",
+            };
+            format!("{}: search over {space}", settings.problem)
         },
         run: name,
         started: started(facts.started_unix_ms),
@@ -160,6 +164,7 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             core: summary.openblas_core.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
+        start_gflops: summary.start_program.as_ref().and_then(|s| s.gflops),
         roofline: machine
             .and_then(|m| roofline::of_run(folder, &settings, m, summary.best.as_ref())),
         attestation: machine

@@ -16,7 +16,7 @@ use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_config::Job;
 use flopsmith_config::{Hosted, Settings};
 use flopsmith_evaluate::Evaluator;
-use flopsmith_protocol::{MachineClass, NodeId, RunId, subjects};
+use flopsmith_protocol::{Digest, MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,9 @@ use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
-use crate::{broker, certification, comparability, export, machine, measuring_lock, paths, view};
+use crate::{
+    broker, certification, comparability, export, machine, measuring_lock, paths, start, view,
+};
 
 mod announce;
 mod meter;
@@ -139,6 +141,8 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     facts.job = job_name(job).into();
     facts.problem = settings.problem.clone();
     facts.workloads = settings.workloads.clone();
+    let first = start::first_program(&settings)?;
+    facts.start = first.map(|source| Digest::of(source.as_bytes()));
     if facts.started_unix_ms == 0 {
         facts.started_unix_ms = unix_ms();
     }

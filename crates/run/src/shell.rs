@@ -58,6 +58,13 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
     if settings.seed != defaults.seed {
         line.push_str(&format!(" --seed {}", settings.seed));
     }
+    if let Some(start) = &settings.start {
+        let (program, parameters) = crate::start::files(folder, start);
+        line.push_str(&format!(" --start {}", path(&program)));
+        if let Some(parameters) = parameters {
+            line.push_str(&format!(" --parameters {}", path(&parameters)));
+        }
+    }
     let mut sets = Vec::new();
     differences("", &table(defaults), &table(settings), &mut sets);
     for set in sets {
@@ -154,7 +161,7 @@ pub fn quoted(text: &str) -> String {
 fn table(settings: &Settings) -> toml::Table {
     let text = toml::to_string(settings).unwrap_or_default();
     let mut table: toml::Table = text.parse().unwrap_or_default();
-    for flag in ["problem", "budget_seconds", "seed"] {
+    for flag in ["problem", "budget_seconds", "seed", "start"] {
         table.remove(flag);
     }
     table
@@ -263,6 +270,15 @@ mod tests {
             line.contains(" --set 'evaluate.compiler=\"my clang\"'"),
             "{line}"
         );
+        assert_eq!(line.matches("--set").count(), 2, "{line}");
+        settings.start = Some(flopsmith_config::Start {
+            source: "int x;".into(),
+            parameters: "{}".into(),
+            configurations: 7,
+        });
+        let line = search_again(&settings, &defaults, Path::new("runs/s"));
+        let files = " --start runs/s/start.c --parameters runs/s/parameters.json ";
+        assert!(line.contains(files), "{line}");
         assert_eq!(line.matches("--set").count(), 2, "{line}");
     }
 }

@@ -84,6 +84,9 @@ pub struct Summary {
     pub search_correct_rate: Option<f64>,
     /// The best program.
     pub best: Option<Best>,
+    /// The user's own program, with which a search began (`--start`), beside the best one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_program: Option<StartProgram>,
     /// Place of the best program under the roofs of the machine that it was measured on; none if the machine's
     /// attestation does not contain the roofs, or if the problem was edited since.
     pub roofline: Option<Place>,
@@ -153,6 +156,9 @@ pub struct Facts {
     /// Names of the workloads, if not all of the problem's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<String>,
+    /// Digest of the user's own program, with which a search began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Digest>,
     /// Start of the run, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
@@ -255,6 +261,10 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         .zip(machine)
         .and_then(|(best, machine)| roofline::of_best(folder, facts, machine, best));
     let placed = placed.unwrap_or_default();
+    let start_program = facts.start.as_ref().and_then(|digest| {
+        let (certified, refused) = (&facts.certified, &facts.refused);
+        StartProgram::of(digest, &outcomes, certified, refused, best.as_ref())
+    });
     let coverage = archive_view::coverage(&outcomes);
     let (judged_programs, correct_programs) = refusals::judged(&outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
@@ -307,6 +317,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
         best,
+        start_program,
         corpus_best_gflops: facts.corpus_best_gflops,
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
@@ -459,9 +470,12 @@ impl Best {
 }
 
 mod refusals;
+mod start;
 mod table;
 
 pub use refusals::Refusal;
+pub use start::{StartProgram, to_certify};
+pub(crate) use start::measurement_of;
 
 #[cfg(test)]
 mod tests;

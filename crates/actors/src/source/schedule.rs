@@ -1,10 +1,14 @@
-//! The schedule space as a source: a classic autotuner that a policy has to beat at the same budget.
+//! Spaces of programs as a source: schedules, a classic autotuner that a policy has to beat at the same budget, or configurations of the
+//! parameters of a user's own program.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
+use flopsmith_config::Settings;
+use flopsmith_generator::parameters::{self, Configurations, Search as TunedSearch};
 use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
-use flopsmith_nest::search::{Search as NestSearch, marked, unmarked};
+use flopsmith_nest::schedule::Schedule as NestSchedule;
+use flopsmith_nest::search::{Search as NestSearch, marked, search as nest_search, unmarked};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, Task};
 use rand::SeedableRng;
@@ -20,6 +24,8 @@ use crate::error::Error;
 /// answers to other tasks: each task of a step has a share of the space.
 pub struct ScheduleSource {
     searches: HashMap<ProblemId, Searching>,
+    /// The program with which the run begins.
+    start: Option<String>,
 }
 
 /// The search for one problem.
@@ -29,6 +35,8 @@ pub enum Searching {
     Product(Box<Product>),
     /// Over the schedules of a loop nest.
     Nest(Box<NestSearch>),
+    /// Over the configurations of a user's own program.
+    Tuned(Box<Tuned>),
 }
 
 /// A search over the schedules of a matrix product.
@@ -38,6 +46,14 @@ pub struct Product {
     proposed: HashMap<String, Schedule>,
     /// Made when a reported program was not proposed by this process, as after a restart.
     index: Option<Index>,
+}
+
+/// A search over the configurations of a user's own program.
+#[derive(Clone)]
+pub struct Tuned {
+    search: TunedSearch,
+    /// The configurations with an outcome.
+    decided: BTreeSet<u32>,
 }
 
 impl From<Search> for Searching {
@@ -56,7 +72,59 @@ impl From<NestSearch> for Searching {
     }
 }
 
+impl From<Configurations> for Searching {
+    fn from(space: Configurations) -> Self {
+        Self::Tuned(Box::new(Tuned {
+            search: TunedSearch::new(space),
+            decided: BTreeSet::new(),
+        }))
+    }
+}
+
+impl Tuned {
+    /// The programs for a task. The configurations without an outcome are dealt to the tasks of a step in turn, so each task finds as
+    /// many as it asks for until none is left. The configuration that is tried first belongs to the first task.
+    fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
+        // The answer must not depend on the answers to other tasks.
+        self.search.forget_undecided();
+        let space = self.search.space();
+        let open: Vec<u32> = (0..space.count())
+            .filter(|number| !self.decided.contains(number))
+            .collect();
+        let share = share_of(task);
+        let (of, number) = (share.of.max(1) as usize, share.number as usize);
+        let first = open.binary_search(&space.start()).unwrap_or(0);
+        let mine = |wanted: &u32, _: &str| {
+            let place = open.binary_search(wanted);
+            place.is_ok_and(|place| (place + of - first % of) % of == number % of)
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
+        let proposed = self.search.propose(count, task.permitted, &mine, &mut rng);
+        let mut programs: Vec<String> = proposed.into_iter().map(|p| p.text).collect();
+        // A step waits for all its samples. Nodes do not evaluate the same program again.
+        let space = self.search.space();
+        programs.resize_with(count, || space.text(space.start()));
+        programs
+    }
+}
+
 impl Searching {
+    /// The search for a problem of a run: over the configurations of the run's own program, if that has parameters, else over
+    /// schedules.
+    ///
+    /// # Errors
+    /// Parameters that do not fit their program, and a problem for which no schedules are known, with the reason.
+    pub fn of_run(problem: &Problem, settings: &Settings) -> Result<Self, String> {
+        let Some(start) = settings.start.as_ref().filter(|s| s.has_parameters()) else {
+            return Self::of(problem, settings.seed);
+        };
+        let space = parameters::read(&start.parameters).and_then(|file| {
+            let program = parameters::Program::new(&start.source, &file, problem)?;
+            Configurations::new(program, &file)
+        });
+        Ok(space.map_err(|error| error.to_string())?.into())
+    }
+
     /// The search for a problem.
     ///
     /// # Errors
@@ -79,12 +147,11 @@ impl Searching {
         // The schedule of a program stands in a comment behind it.
         let largest = problem.max_source_bytes - problem.max_source_bytes / 8;
         let space = flopsmith_nest::generate::Space::new(program);
-        Ok(NestSearch::new(space, largest).into())
+        Ok(nest_search(space, largest).into())
     }
 
     /// The programs for a task.
-    fn programs(&mut self, task: &Task) -> Vec<String> {
-        let count = task.group_size as usize;
+    fn programs(&mut self, task: &Task, count: usize) -> Vec<String> {
         match self {
             Self::Product(of) => {
                 of.search.reseed(task.seed);
@@ -99,13 +166,14 @@ impl Searching {
             Self::Nest(search) => {
                 let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
                 let share = share_of(task);
-                let mine = |text: &str| share.has(text.as_bytes());
+                let mine = |_: &NestSchedule, text: &str| share.has(text.as_bytes());
                 let proposed = search.propose(count, task.permitted, &mine, &mut rng);
                 proposed
                     .iter()
-                    .map(|p| marked(&p.text, &p.schedule))
+                    .map(|p| marked(&p.text, &p.point))
                     .collect()
             }
+            Self::Tuned(of) => of.programs(task, count),
         }
     }
 
@@ -131,6 +199,14 @@ impl Searching {
                     search.report(text, gflops);
                 }
             }
+            Self::Tuned(of) => {
+                if let Some(number) = of.search.space().number(source)
+                    && of.search.recall(source, &number)
+                {
+                    of.decided.insert(number);
+                    of.search.report(source, gflops);
+                }
+            }
         }
     }
 }
@@ -141,7 +217,14 @@ impl ScheduleSource {
         let searches = searches.into_iter();
         Self {
             searches: searches.map(|(id, search)| (id, search.into())).collect(),
+            start: None,
         }
+    }
+
+    /// Answers the first task of the run with this program first, if there is one.
+    #[must_use]
+    pub fn beginning_with(self, start: Option<String>) -> Self {
+        Self { start, ..self }
     }
 }
 
@@ -161,8 +244,11 @@ impl Source for ScheduleSource {
             let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
                 Error::Generator(format!("no schedule space for `{}`", task.problem))
             })?;
-            let programs = of.programs(task).into_iter();
-            let group = programs.map(|source| Answer {
+            let begins = task.step == 0 && task.id.group() == Some(0);
+            let start = self.start.clone().filter(|_| begins);
+            let count = task.group_size as usize - usize::from(start.is_some());
+            let programs = of.programs(task, count);
+            let group = start.into_iter().chain(programs).map(|source| Answer {
                 source,
                 raw: None,
                 sampled: None,
@@ -278,5 +364,112 @@ mod tests {
         let count = programs.len();
         programs.dedup();
         assert_eq!(programs.len(), count, "no two tasks of a step try the same");
+    }
+
+    /// The settings of a search that begins with a program with three parameters, of 11 configurations.
+    fn tuned() -> Settings {
+        let parameters = r#"{"ConfigurationSpace": {"TuningParameters": [
+            {"Name": "A", "Type": "int", "Values": "[1, 2, 3]", "Default": 2},
+            {"Name": "B", "Type": "int", "Values": "[0, 1]", "Default": 1},
+            {"Name": "C", "Type": "int", "Values": "[0, 1]", "Default": 0}],
+            "Conditions": [{"Expression": "A + B + C < 5", "Parameters": ["A", "B", "C"]}]}}"#;
+        Settings {
+            tasks: 2,
+            group_size: 3,
+            start: Some(flopsmith_config::Start {
+                source: "void dgemm(int n) { n = A + B + C; }\n".into(),
+                parameters: parameters.into(),
+                configurations: 11,
+            }),
+            ..Settings::default()
+        }
+    }
+
+    /// The tasks of a step of this search.
+    fn step_of(settings: &Settings, step: u64) -> Vec<Task> {
+        let (tasks, group_size) = settings.search_step(step);
+        let tasks = (0..tasks).map(|number| Task {
+            group_size,
+            tasks_in_step: tasks,
+            permitted: TechniqueSet::all(),
+            purpose: Purpose::Search,
+            seed: 31 * step + u64::from(number),
+            ..flopsmith_test_support::task(step, number)
+        });
+        tasks.collect()
+    }
+
+    #[tokio::test]
+    async fn a_search_over_parameters_tries_each_configuration_once_and_the_defaults_first() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        let problem = Problem::load(&folder).expect("a problem");
+        let settings = tuned();
+        let made = || {
+            let searching = Searching::of_run(&problem, &settings).expect("they fit");
+            ScheduleSource::new([(problem.id.clone(), searching)])
+        };
+        let mut source = made();
+        let mut seen: Vec<String> = Vec::new();
+        for step in 0..2 {
+            let mut outcomes = Vec::new();
+            for task in step_of(&settings, step) {
+                let count = task.group_size as usize;
+                let mut answers = source
+                    .answer(&[&problem], std::slice::from_ref(&task))
+                    .await
+                    .expect("answers");
+                // The same task again, and the same task of another process.
+                let again = source.answer(&[&problem], std::slice::from_ref(&task)).await;
+                assert_eq!(again.expect("answers"), answers);
+                let mut other = made();
+                for program in &seen {
+                    other.outcome_seen(&problem.id, program, Some(program.len() as f64));
+                }
+                let elsewhere = other.answer(&[&problem], &[task]).await;
+                assert_eq!(elsewhere.expect("answers"), answers);
+                let group = answers.remove(0);
+                assert_eq!(group.len(), count);
+                outcomes.extend(group.into_iter().map(|answer| answer.source));
+            }
+            for program in &outcomes {
+                source.outcome_seen(&problem.id, program, Some(program.len() as f64));
+            }
+            seen.extend(outcomes);
+        }
+        let defaults = "#define A 2\n#define B 1\n#define C 0\n";
+        assert!(seen[0].starts_with(defaults), "{}", seen[0]);
+        assert_eq!(seen.len(), 11);
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 11, "no configuration is tried twice");
+    }
+
+    #[tokio::test]
+    async fn a_search_begins_with_the_users_own_program() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dsyrk");
+        let problem = Problem::load(&folder).expect("a problem");
+        let searching = Searching::of(&problem, 1).expect("it has schedules");
+        let mut source = ScheduleSource::new([(problem.id.clone(), searching)])
+            .beginning_with(Some("my program".into()));
+        let mut of = async |step: u64, number: u32| {
+            let task = Task {
+                problem: problem.id.clone(),
+                tasks_in_step: 2,
+                group_size: 4,
+                permitted: TechniqueSet::all(),
+                purpose: Purpose::Search,
+                ..flopsmith_test_support::task(step, number)
+            };
+            let groups = source.answer(&[&problem], &[task]).await.expect("answers");
+            let group = groups.into_iter().flatten().map(|answer| answer.source);
+            group.collect::<Vec<_>>()
+        };
+        let first = of(0, 0).await;
+        assert_eq!(first[0], "my program");
+        assert_eq!(first.len(), 4);
+        for (step, number) in [(0, 1), (1, 0)] {
+            let later = of(step, number).await;
+            assert!(!later.iter().any(|program| program == "my program"));
+        }
     }
 }

@@ -204,6 +204,10 @@ fn training_is_refused_what_only_a_search_may_have() {
             "[generator]\nsteps_ahead = 1\n[learner]\nminibatches = 2\ntarget_kl = 0.01\n",
             ["`generator.steps_ahead`", "learner.correction"],
         ),
+        (
+            "[start]\nsource = \"int x;\"\n",
+            ["`start`", "flopsmith search --start"],
+        ),
         ("[turns]\nmost = 2\n", ["`turns.most` is 2", "set `[ppo]`"]),
         (
             "[ppo]\n[turns]\nmost = 2\n[advantage]\ndynamic_sampling = 1\n",

@@ -1,25 +1,30 @@
 //! `flopsmith search`: searches for fast programs without a model.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
+use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, defaults, stage};
 use flopsmith_config::{GeneratorKind, Job, Settings};
+use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
+use flopsmith_protocol::Technique;
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::counted;
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{durations, evaluator, paths, run, shell};
+use flopsmith_run::{durations, evaluator, paths, results, run, shell, start};
 
 use crate::args::{Format, Search};
 use crate::exit;
 
 use super::train::{code, finish, refuse_with_resume};
 
-/// Searches the schedule space of a problem.
+/// Searches the schedule space of a problem, or the configurations of the user's own program.
 pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let wait = args.run.wait.limit()?;
     let (folder, settings, output) = match &args.resume {
@@ -28,13 +33,19 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             args.run
                 .join
                 .apply(&mut settings, &args.run.set, Job::Search)?;
+            begin(args, &mut settings)?;
             let problem = searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
+            check_results(args, &settings)?;
             let output = claim(args)?;
             run::check_services(&settings)?;
             let name = format!("{}{}", prefix(&problem), view::stamp());
             let text = toml::to_string(&settings)?;
             let folder = Folder::create(args.run.place.folder(), &name, &text, Job::Search)?;
+            if let Some(own) = &settings.start {
+                start::keep(&folder.path, own, problem.language)
+                    .inspect_err(|_| folder.discard_unless_begun())?;
+            }
             (folder, settings, output)
         }
         Some(name) => {
@@ -44,12 +55,15 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--evaluations", args.evaluations > 0),
                 ("--staged", args.staged),
                 ("--workload", !args.workloads.names.is_empty()),
+                ("--start", args.start.is_some()),
+                ("--parameters", args.parameters.is_some()),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;
             let output = claim(args)?;
             let (folder, mut settings) =
                 folder::resume(args.run.place.folder(), name, &prefix, Job::Search, budget)?;
+            check_results(args, &settings)?;
             args.run.join.apply_again(&mut settings, Job::Search)?;
             searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
@@ -60,9 +74,17 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
         }
     };
     let resume = shell::resume_search(&args.problem, &folder.path);
+    let space = start::configurations(&settings)?;
+    let path = folder.path.clone();
     let ended = finish(Job::Search, settings, folder, log, &resume, wait)?;
     let mut code = code(&ended);
-    match (&ended.summary.best, output) {
+    if let Some(space) = space
+        && let Err(error) = write_results(&path, &space, output.results)
+    {
+        say(&format!("error: {error:#}"));
+        code = exit::INFRASTRUCTURE;
+    }
+    match (&ended.summary.best, output.best) {
         (None, _) => {
             // An interrupted search that found nothing is no failure.
             if !ended.interrupted {
@@ -100,13 +122,8 @@ fn settings(args: &Search) -> Result<Settings> {
     let text = toml::to_string(&told)?;
     let mut settings = flopsmith_config::parse(&text, "the settings of the search", &args.run.set)?;
     if args.evaluations > 0 {
-        let per_step = u64::from(settings.tasks) * u64::from(settings.group_size);
-        let steps = args.evaluations.div_ceil(per_step);
-        // 0 means no limit.
-        settings.max_steps = match settings.max_steps {
-            0 => steps,
-            most => most.min(steps),
-        };
+        let steps = args.evaluations.div_ceil(per_step(&settings));
+        settings.max_steps = least(settings.max_steps, steps);
     }
     Ok(settings)
 }
@@ -120,7 +137,7 @@ fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
     let problem = paths::selected(problem, &settings.workloads)?;
     if settings.generator.kind == GeneratorKind::Schedule
-        && let Err(why) = Searching::of(&problem, settings.seed)
+        && let Err(why) = Searching::of_run(&problem, settings)
     {
         return Err(usage(format!(
             "`flopsmith search` cannot write programs for `{}`: {why}; `flopsmith train` takes any problem",
@@ -130,9 +147,106 @@ fn searchable(settings: &Settings) -> Result<Problem> {
     Ok(problem)
 }
 
-/// Checks at once that the output can be written, and not after the whole budget.
-fn claim(args: &Search) -> Result<Option<Output>> {
-    args.output.as_deref().map(Output::claim).transpose()
+/// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
+fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
+    let Some(file) = &args.start else {
+        return Ok(());
+    };
+    if settings.generator.kind != GeneratorKind::Schedule {
+        return Err(usage(format!(
+            "--start begins a search without a model, and `generator.kind` is \"{}\"; leave one of them out",
+            settings.generator.kind.name()
+        )));
+    }
+    let problem = paths::problem_of(settings)?;
+    let program = Program::read(file, String::new())?;
+    if let Some(language) = program.language.filter(|l| *l != problem.language) {
+        return Err(usage(format!(
+            "{} is in {}, and programs for problem {} are in {}; name a program for this problem",
+            program.name,
+            language.name(),
+            problem.id,
+            problem.language.name()
+        )));
+    }
+    let read = |file: &Path| {
+        let text = std::fs::read_to_string(file);
+        text.map_err(|e| usage(format!("cannot read {}: {e}", file.display())))
+    };
+    let text = args.parameters.as_deref().map(read).transpose()?;
+    let name = args.parameters.as_ref().map(|file| file.display().to_string());
+    let parameters = name.as_deref().zip(text);
+    let checked = start::check((program.name.as_str(), program.source), parameters, &problem)?;
+    if let Some(name) = name {
+        let steps = checked.start.configurations.div_ceil(per_step(settings));
+        settings.max_steps = least(settings.max_steps, steps);
+        say(&format!(
+            "{name}: {}",
+            counted(checked.start.configurations, "configuration")
+        ));
+        if !checked.ignored.is_empty() {
+            say(&format!(
+                "{name}: the problem decides instead of {}",
+                checked.ignored.join(", ")
+            ));
+        }
+    }
+    // The user's program may use every technique that is looked for, also those that the schedule space has no programs with.
+    if !args.run.set.iter().any(|set| set.starts_with("sqd.techniques")) {
+        let more = problem.techniques.without(Technique::Openmp);
+        settings.sqd.techniques = settings.sqd.techniques.union(more);
+    }
+    settings.start = Some(checked.start);
+    Ok(())
+}
+
+/// Number of programs of a whole step.
+fn per_step(settings: &Settings) -> u64 {
+    (u64::from(settings.tasks) * u64::from(settings.group_size)).max(1)
+}
+
+/// The lower one of two limits, of which 0 is none.
+fn least(most: u64, steps: u64) -> u64 {
+    match most {
+        0 => steps,
+        most => most.min(steps),
+    }
+}
+
+/// The files that the user named for the result.
+struct Outputs {
+    best: Option<Output>,
+    results: Option<Output>,
+}
+
+/// Checks that the search has the results that the user asked for.
+fn check_results(args: &Search, settings: &Settings) -> Result<()> {
+    let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
+    if args.results.is_some() && !has_parameters {
+        return Err(usage(
+            "--results writes the results of configurations, and this search has none; give --parameters, or leave it out",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks at once that the outputs can be written, and not after the whole budget.
+fn claim(args: &Search) -> Result<Outputs> {
+    Ok(Outputs {
+        best: args.output.as_deref().map(Output::claim).transpose()?,
+        results: args.results.as_deref().map(Output::claim).transpose()?,
+    })
+}
+
+/// Writes the results of the configurations into the run's folder, and to the file that the user named.
+fn write_results(folder: &Path, space: &Configurations, named: Option<Output>) -> Result<()> {
+    let path = results::write(folder, space, &folder::read_facts(folder)?)?;
+    say(&format!("results      {}", path.display()));
+    if let Some(named) = named {
+        let text = std::fs::read(&path);
+        named.write(text.with_context(|| format!("cannot read {}", path.display()))?)?;
+    }
+    Ok(())
 }
 
 /// The exit code and the advice for a search without a verified program. If programs were judged, they are at fault; if

@@ -38,6 +38,7 @@ mod terminal;
 mod traces;
 #[cfg(feature = "torch")]
 mod training;
+mod tune;
 mod worker;
 mod workloads;
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::say;
 use crate::folder::Folder;
 use crate::record;
-use crate::summary::{Certified, Facts, finalists, outcomes};
+use crate::summary::{Certified, Facts, outcomes, to_certify};
 
 /// Number of requests for a program whose failure is not its own fault.
 const ATTEMPTS: u32 = 2;
@@ -38,7 +38,8 @@ pub async fn conclude(
     stopped: &CancellationToken,
 ) -> Result<bool> {
     let all = outcomes(&folder.path)?;
-    let fastest = finalists(&all, settings.evaluate.finalists as usize);
+    let count = settings.evaluate.finalists as usize;
+    let fastest = to_certify(&all, count, facts.start.as_ref());
     let mut certified = Vec::new();
     let mut refused = Vec::new();
     if !fastest.is_empty() {

@@ -204,16 +204,19 @@ async fn source(
     match kind {
         GeneratorKind::Schedule => {
             use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
-            let seed = context.settings.seed;
+            let settings = &context.settings;
             let searches = context.problems().map(|of| {
                 let id = of.problem.id.clone();
-                match Searching::of(&of.problem, seed) {
+                match Searching::of_run(&of.problem, settings) {
                     Ok(search) => Ok((id, search)),
                     Err(why) => Err(flopsmith_actors::Error::Generator(format!("`{id}`: {why}"))),
                 }
             });
             let searches: Result<Vec<_>, _> = searches.collect();
-            Ok(Box::new(ScheduleSource::new(searches?)))
+            // A program with parameters is one of the configurations that the search tries.
+            let plain = settings.start.as_ref().filter(|s| !s.has_parameters());
+            let start = plain.map(|start| start.source.clone());
+            Ok(Box::new(ScheduleSource::new(searches?).beginning_with(start)))
         }
         GeneratorKind::Policy => policy_source(context).await,
     }

@@ -2,7 +2,7 @@
 
 use flopsmith_protocol::WorkloadMeasurement;
 
-use super::{Best, Samples, Summary};
+use super::{Best, Samples, StartProgram, Summary};
 use crate::console::table;
 use crate::digits::{between, counted, four, percent, share, significant};
 use crate::roofline;
@@ -17,7 +17,10 @@ impl Summary {
         }
         match &self.best {
             Some(best) => lines.extend(self.about(best)),
-            None => lines.push("no verified kernel yet".into()),
+            None => {
+                lines.push("no verified kernel yet".into());
+                lines.extend(self.start_program.as_ref().map(StartProgram::line));
+            }
         }
         lines.push(format!(
             "{} with a verified kernel that was measured again, {} more measured once only",
@@ -115,6 +118,7 @@ impl Summary {
                 interval(best)
             ),
         ];
+        lines.extend(self.start_program.as_ref().map(StartProgram::line));
         for workload in &best.workloads {
             lines.push(format!(
                 "  {}: {} GFLOPS, {}× the plain reference {}{}",

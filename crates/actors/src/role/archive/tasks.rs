@@ -45,7 +45,7 @@ impl Archive {
                 let round = Round {
                     number: 0,
                     from: 0,
-                    to: self.tasks_of(purpose),
+                    to: self.size_of(step, purpose).0,
                 };
                 self.plan(work, step, purpose, round)
             }
@@ -145,11 +145,15 @@ impl Archive {
         Ok(())
     }
 
-    /// Number of tasks with which a step begins.
-    fn tasks_of(&self, purpose: Purpose) -> u32 {
+    /// Number of tasks with which a step begins, and number of samples of each.
+    fn size_of(&self, step: u64, purpose: Purpose) -> (u32, u32) {
+        let settings = &self.context.settings;
         match purpose {
-            Purpose::EvaluateStart | Purpose::EvaluateEnd => self.context.settings.evaluate_tasks,
-            _ => self.context.settings.tasks,
+            Purpose::EvaluateStart | Purpose::EvaluateEnd => {
+                (settings.evaluate_tasks, settings.group_size)
+            }
+            Purpose::Search => settings.search_step(step),
+            _ => (settings.tasks, settings.group_size),
         }
     }
 
@@ -177,7 +181,8 @@ impl Archive {
             }
         };
         let problems: Vec<&ProblemId> = self.context.problems().map(|of| &of.problem.id).collect();
-        let first_turn = step.wrapping_mul(u64::from(self.tasks_of(purpose)));
+        let (tasks, group_size) = self.size_of(step, purpose);
+        let first_turn = step.wrapping_mul(u64::from(tasks));
         let turns = turns(problems.len(), first_turn, round.from..round.to);
         // The plans of each problem, in the order of its tasks.
         let mut plans: Vec<_> = (0u64..)
@@ -202,7 +207,7 @@ impl Archive {
                     run: self.context.run.clone(),
                     step,
                     tasks_in_step: round.to,
-                    group_size: settings.group_size,
+                    group_size,
                     exploration_samples: if evaluation {
                         0
                     } else {

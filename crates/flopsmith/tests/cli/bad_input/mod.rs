@@ -22,6 +22,7 @@ mod killed;
 mod models;
 mod node;
 mod outputs;
+mod parameters;
 
 /// Exit code: something that the user named cannot be used.
 const USAGE: i32 = 2;

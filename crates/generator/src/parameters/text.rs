@@ -1,0 +1,359 @@
+//! The text of a program with parameters: one `#define` for each parameter, then the user's own text.
+
+use flopsmith_problem::{Language, Problem};
+
+use super::expression::Value;
+use super::file::{File, Parameter};
+use super::{Result, wrong};
+
+/// A user's program with parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    source: String,
+    /// For each parameter, the line that defines its macro for each of its values.
+    lines: Vec<Vec<String>>,
+}
+
+/// Checks that a program can be one for a problem, as far as its text shows.
+///
+/// # Errors
+/// A program in a language without a preprocessor, without the problem's entry function, or that is too long.
+pub fn check_source(source: &str, problem: &Problem) -> Result<()> {
+    let entry = problem.entry.name.as_str();
+    let words = words(source);
+    let called = words
+        .iter()
+        .any(|word| word.text == entry && word.before_bracket && word.place == Place::Code);
+    if !called {
+        return wrong(format!(
+            "it defines no function `{entry}`, which problem {} asks for; name a program for this problem, or the problem of this program",
+            problem.id
+        ));
+    }
+    if source.len() > problem.max_source_bytes {
+        return wrong(format!(
+            "it has {} bytes, and problem {} permits {}; shorten it",
+            source.len(),
+            problem.id,
+            problem.max_source_bytes
+        ));
+    }
+    Ok(())
+}
+
+impl Program {
+    /// The program whose text is `source`, with the parameters of `file`.
+    ///
+    /// # Errors
+    /// A problem whose language has no preprocessor, a program of another kernel, one that does not use each parameter or defines one
+    /// itself, and one that is too long.
+    pub fn new(source: &str, file: &File, problem: &Problem) -> Result<Self> {
+        if !matches!(problem.language, Language::C | Language::Cxx) {
+            return wrong(format!(
+                "parameters are macros, and programs for problem {} are in {}, which has none; choose a problem in C or C++",
+                problem.id,
+                problem.language.name()
+            ));
+        }
+        let entry = &problem.entry.name;
+        if let Some(kernel) = file.kernel.as_ref().filter(|kernel| *kernel != entry) {
+            return wrong(format!(
+                "the parameters are for the kernel `{kernel}` (`KernelSpecification.KernelName`), and the entry function of problem {} is `{entry}`",
+                problem.id
+            ));
+        }
+        check_source(source, problem)?;
+        let words = words(source);
+        for parameter in &file.parameters {
+            uses(&words, &parameter.name)?;
+        }
+        let lines: Vec<Vec<String>> = file.parameters.iter().map(definitions).collect();
+        let longest = |of: &Vec<String>| of.iter().map(String::len).max().unwrap_or(0);
+        let length = source.len() + lines.iter().map(longest).sum::<usize>();
+        if length > problem.max_source_bytes {
+            return wrong(format!(
+                "it has up to {length} bytes with the definitions of its parameters, and problem {} permits {}; shorten it",
+                problem.id, problem.max_source_bytes
+            ));
+        }
+        Ok(Self {
+            source: source.to_owned(),
+            lines,
+        })
+    }
+
+    /// The whole text of a configuration: for each parameter, the place of its value.
+    pub fn write(&self, configuration: &[u16]) -> String {
+        let mut text = String::new();
+        for (lines, place) in self.lines.iter().zip(configuration) {
+            if let Some(line) = lines.get(usize::from(*place)) {
+                text.push_str(line);
+            }
+        }
+        text + &self.source
+    }
+
+    /// The configuration of a whole text; none for a text that is no program of these parameters.
+    pub fn read(&self, text: &str) -> Option<Vec<u16>> {
+        let mut rest = text;
+        let mut configuration = Vec::with_capacity(self.lines.len());
+        for lines in &self.lines {
+            let end = rest.find('\n')? + 1;
+            let place = lines.iter().position(|line| *line == rest[..end])?;
+            configuration.push(u16::try_from(place).ok()?);
+            rest = &rest[end..];
+        }
+        (rest == self.source).then_some(configuration)
+    }
+}
+
+/// The lines that define the macro of a parameter, one for each value.
+fn definitions(parameter: &Parameter) -> Vec<String> {
+    let line = |value: &Value| format!("#define {} {}\n", parameter.name, replacement(value));
+    parameter.values.iter().map(line).collect()
+}
+
+/// A value as C writes it. A negative number has brackets, so that `1-VALUE` is no decrement.
+fn replacement(value: &Value) -> String {
+    match value {
+        Value::Int(n) if *n < 0 => format!("({n})"),
+        Value::Float(x) if *x < 0.0 => format!("({x:?})"),
+        Value::Float(x) => format!("{x:?}"),
+        Value::Bool(holds) => u8::from(*holds).to_string(),
+        Value::Text(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Checks that the program uses a parameter, and takes its value from outside.
+fn uses(words: &[Word<'_>], name: &str) -> Result<()> {
+    let (mut guarded, mut used) = (false, false);
+    for word in words.iter().filter(|word| word.text == name) {
+        match word.place {
+            Place::Code | Place::Condition => used = true,
+            Place::Guard => guarded = true,
+            Place::Defined if guarded => {}
+            Place::Defined => {
+                return wrong(format!(
+                    "it defines `{name}` itself, which is a parameter; put `#ifndef {name}` before that definition and `#endif` behind it, or remove it"
+                ));
+            }
+        }
+    }
+    match used {
+        true => Ok(()),
+        false => wrong(format!(
+            "it does not use the parameter `{name}`; use it as a macro, or remove it from the parameters"
+        )),
+    }
+}
+
+/// A word of a source, outside of comments and texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Word<'a> {
+    text: &'a str,
+    place: Place,
+    /// A bracket follows.
+    before_bracket: bool,
+}
+
+/// The place of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The program's text, the replacement of a macro, or a pragma.
+    Code,
+    /// The condition of a directive.
+    Condition,
+    /// A question whether the word is a macro.
+    Guard,
+    /// The name of a macro that is defined or removed here.
+    Defined,
+}
+
+/// The words of a source. Comments and texts have none.
+fn words(source: &str) -> Vec<Word<'_>> {
+    let bytes = source.as_bytes();
+    let is_word = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c >= 0x80;
+    let mut found: Vec<Word<'_>> = Vec::new();
+    let mut directive: Option<Vec<&str>> = None;
+    // Only blanks precede on this line.
+    let mut at_start = true;
+    let mut at = 0;
+    while at < bytes.len() {
+        let next = bytes.get(at + 1).copied();
+        match bytes[at] {
+            b'\n' => {
+                directive = None;
+                at_start = true;
+                at += 1;
+            }
+            b'\\' if next == Some(b'\n') => at += 2,
+            b'\\' if next == Some(b'\r') && bytes.get(at + 2) == Some(&b'\n') => at += 3,
+            b'/' if next == Some(b'/') => at = end_of_line(bytes, at),
+            b'/' if next == Some(b'*') => {
+                let end = source[at + 2..].find("*/");
+                at = end.map_or(bytes.len(), |end| at + 2 + end + 2);
+            }
+            quote @ (b'"' | b'\'') => {
+                at = end_of_text(bytes, at, quote);
+                at_start = false;
+            }
+            b'#' if at_start => {
+                directive = Some(Vec::new());
+                at_start = false;
+                at += 1;
+            }
+            c if is_word(c) => {
+                let length = bytes[at..].iter().take_while(|c| is_word(**c)).count();
+                let text = &source[at..at + length];
+                at += length;
+                at_start = false;
+                // A number is no word.
+                if c.is_ascii_digit() {
+                    continue;
+                }
+                let place = match &mut directive {
+                    None => Place::Code,
+                    Some(before) => {
+                        let place = place(before);
+                        before.push(text);
+                        match place {
+                            Some(place) => place,
+                            None => continue,
+                        }
+                    }
+                };
+                let rest = source[at..].trim_start();
+                found.push(Word {
+                    text,
+                    place,
+                    before_bracket: rest.starts_with('('),
+                });
+            }
+            c => {
+                at_start &= c.is_ascii_whitespace();
+                at += 1;
+            }
+        }
+    }
+    found
+}
+
+/// The place of the word that follows these words of a directive; none for the directive's own name.
+fn place(before: &[&str]) -> Option<Place> {
+    Some(match (*before.first()?, before.len()) {
+        ("define" | "undef", 1) => Place::Defined,
+        ("ifdef" | "ifndef" | "elifdef" | "elifndef", _) => Place::Guard,
+        ("if" | "elif", _) if before.last() == Some(&"defined") => Place::Guard,
+        ("if" | "elif", _) => Place::Condition,
+        _ => Place::Code,
+    })
+}
+
+fn end_of_line(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while at < bytes.len() && (bytes[at] != b'\n' || bytes[at - 1] == b'\\') {
+        at += 1;
+    }
+    at
+}
+
+/// The place behind a text or a letter in quotes; one that does not end has the rest of its line.
+fn end_of_text(bytes: &[u8], from: usize, quote: u8) -> usize {
+    let mut at = from + 1;
+    while at < bytes.len() && bytes[at] != b'\n' {
+        if bytes[at] == quote {
+            return at + 1;
+        }
+        at += 1 + usize::from(bytes[at] == b'\\');
+    }
+    at.min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::read;
+    use super::*;
+
+    fn problem() -> Problem {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        Problem::load(&problems.join("dgemm")).expect("a shipped problem is sound")
+    }
+
+    fn file() -> File {
+        let text = r#"{"ConfigurationSpace": {"TuningParameters": [
+            {"Name": "TILE", "Type": "int", "Values": "[8, -16]"},
+            {"Name": "KIND", "Type": "string", "Values": "['float', 'long double']"},
+            {"Name": "FAST", "Type": "bool", "Values": "[False, True]"},
+            {"Name": "SHARE", "Type": "float", "Values": "[0.5, -1]"}]}}"#;
+        read(text).expect("it is sound")
+    }
+
+    const SOURCE: &str = "#ifndef TILE\n#define TILE 4 /* KIND */\n#endif\n#if FAST\n#endif\n\
+                          void dgemm(int n) { KIND a[TILE]; a[0] = SHARE; }\n";
+
+    #[test]
+    fn a_configuration_is_written_before_the_program_and_read_again() {
+        let program = Program::new(SOURCE, &file(), &problem()).expect("it fits");
+        let text = program.write(&[1, 1, 1, 1]);
+        let head = "#define TILE (-16)\n#define KIND long double\n#define FAST 1\n#define SHARE (-1.0)\n";
+        assert_eq!(text, format!("{head}{SOURCE}"));
+        for configuration in [[0, 0, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]] {
+            let text = program.write(&configuration);
+            assert_eq!(program.read(&text).as_deref(), Some(&configuration[..]));
+        }
+        for other in [SOURCE, "", &text.replace("16", "15"), &format!("{text} ")] {
+            assert_eq!(program.read(other), None);
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_fit_its_parameters_is_refused() {
+        let refused = |source: &str, part: &str| {
+            let error = Program::new(source, &file(), &problem()).expect_err(part);
+            assert!(error.to_string().contains(part), "{part}: {error}");
+        };
+        refused(&SOURCE.replace("a[TILE]", "a[8]"), "does not use the parameter `TILE`");
+        refused(&SOURCE.replace("= SHARE", "= 1; // SHARE"), "does not use the parameter `SHARE`");
+        refused(&SOURCE.replace("= SHARE", "= \"SHARE\""), "does not use the parameter `SHARE`");
+        refused(&SOURCE.replace("#ifndef TILE", "#if 1"), "`#ifndef TILE`");
+        refused(&SOURCE.replace("dgemm", "dsyrk"), "no function `dgemm`, which problem dgemm");
+        refused(&format!("{SOURCE}/*{}*/", "x".repeat(20_000)), "bytes");
+        let other = File {
+            kernel: Some("gemm".into()),
+            ..file()
+        };
+        let error = Program::new(SOURCE, &other, &problem()).expect_err("another kernel");
+        assert!(error.to_string().contains("kernel `gemm`"), "{error}");
+        let fortran = Problem {
+            language: Language::Fortran,
+            ..problem()
+        };
+        let error = Program::new(SOURCE, &file(), &fortran).expect_err("no macros");
+        assert!(error.to_string().contains("Fortran"), "{error}");
+    }
+
+    #[test]
+    fn words_are_found_outside_of_comments_and_texts() {
+        let text = "int a\\\nb; /* c */ // d \\\n e\n\"f\\\"g\" 'h' 0x1i #j\n # pragma GCC unroll k\n#define l m\n#if defined(n) && o\n";
+        let all: Vec<(&str, Place)> = words(text).iter().map(|w| (w.text, w.place)).collect();
+        use Place::{Code, Condition, Defined, Guard};
+        let expected = [
+            ("int", Code),
+            ("a", Code),
+            ("b", Code),
+            ("j", Code),
+            ("GCC", Code),
+            ("unroll", Code),
+            ("k", Code),
+            ("l", Defined),
+            ("m", Code),
+            ("defined", Condition),
+            ("n", Guard),
+            ("o", Condition),
+        ];
+        assert_eq!(all, expected);
+    }
+}

@@ -1,0 +1,189 @@
+//! The user's own program, with which a search begins.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flopsmith_config::{Settings, Start};
+use flopsmith_generator::parameters::{self, Configurations, Program};
+use flopsmith_problem::{Language, Problem};
+
+use crate::console::usage;
+use crate::paths;
+
+/// The file of the parameters in a run's folder.
+const PARAMETERS: &str = "parameters.json";
+
+/// A program with which a search can begin, and the keys of the file of its parameters that mean nothing here.
+#[derive(Debug)]
+pub struct Checked {
+    /// The settings of the program.
+    pub start: Start,
+    /// The keys.
+    pub ignored: Vec<String>,
+}
+
+/// Checks a program and the file of its parameters, each with its name for messages.
+///
+/// # Errors
+/// A usage error with the first contradiction.
+pub fn check(
+    (name, source): (&str, String),
+    parameters: Option<(&str, String)>,
+    problem: &Problem,
+) -> Result<Checked> {
+    let of_program = |error: parameters::Error| usage(format!("{name}: {error}"));
+    if source.contains('\0') {
+        return Err(usage(format!(
+            "{name}: it is no text in UTF-8; save it as UTF-8"
+        )));
+    }
+    let Some((file_name, text)) = parameters else {
+        parameters::check_source(&source, problem).map_err(of_program)?;
+        return Ok(Checked {
+            start: Start {
+                source,
+                ..Start::default()
+            },
+            ignored: Vec::new(),
+        });
+    };
+    let of_file = |error: parameters::Error| usage(format!("{file_name}: {error}"));
+    let file = parameters::read(&text).map_err(of_file)?;
+    let program = Program::new(&source, &file, problem).map_err(of_program)?;
+    let space = Configurations::new(program, &file).map_err(of_file)?;
+    Ok(Checked {
+        start: Start {
+            source,
+            parameters: text,
+            configurations: u64::from(space.count()),
+        },
+        ignored: file.ignored,
+    })
+}
+
+/// The configurations of a run's program; none for a run without parameters.
+///
+/// # Errors
+/// If the problem cannot be loaded, or no longer fits the program.
+pub fn configurations(settings: &Settings) -> Result<Option<Configurations>> {
+    let Some(start) = settings.start.as_ref().filter(|s| s.has_parameters()) else {
+        return Ok(None);
+    };
+    let problem = paths::problem_of(settings)?;
+    let file = parameters::read(&start.parameters)?;
+    let program = Program::new(&start.source, &file, &problem)?;
+    Ok(Some(Configurations::new(program, &file)?))
+}
+
+/// The program that a run tries first, if the user gave it one: with parameters, the program of their defaults.
+///
+/// # Errors
+/// As for [`configurations`].
+pub fn first_program(settings: &Settings) -> Result<Option<String>> {
+    let Some(start) = &settings.start else {
+        return Ok(None);
+    };
+    let space = configurations(settings)?;
+    Ok(Some(match space {
+        Some(space) => space.text(space.start()),
+        None => start.source.clone(),
+    }))
+}
+
+/// The program's file in a run's folder.
+fn program_file(folder: &Path, language: Language) -> PathBuf {
+    folder.join(format!("start.{}", language.ending()))
+}
+
+/// The program's file in a run's folder, and that of its parameters if it has some.
+pub fn files(folder: &Path, start: &Start) -> (PathBuf, Option<PathBuf>) {
+    let names = Language::ALL.map(|language| program_file(folder, language));
+    let [in_c, ..] = &names;
+    let program = names.iter().find(|file| file.is_file()).unwrap_or(in_c);
+    let parameters = start.has_parameters().then(|| folder.join(PARAMETERS));
+    (program.clone(), parameters)
+}
+
+/// Writes the program and its parameters into a run's folder.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn keep(folder: &Path, start: &Start, language: Language) -> Result<()> {
+    let mut files = vec![(program_file(folder, language), &start.source)];
+    if start.has_parameters() {
+        files.push((folder.join(PARAMETERS), &start.parameters));
+    }
+    for (path, text) in files {
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    fn dgemm() -> Problem {
+        Problem::load(&root().join("problems/dgemm")).unwrap()
+    }
+
+    fn example(name: &str) -> String {
+        std::fs::read_to_string(root().join("examples/tune").join(name)).unwrap()
+    }
+
+    #[test]
+    fn the_example_is_a_program_with_parameters() {
+        let parameters = Some(("p.json", example("parameters.json")));
+        let checked = check(("dgemm.c", example("dgemm.c")), parameters, &dgemm()).unwrap();
+        assert_eq!(checked.start.configurations, 18);
+        assert!(checked.ignored.is_empty(), "{:?}", checked.ignored);
+        let settings = Settings {
+            problem: root().join("problems/dgemm").display().to_string(),
+            start: Some(checked.start),
+            ..Settings::default()
+        };
+        let first = first_program(&settings).unwrap().unwrap();
+        let defaults = "#define ROWS 2\n#define COLUMNS 8\n#define COLUMNS_OUTSIDE 0\n";
+        assert_eq!(first, format!("{defaults}{}", example("dgemm.c")));
+    }
+
+    #[test]
+    fn an_error_names_the_file_that_is_to_be_changed() {
+        let error = |source: &str, parameters: Option<&str>| {
+            let parameters = parameters.map(|text| ("p.json", text.to_owned()));
+            let error = check(("mine.c", source.to_owned()), parameters, &dgemm()).unwrap_err();
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
+            error.to_string()
+        };
+        let sound = example("parameters.json");
+        assert!(error("void dsyrk(int n) {}", None).starts_with("mine.c: it defines no function"));
+        assert!(error("void dgemm(int n) {}\0", None).contains("UTF-8"));
+        let unused = error("void dgemm(int n) {}", Some(&sound));
+        assert!(unused.starts_with("mine.c: it does not use the parameter `ROWS`"));
+        let source = example("dgemm.c");
+        let file = error(&source, Some("{}"));
+        assert!(file.starts_with("p.json: it has no `ConfigurationSpace`"), "{file}");
+        let nothing = sound.replace("<= 64", "<= 4");
+        assert!(error(&source, Some(&nothing)).starts_with("p.json: no configuration"));
+    }
+
+    #[test]
+    fn a_run_keeps_the_program_and_its_parameters_as_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = Start {
+            source: "int x;".into(),
+            parameters: "{}".into(),
+            configurations: 1,
+        };
+        keep(folder.path(), &start, Language::Cxx).unwrap();
+        let (program, parameters) = files(folder.path(), &start);
+        assert!(program.ends_with("start.cpp"), "{}", program.display());
+        assert_eq!(std::fs::read_to_string(program).unwrap(), "int x;");
+        assert_eq!(std::fs::read_to_string(parameters.unwrap()).unwrap(), "{}");
+    }
+}

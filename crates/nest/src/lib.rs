@@ -3,6 +3,7 @@
 //! [`read`] turns the plain reference of a problem into a [`program::Program`]: statements whose iterations are the integer points of
 //! polyhedra, with affine subscripts. [`schedule`] gives them another order: loops interchanged, tiled, skewed, fused or split, with
 //! register tiles, vectors, packed operands and threads. [`generate`] writes that order as C. [`space`] draws and changes schedules.
+//! [`search`] proposes programs by a [`model`] of their speed, which other searches use as well.
 //!
 //! Invariants:
 //! - a schedule that [`generate`] accepts keeps the order of every two iterations that access the same element, one of them writing;
@@ -13,6 +14,7 @@ pub mod affine;
 pub mod dependence;
 pub mod generate;
 mod leaf;
+pub mod model;
 pub mod poly;
 pub mod program;
 pub mod read;

@@ -1,9 +1,9 @@
 //! A search over the schedules of one program.
 //!
 //! The search draws schedules and changes the best known ones. Of many such proposals it tries those that a model of the speed finds most
-//! promising. The model is a ridge regression of the logarithm of the speed on features of the written program (Hoerl and Kennard, 1970);
-//! before anything is measured it consists of the rules by which register tiles are chosen by hand (Goto and van de Geijn, 2008; Low et
-//! al., 2016): enough sums to hide the latency of a multiply-add, few enough for the registers, vectors as wide as possible.
+//! promising: a [`Model`] with features of the written program. Before anything is measured the model consists of the rules by which
+//! register tiles are chosen by hand (Goto and van de Geijn, 2008; Low et al., 2016): enough sums to hide the latency of a multiply-add,
+//! few enough for the registers, vectors as wide as possible.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use flopsmith_protocol::TechniqueSet;
 use rand::Rng;
 
 use crate::generate::{Fact, Rendered, Space};
+use crate::model::Model;
 use crate::schedule::{Schedule, Style};
 use crate::space::{draw, neighbour, techniques};
 
@@ -22,10 +23,6 @@ const DRAWS: usize = 400;
 const ELITES: usize = 12;
 /// Number of features of a program.
 const FEATURES: usize = 22;
-/// Number of measured programs from which on the model is fitted.
-const FITTED_FROM: usize = 24;
-/// The weight of the prior in the regression.
-const RIDGE: f64 = 3.0;
 /// Share of the proposals that the model does not choose.
 const UNGUIDED: f64 = 0.2;
 
@@ -74,8 +71,7 @@ pub struct Search {
     space: Space,
     largest: usize,
     known: BTreeMap<String, Known>,
-    weights: [f64; FEATURES],
-    fitted: usize,
+    model: Model,
 }
 
 impl Search {
@@ -85,8 +81,7 @@ impl Search {
             space,
             largest,
             known: BTreeMap::new(),
-            weights: prior(),
-            fitted: 0,
+            model: Model::new(prior().to_vec()),
         }
     }
 
@@ -126,9 +121,10 @@ impl Search {
             known.speed = speed;
         }
         let measured = self.known.values().filter(|k| k.speed.is_some()).count();
-        if measured >= FITTED_FROM && measured >= self.fitted + self.fitted / 4 {
-            self.fit();
-            self.fitted = measured;
+        if self.model.is_due(measured) {
+            let all = self.known.values();
+            let measured = all.filter_map(|k| Some((k.features.as_slice(), k.speed?)));
+            self.model.fit(measured);
         }
     }
 
@@ -177,7 +173,7 @@ impl Search {
                 && !self.known.contains_key(&rendered.text)
                 && open.iter().all(|(_, _, other)| other.text != rendered.text);
             if fresh {
-                let estimate = self.estimate(&features(&schedule, &rendered.facts));
+                let estimate = self.model.estimate(&features(&schedule, &rendered.facts));
                 open.push((estimate, schedule, rendered));
             }
         }
@@ -239,61 +235,6 @@ impl Search {
         measured.truncate(ELITES);
         measured.into_iter().map(|(_, s)| s.clone()).collect()
     }
-
-    /// The logarithm of the speed that a program may have, up to a constant.
-    fn estimate(&self, features: &[f64; FEATURES]) -> f64 {
-        features.iter().zip(&self.weights).map(|(f, w)| f * w).sum()
-    }
-
-    /// Fits the model to everything that was measured. The weights are drawn towards the rules of thumb.
-    fn fit(&mut self) {
-        let measured: Vec<(&[f64; FEATURES], f64)> = self
-            .known
-            .values()
-            .filter_map(|k| Some((&k.features, k.speed?.max(1e-9).ln())))
-            .collect();
-        let mean = measured.iter().map(|(_, y)| y).sum::<f64>() / measured.len().max(1) as f64;
-        let prior = prior();
-        let mut matrix = vec![[0.0; FEATURES + 1]; FEATURES];
-        for (n, row) in matrix.iter_mut().enumerate() {
-            row[n] = RIDGE;
-            row[FEATURES] = RIDGE * prior[n];
-        }
-        for (features, y) in &measured {
-            for (row, f) in matrix.iter_mut().zip(features.iter()) {
-                for (cell, other) in row.iter_mut().zip(features.iter()) {
-                    *cell += f * other;
-                }
-                row[FEATURES] += f * (y - mean);
-            }
-        }
-        if let Some(weights) = solved(matrix) {
-            self.weights = weights;
-        }
-    }
-}
-
-/// Solves a symmetric positive definite system by elimination.
-fn solved(mut matrix: Vec<[f64; FEATURES + 1]>) -> Option<[f64; FEATURES]> {
-    for n in 0..FEATURES {
-        let pivot = matrix[n][n];
-        if pivot.is_nan() || pivot <= 1e-12 {
-            return None;
-        }
-        let row = matrix[n];
-        for other in matrix.iter_mut().skip(n + 1) {
-            let factor = other[n] / pivot;
-            for (cell, value) in other.iter_mut().zip(&row).skip(n) {
-                *cell -= factor * value;
-            }
-        }
-    }
-    let mut solution = [0.0; FEATURES];
-    for n in (0..FEATURES).rev() {
-        let known: f64 = (n + 1..FEATURES).map(|m| matrix[n][m] * solution[m]).sum();
-        solution[n] = (matrix[n][FEATURES] - known) / matrix[n][n];
-    }
-    Some(solution)
 }
 
 /// Rules of thumb as weights of the features.
@@ -442,21 +383,5 @@ mod tests {
             assert!(search.recall(text, &schedule));
         }
         assert_eq!(unmarked("int x;"), None);
-    }
-
-    #[test]
-    fn elimination_solves_what_it_is_given() {
-        let mut matrix = vec![[0.0; FEATURES + 1]; FEATURES];
-        for (n, row) in matrix.iter_mut().enumerate() {
-            for (m, cell) in row.iter_mut().enumerate().take(FEATURES) {
-                *cell = 1.0 / (1.0 + n as f64 + m as f64) + if n == m { 1.0 } else { 0.0 };
-            }
-            row[FEATURES] = n as f64;
-        }
-        let solution = solved(matrix.clone()).expect("it is definite");
-        for row in matrix {
-            let product: f64 = row.iter().zip(&solution).map(|(a, x)| a * x).sum();
-            assert!((product - row[FEATURES]).abs() < 1e-9);
-        }
     }
 }

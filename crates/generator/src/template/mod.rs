@@ -105,3 +105,24 @@ macro_rules! declare {
     };
 }
 use declare;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_page_has_every_template_with_its_parameters() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/templates.md");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        for template in Template::ALL {
+            let heading = format!("\n## `{template}`\n");
+            let section = page.split(&heading).nth(1).expect("a section");
+            let section = section.split("\n## ").next().unwrap_or_default();
+            for parameter in parameters(template) {
+                let row = format!("| `{}` |", parameter.name);
+                assert!(section.contains(&row), "{template}: {}", parameter.name);
+            }
+            assert!(page.contains(&format!("| `{template}` |")), "{template}");
+        }
+    }
+}

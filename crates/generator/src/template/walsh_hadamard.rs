@@ -67,6 +67,7 @@ fn write(kernel: &Kernel, values: &[u32]) -> String {
     let radices = smaller.chain([v.radix]);
     let passes: Vec<String> = radices.map(|radix| pass(&v, radix)).collect();
     let text = "@vec@
+@layered@
 /* The first layers, of @first@ neighbours at a time. */
 static void @e@_first(long n, const @type@ *x, @type@ *y)
 {
@@ -121,13 +122,14 @@ static void @e@_all(int n, const @type@ *x, @type@ *y)
         let signs = joined(lanes, ", ", |lane| sign(lane).to_owned());
         format!("const @e@_vec sign{bit} = {{{signs}}};")
     });
-    let within = lines(lanes.ilog2(), 2, |bit| {
+    // The sum of both in the lower place and their difference in the upper one.
+    let layered = lines(lanes.ilog2(), 0, |bit| {
         let swapped = joined(lanes, ", ", |lane| (lane ^ (1 << bit)).to_string());
-        // The sum of both in the lower place and their difference in the upper one.
-        joined(v.radix, " ", |n| {
-            format!("v{n} = __builtin_shufflevector(v{n}, v{n}, {swapped}) + v{n} * sign{bit};")
-        })
+        format!("#define @e@_layer{bit}(v) (__builtin_shufflevector(v, v, {swapped}) + (v) * sign{bit})")
     });
+    let rounds = (0..lanes.ilog2())
+        .map(|bit| lines(v.radix, 2, |n| format!("v{n} = @e@_layer{bit}(v{n});")));
+    let within = rounds.collect::<Vec<_>>().join("\n");
     let loads = joined(v.radix, ", ", |n| {
         format!("v{n} = *(const @e@_vec *)&x[i + {}]", n * lanes)
     });
@@ -139,6 +141,7 @@ static void @e@_all(int n, const @type@ *x, @type@ *y)
         text,
         &[
             ("vec", &vec),
+            ("layered", &layered),
             ("signs", &signs),
             ("loads", &loads),
             ("within", &within),

@@ -15,6 +15,7 @@ const KEYS: &[(&str, &[&str])] = &[
             "cost",
             "bound",
             "techniques",
+            "template",
             "threads",
             "deterministic",
             "max_source_bytes",

@@ -29,6 +29,7 @@ mod mistakes;
 pub mod prompt;
 mod prototype;
 mod sizes;
+mod template;
 mod timed;
 mod work;
 mod workloads;
@@ -46,6 +47,7 @@ pub use formula::Formula;
 pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
 pub use sizes::HiddenSizes;
+pub use template::{Template, row_length};
 pub use work::{LibraryWork, WORKS};
 pub use workloads::Workload;
 
@@ -96,6 +98,8 @@ pub struct Problem {
     pub bytes: Formula,
     /// Techniques that make sense here.
     pub techniques: TechniqueSet,
+    /// The parametric programs that the search writes, where the loops of the reference are not affine.
+    pub template: Option<Template>,
     /// Thread counts that may be timed.
     pub threads: Vec<u32>,
     /// Largest source, bytes.

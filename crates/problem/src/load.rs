@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::keys::{self, nearest};
 use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
+use crate::template::Template;
 use crate::timed::{self, Timed};
 use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload};
 
@@ -28,6 +29,7 @@ struct Raw {
     cost: RawCost,
     bound: RawBound,
     techniques: Spanned<Vec<Spanned<String>>>,
+    template: Option<Spanned<String>>,
     threads: Option<Spanned<Vec<u32>>>,
     deterministic: Option<bool>,
     max_source_bytes: Option<Spanned<usize>>,
@@ -297,6 +299,31 @@ pub(crate) fn parse(
         Some(list) => list.get_ref().clone(),
         None => vec![1],
     };
+    let template = raw.template.as_ref().and_then(|named| {
+        let template = match Template::of(named.get_ref()) {
+            Ok(template) => template,
+            Err(unknown) => {
+                check.wrong(named, unknown);
+                return None;
+            }
+        };
+        if language != Language::C {
+            check.wrong(
+                named,
+                format!(
+                    "the template `{template}` writes programs in C, and candidates are in {}: remove `template`",
+                    language.name()
+                ),
+            );
+        }
+        // After a mistake in an argument, the rest would be compared with the wrong ones.
+        if check.mistakes.is_empty()
+            && let Err(why) = template.check(&args, &timed, &hidden)
+        {
+            check.wrong(named, why);
+        }
+        Some(template)
+    });
     let max_source_bytes = match &raw.max_source_bytes {
         Some(size) if !(64..=1 << 20).contains(size.get_ref()) => {
             check.wrong(size, "`max_source_bytes` must lie between 64 and 1048576");
@@ -349,6 +376,7 @@ pub(crate) fn parse(
             work,
             bytes,
             techniques,
+            template,
             threads,
             max_source_bytes,
             reference_source: sources.reference,

@@ -34,8 +34,9 @@ void polybench_deriche(int w, int h, float alpha, const float *in, float *out)
             up[i * h + j] = y;
         }
     }
-    for (int i = 0; i < w * h; i++)
-        middle[i] = down[i] + up[i];
+    for (int i = 0; i < w; i++)
+        for (int j = 0; j < h; j++)
+            middle[i * h + j] = down[i * h + j] + up[i * h + j];
     for (int j = 0; j < h; j++) {
         double x1 = 0, y1 = 0, y2 = 0;
         for (int i = 0; i < w; i++) {
@@ -57,8 +58,9 @@ void polybench_deriche(int w, int h, float alpha, const float *in, float *out)
             up[i * h + j] = y;
         }
     }
-    for (int i = 0; i < w * h; i++)
-        out[i] = down[i] + up[i];
+    for (int i = 0; i < w; i++)
+        for (int j = 0; j < h; j++)
+            out[i * h + j] = down[i * h + j] + up[i * h + j];
     free(down);
     free(up);
     free(middle);

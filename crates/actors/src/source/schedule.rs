@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use flopsmith_config::Settings;
 use flopsmith_generator::parameters::{self, Configurations, Search as TunedSearch};
 use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
+use flopsmith_generator::template::{self, Point, Search as TemplateSearch, Space as TemplateSpace};
 use flopsmith_nest::schedule::Schedule as NestSchedule;
 use flopsmith_nest::search::{Search as NestSearch, marked, search as nest_search, unmarked};
 use flopsmith_problem::{Language, Problem};
@@ -37,6 +38,8 @@ pub enum Searching {
     Nest(Box<NestSearch>),
     /// Over the configurations of a user's own program.
     Tuned(Box<Tuned>),
+    /// Over the parameters of a template.
+    Template(Box<TemplateSearch>),
 }
 
 /// A search over the schedules of a matrix product.
@@ -69,6 +72,12 @@ impl From<Search> for Searching {
 impl From<NestSearch> for Searching {
     fn from(search: NestSearch) -> Self {
         Self::Nest(Box::new(search))
+    }
+}
+
+impl From<TemplateSearch> for Searching {
+    fn from(search: TemplateSearch) -> Self {
+        Self::Template(Box::new(search))
     }
 }
 
@@ -139,13 +148,16 @@ impl Searching {
         if let Some(space) = flopsmith_generator::schedule::Space::of(problem.id.as_str()) {
             return Ok(Search::new(space, seed).into());
         }
+        // The schedule, or the parameters, of a program stand in a comment behind it.
+        let largest = problem.max_source_bytes - problem.max_source_bytes / 8;
+        if let Some(space) = TemplateSpace::of(problem, largest) {
+            return Ok(TemplateSearch::new(space).into());
+        }
         let program = flopsmith_nest::read::read(problem).map_err(|why| {
             format!(
-                "the schedule space writes programs for affine loop nests, and reference.c is none ({why})"
+                "reference.c is no affine loop nest ({why}): give its loops bounds and subscripts that are sums of loop variables and parameters times numbers, name a `template` in problem.toml if one fits, or tune a program of yours with `--start mine.c`"
             )
         })?;
-        // The schedule of a program stands in a comment behind it.
-        let largest = problem.max_source_bytes - problem.max_source_bytes / 8;
         let space = flopsmith_nest::generate::Space::new(program);
         Ok(nest_search(space, largest).into())
     }
@@ -174,6 +186,24 @@ impl Searching {
                     .collect()
             }
             Self::Tuned(of) => of.programs(task, count),
+            Self::Template(search) => {
+                // The answer must not depend on the answers to other tasks.
+                search.forget_undecided();
+                let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
+                let share = share_of(task);
+                let mine = |_: &Point, text: &str| share.has(text.as_bytes());
+                let proposed = search.propose(count, task.permitted, &mine, &mut rng);
+                let mut points: Vec<Point> = proposed.into_iter().map(|p| p.point).collect();
+                let space = search.space();
+                // A step waits for all its samples. Nodes do not evaluate the same program again.
+                let again = search.best().map_or(Point::REFERENCE, |(point, _)| point.clone());
+                points.resize(count, again);
+                let program = |point: &Point| {
+                    let text = space.program(point)?;
+                    Some(template::marked(space, &text, point))
+                };
+                points.iter().filter_map(program).collect()
+            }
         }
     }
 
@@ -205,6 +235,15 @@ impl Searching {
                 {
                     of.decided.insert(number);
                     of.search.report(source, gflops);
+                }
+            }
+            Self::Template(search) => {
+                let Some((text, point)) = template::unmarked(search.space(), source) else {
+                    return;
+                };
+                if search.recall(text, &point) {
+                    let text = text.to_owned();
+                    search.report(&text, gflops);
                 }
             }
         }
@@ -293,10 +332,10 @@ mod tests {
         }
     }
 
-    /// The space of a matrix product, and that of another loop nest.
+    /// The space of a matrix product, that of another loop nest, and that of a template.
     #[tokio::test]
     async fn a_source_that_is_made_anew_goes_on_from_the_outcomes() {
-        for name in ["dgemm", "dsyrk"] {
+        for name in ["dgemm", "dsyrk", "histogram"] {
             let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
             let problem = Problem::load(&problems.join(name)).expect("a problem");
             let task = |number: u32| Task {
@@ -335,6 +374,34 @@ mod tests {
                 .await
                 .expect("answers");
             assert_eq!(next, other, "as if it had never ended");
+        }
+    }
+
+    #[test]
+    fn every_shipped_problem_by_itself_has_a_search() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(problems).expect("the problems") {
+            let folder = entry.expect("an entry").path();
+            if !folder.join("problem.toml").is_file() {
+                continue;
+            }
+            let problem = Problem::load(&folder).expect("a problem");
+            let searching = Searching::of(&problem, 1);
+            assert!(searching.is_ok(), "{}: {:?}", problem.id, searching.err());
+            seen += 1;
+        }
+        assert!(seen > 20, "{seen}");
+    }
+
+    #[test]
+    fn a_problem_that_is_not_affine_learns_the_line_and_what_would_work() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let mut problem = Problem::load(&problems.join("sort64")).expect("a problem");
+        problem.template = None;
+        let why = Searching::of(&problem, 1).err().expect("it sorts");
+        for part in ["(line ", "`template`", "--start mine.c"] {
+            assert!(why.contains(part), "{why}");
         }
     }
 

@@ -313,17 +313,27 @@ fn a_model_that_does_not_load_is_refused_before_anything_is_measured() {
 #[test]
 fn a_problem_without_a_schedule_space_is_not_searched() {
     let place = tempfile::tempdir().unwrap();
+    let problem = place.path().join("sort64");
+    std::fs::create_dir(&problem).unwrap();
+    let shipped = root().join("problems/sort64");
+    for file in ["problem.toml", "reference.c", "baseline.c"] {
+        let text = std::fs::read_to_string(shipped.join(file)).unwrap();
+        let text = text.replace("template = \"sorting_networks\"\n", "");
+        std::fs::write(problem.join(file), text).unwrap();
+    }
     let runs = place.path().join("runs");
     let output = flopsmith()
         .args(["search", "--format", "json", "--budget", "30s"])
-        .args(["--problem", "sort64", "--runs"])
+        .arg("--problem")
+        .arg(&problem)
+        .arg("--runs")
         .arg(&runs)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let object = only_object(&output);
     let error = object["error"].as_str().unwrap();
-    for part in ["`sort64`", "affine loop nests", "line "] {
+    for part in ["`sort64`", "no affine loop nest", "line ", "`template`"] {
         assert!(error.contains(part), "{error}");
     }
     assert!(!runs.exists());

@@ -22,6 +22,7 @@ mod preprocess;
 mod programs;
 mod score;
 mod spell;
+mod templates;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_problem::{ArgKind, Caches, Language, Params, Problem};
+use flopsmith_problem::{ArgKind, Caches, Language, Params, Problem, Template};
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -489,4 +489,45 @@ fn a_folder_that_was_named_is_not_looked_for_elsewhere() {
     }
     let said = Problem::find("sgem", &roots).unwrap_err();
     assert!(said.to_string().contains("did you mean `sgemm`?"), "{said}");
+}
+
+/// A shipped problem with a change in its definition.
+fn edited(name: &str, from: &str, to: &str) -> Result<Problem, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join(name);
+    std::fs::create_dir(&dir).unwrap();
+    for file in ["problem.toml", "reference.c", "magnitude.c"] {
+        let Ok(text) = std::fs::read_to_string(shipped(name).join(file)) else {
+            continue;
+        };
+        if file == "problem.toml" {
+            assert!(text.contains(from), "{name} has no {from}");
+        }
+        std::fs::write(dir.join(file), text.replace(from, to)).unwrap();
+    }
+    Problem::load(&dir).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_template_is_known_and_takes_the_arguments() {
+    let shipped = Problem::load(&shipped("sort64")).unwrap();
+    assert_eq!(shipped.template, Some(Template::SortingNetworks));
+    assert_eq!(with(|t| t).unwrap().template, None);
+    for (name, from, to, part) in [
+        ("histogram", "= \"histogram\"\nthreads", "= \"histogramm\"\nthreads", "did you mean `histogram`?"),
+        ("dgemm", "threads = ", "template = \"histogram\"\nthreads = ", "`A` is no `int`"),
+        ("dgemm", "threads = ", "template = \"sparse_rows\"\nthreads = ", "the entry has 4 arguments"),
+        ("sort64", "\"64\"", "\"60\"", "60 elements, which is no constant power of two"),
+        ("sort64", "\"64\"", "\"batch\"", "batch elements, which is no constant power of two"),
+        ("histogram", "high = \"bins-1\"", "high = \"bins-2\"", "the content of `key` is not from 0 to bins-1"),
+        ("histogram", "shape = [\"bins\"]", "shape = [\"bins+1\"]", "`count` does not have 256 elements"),
+        ("spmv", "kind = \"offsets\", total = \"8*n\"", "kind = \"range\", low = \"0\", high = \"8\"", "the content of `start` is not `offsets`"),
+        ("walsh_hadamard", "power_of_two = true", "multiple_of = 1", "set `power_of_two = true`"),
+        ("prefix_sum", "\"running_sums\"", "\"walsh_hadamard\"", "`in` is no input of `f64` or `f32`"),
+        ("prefix_sum", "language = \"c\"", "language = \"c++\"", "candidates are in C++"),
+    ] {
+        let error = edited(name, from, to).unwrap_err();
+        assert!(error.contains(part), "{name}: {error}");
+        assert!(error.contains("template"), "{name}: {error}");
+    }
 }

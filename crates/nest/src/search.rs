@@ -11,8 +11,9 @@ use flopsmith_protocol::TechniqueSet;
 use rand::Rng;
 
 use crate::generate::{Fact, Rendered, Space};
+use crate::labels::techniques;
 use crate::schedule::{Schedule, Style};
-use crate::space::{draw, neighbour, techniques};
+use crate::space::{draw, neighbour};
 
 /// Proposals that are compared for each one that is tried.
 const CHOICES: usize = 12;
@@ -193,12 +194,12 @@ impl Search {
     ) -> Option<(Rendered, Schedule)> {
         let rendered = self.space.render(&schedule).ok()?;
         let fits = rendered.text.len() <= self.largest
-            && techniques(&schedule, &rendered).is_subset(permitted);
+            && techniques(&self.space, &rendered).is_subset(permitted);
         fits.then_some((rendered, schedule))
     }
 
     fn enter(&mut self, schedule: Schedule, rendered: Rendered) -> Proposal {
-        let techniques = techniques(&schedule, &rendered);
+        let techniques = techniques(&self.space, &rendered);
         let known = Known {
             schedule: schedule.clone(),
             techniques,

@@ -21,7 +21,7 @@ use crate::schedule::{Group, Grouping, Schedule, Style};
 use maker::Maker;
 
 pub use groups::{Members, fills, members};
-pub(crate) use text::{Code, atom};
+pub(crate) use text::{Code, Round, atom};
 
 /// Why a schedule gives no program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,17 +99,23 @@ impl Space {
             return Err(Error::Misfit("another number of groups"));
         }
         let mut code = Code::new(&self.program);
+        let mut walks = Vec::new();
         for (members, group) in all.iter().zip(&schedule.groups) {
             let mut maker = Maker::new(self, members, group)?;
             let trees = maker.level(0, &members.statements.clone(), &self.program.context)?;
             for tree in &trees {
                 code.tree(&maker.program, tree, group)?;
             }
+            walks.extend(code.walks().into_iter().map(|(statement, rounds)| Walk {
+                statement,
+                rounds: iterators(&self.program, members, statement, &rounds),
+            }));
         }
         let facts = code.facts();
         Ok(Rendered {
             text: code.finish(&self.program),
             facts,
+            walks,
         })
     }
 }
@@ -121,6 +127,17 @@ pub struct Rendered {
     pub text: String,
     /// How its leaves were written, in their order.
     pub facts: Vec<Fact>,
+    /// The loops around the statement of each leaf, in the same order.
+    pub walks: Vec<Walk>,
+}
+
+/// The loops around a statement, as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walk {
+    /// The number of the statement.
+    pub statement: usize,
+    /// Its loops, the outermost first: the iterator of the statement that each runs over, and the size of its steps for loops over tiles.
+    pub rounds: Vec<(Var, Option<i64>)>,
 }
 
 /// How a leaf was written, which may be simpler than its schedule asks for.
@@ -163,6 +180,10 @@ pub enum Tree {
         var: Var,
         /// A range for each statement.
         ranges: Vec<Range>,
+        /// The dimension of the group that it walks along.
+        dimension: usize,
+        /// The size of its steps, if it is a loop over tiles.
+        tile: Option<i64>,
         /// True if threads share the loop.
         parallel: bool,
         /// The statements and loops inside.
@@ -179,4 +200,23 @@ pub enum Tree {
     },
     /// A statement with its innermost loops.
     Leaf(Nest),
+}
+
+/// The iterators of a statement that loops run over. Loops over dimensions that the statement lacks are left out.
+fn iterators(
+    program: &Program,
+    members: &Members,
+    number: usize,
+    rounds: &[Round],
+) -> Vec<(Var, Option<i64>)> {
+    let rank = members.statements.iter().position(|n| *n == number);
+    let Some(dimensions) = rank.map(|rank| members.dimensions_of(rank)) else {
+        return Vec::new();
+    };
+    let iterators = &program.statements[number].iterators;
+    let all = rounds.iter().filter_map(|round| {
+        let at = dimensions.iter().position(|d| *d == round.dimension)?;
+        Some((iterators[at], round.tile))
+    });
+    all.collect()
 }

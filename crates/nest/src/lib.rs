@@ -12,6 +12,7 @@
 pub mod affine;
 pub mod dependence;
 pub mod generate;
+pub mod labels;
 mod leaf;
 pub mod poly;
 pub mod program;

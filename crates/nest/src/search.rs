@@ -9,8 +9,9 @@ use flopsmith_search::Written;
 use rand::Rng;
 
 use crate::generate::{Fact, Space};
+use crate::labels::techniques;
 use crate::schedule::{Schedule, Style};
-use crate::space::{draw, neighbour, techniques};
+use crate::space::{draw, neighbour};
 
 /// Number of features of a program.
 const FEATURES: usize = 22;
@@ -74,7 +75,7 @@ impl flopsmith_search::Space for Schedules {
     fn write(&self, schedule: &Schedule) -> Option<Written> {
         let rendered = self.space.render(schedule).ok()?;
         (rendered.text.len() <= self.largest).then(|| Written {
-            techniques: techniques(schedule, &rendered),
+            techniques: techniques(&self.space, &rendered),
             features: features(schedule, &rendered.facts).to_vec(),
             text: rendered.text,
         })

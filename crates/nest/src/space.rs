@@ -4,7 +4,7 @@ use flopsmith_protocol::{Technique, TechniqueSet};
 use rand::Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 
-use crate::generate::{Members, Rendered, Space, fills};
+use crate::generate::{Members, Space, fills};
 use crate::program::Statement;
 use crate::schedule::{Group, Grouping, Leaf, Schedule, Skew, Style};
 
@@ -196,29 +196,6 @@ pub fn neighbour(
         _ => *old = fresh,
     }
     changed
-}
-
-/// The techniques of a program.
-pub fn techniques(schedule: &Schedule, rendered: &Rendered) -> TechniqueSet {
-    let mut set = TechniqueSet::EMPTY;
-    let mut note = |used: bool, technique| {
-        if used {
-            set = set.with(technique);
-        }
-    };
-    for group in &schedule.groups {
-        note(!group.order.is_sorted(), Technique::LoopReorder);
-        note(group.tiles.iter().any(|t| *t > 0), Technique::CacheBlocking);
-        note(group.openmp, Technique::Openmp);
-    }
-    for fact in &rendered.facts {
-        note(fact.style != Style::Plain, Technique::Simd);
-        note(fact.unroll > 1, Technique::Unroll);
-        note(fact.prefetch > 0, Technique::Prefetch);
-        note(fact.rows * fact.columns > 1, Technique::RegisterBlocking);
-        note(fact.packed > 0, Technique::Packing);
-    }
-    set
 }
 
 fn any<T: Copy>(rng: &mut impl Rng, from: &[T]) -> T {

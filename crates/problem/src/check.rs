@@ -55,6 +55,7 @@ pub fn check(problem: &Problem) -> Vec<Finding> {
         findings.extend(check_at(&at, &place));
     }
     findings.extend(guessable(problem));
+    findings.extend(crate::promise::check(problem));
     let mut largest = problem.timed.clone();
     largest.extend(
         problem

@@ -26,6 +26,7 @@ mod keys;
 mod language;
 pub mod load;
 mod mistakes;
+mod promise;
 pub mod prompt;
 mod prototype;
 mod sizes;

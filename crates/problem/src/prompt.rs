@@ -20,16 +20,20 @@ pub enum Style {
 /// One line on a technique, for prompts.
 pub fn definition(technique: Technique) -> &'static str {
     match technique {
-        Technique::LoopReorder => "run the loops in another order than row, column, reduction",
-        Technique::Unroll => "repeat a loop body, by hand or with #pragma GCC unroll",
+        Technique::LoopReorder => "run the loops in another order than the plain reference",
+        Technique::Unroll => "repeat a loop body, by hand or with a pragma",
         Technique::CacheBlocking => "tile loops so that a block of the data stays in a cache",
-        Technique::RegisterBlocking => "keep a small tile of the output in local accumulators",
-        Technique::Packing => "copy operands into a contiguous local buffer first",
-        Technique::Simd => "use vector types, vector intrinsics or #pragma omp simd",
+        Technique::RegisterBlocking => {
+            "keep several elements of the result in local variables across a loop that updates them"
+        }
+        Technique::Packing => "copy elements of an argument into a buffer that the work reads",
+        Technique::Simd => "use vector types, vector intrinsics or omp simd",
         Technique::Openmp => "share the work among OpenMP threads",
         Technique::Prefetch => "prefetch data explicitly",
         Technique::PartialSums => "sum the terms of one result in several accumulators",
-        Technique::Skewing => "let the part of the grid that a sweep runs over depend on the sweep",
+        Technique::Skewing => {
+            "let the elements that a sweep runs over depend on the number of the sweep"
+        }
     }
 }
 

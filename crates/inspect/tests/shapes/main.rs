@@ -18,6 +18,7 @@ mod c;
 mod earlier;
 mod fortran;
 mod kinds;
+mod nests;
 mod preprocess;
 mod programs;
 mod score;

@@ -344,6 +344,8 @@ impl<'a> Maker<'a> {
         Ok(vec![Tree::Loop {
             var: here.var,
             ranges,
+            dimension: here.dimension,
+            tile: here.tile,
             parallel,
             body,
         }])
@@ -461,6 +463,7 @@ impl<'a> Maker<'a> {
         }
         let ordered = self.active(&self.ordered, level, &[number]);
         Ok(Nest {
+            number,
             statement: placed.statement.clone(),
             loops,
             free: ordered.is_empty(),

@@ -10,6 +10,15 @@ use crate::poly::Poly;
 use crate::program::{Access, Expr, Operation, Origin, Program, Statement};
 use crate::schedule::Group;
 
+/// A loop over a dimension of a group.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    /// The dimension.
+    pub dimension: usize,
+    /// The size of its steps, if it is a loop over tiles.
+    pub tile: Option<i64>,
+}
+
 /// A C program in the making.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
@@ -22,6 +31,10 @@ pub struct Code {
     arrays: Vec<String>,
     next: usize,
     facts: Vec<Fact>,
+    /// The loops around the present place, the outermost first.
+    rounds: Vec<Round>,
+    /// For each leaf that was not taken yet, its statement and its loops.
+    walks: Vec<(usize, Vec<Round>)>,
     /// True if the present statement computes numbers with fractions.
     floats: bool,
 }
@@ -54,6 +67,21 @@ impl Code {
     /// Notes how a leaf is written.
     pub fn note(&mut self, fact: Fact) {
         self.facts.push(fact);
+    }
+
+    /// Notes the loops of a leaf: those around it, and its own by their dimensions.
+    pub fn walk(&mut self, statement: usize, own: impl Iterator<Item = usize>) {
+        let mut all = self.rounds.clone();
+        all.extend(own.map(|dimension| Round {
+            dimension,
+            tile: None,
+        }));
+        self.walks.push((statement, all));
+    }
+
+    /// Takes the loops of the leaves since the last call.
+    pub fn walks(&mut self) -> Vec<(usize, Vec<Round>)> {
+        std::mem::take(&mut self.walks)
     }
 
     /// How the leaves were written.
@@ -195,6 +223,8 @@ impl Code {
             Tree::Loop {
                 var,
                 ranges,
+                dimension,
+                tile,
                 parallel,
                 body,
             } => {
@@ -206,9 +236,14 @@ impl Code {
                 self.open(format!(
                     "for (long {name} = {low}; {name} <= {high}; {name}++)"
                 ));
+                self.rounds.push(Round {
+                    dimension: *dimension,
+                    tile: *tile,
+                });
                 for inner in body {
                     self.tree(program, inner, group)?;
                 }
+                self.rounds.pop();
                 self.close();
                 Ok(())
             }

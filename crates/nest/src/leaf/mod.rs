@@ -21,6 +21,8 @@ pub struct Loop {
 /// One statement in its innermost loops.
 #[derive(Debug, Clone)]
 pub struct Nest {
+    /// The number of the statement.
+    pub number: usize,
     /// The statement.
     pub statement: Statement,
     /// Its loops, the outermost first.
@@ -71,6 +73,7 @@ fn plain(
 ) -> Result<(), Error> {
     let count = nest.loops.len();
     code.note(plain_fact(nest, leaf, simd));
+    code.walk(nest.number, nest.loops.iter().map(|l| l.dimension));
     for (n, l) in nest.loops.iter().enumerate() {
         let innermost = n + 1 == count;
         let reduces = innermost && nest.reduces(l.var);

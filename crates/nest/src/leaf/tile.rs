@@ -203,6 +203,18 @@ impl<'a> Tile<'a> {
         around && order && columns_first && deeper && nested
     }
 
+    /// The dimensions of its loops, the outermost first.
+    fn order(&self) -> impl Iterator<Item = usize> {
+        let (rows, columns) = (self.rows.as_ref(), self.columns.as_ref());
+        let (outer, inner) = match self.columns_outside {
+            true => (columns, rows),
+            false => (rows, columns),
+        };
+        let tiled = outer.into_iter().chain(inner).map(|several| &several.at);
+        let all = self.around.iter().chain(tiled).chain(&self.sums);
+        all.map(|l| l.dimension)
+    }
+
     fn statement(&self) -> &Statement {
         &self.nest.statement
     }

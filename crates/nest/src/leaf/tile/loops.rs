@@ -14,6 +14,7 @@ impl Tile<'_> {
         );
         code.define(alias);
         code.note(self.fact(program));
+        code.walk(self.nest.number, self.order());
         for l in &self.around {
             let (low, high) = (code.low(program, &l.range)?, code.high(program, &l.range)?);
             let name = program.name(l.var);

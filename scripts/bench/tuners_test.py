@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Tests of tuners.py that need neither a build nor a tuner: they read what the tools print, and run gcc where it is installed."""
+import json
+import math
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from rust_style import run as run_all  # noqa: E402
+from tuners import arguments, commands, digest, is_kept, one_case, read, write  # noqa: E402
+from yardsticks import TUNERS, YARDSTICKS, libraries, metaschedule, parameters, search  # noqa: E402
+from yardsticks.cases import ROOT, Case, chosen, formula  # noqa: E402
+from yardsticks.compilers import newest_clang  # noqa: E402
+from yardsticks.results import COLOURS, NAMES, by_own_clock, figure, judged, plot, rows, summary, table  # noqa: E402
+from yardsticks.tools import Missing, last_line, run  # noqa: E402
+
+RECORDED = Path(__file__).parent / "yardsticks/recorded"
+
+
+def case(name="dgemm", **params):
+    folder = ROOT / "problems" / name
+    listed = [{"problem": name, "folder": str(folder), "error": None, "workloads": [{"name": "small", "timed": params or {"n": 64}}]}]
+    return chosen(listed, [name])[0]
+
+
+def refused(kind, words, call, *given, **named):
+    try:
+        call(*given, **named)
+    except kind as error:
+        assert words in str(error), error
+        return
+    raise AssertionError(f"{given} {named} was accepted")
+
+
+def every_yardstick_has_a_name_and_a_colour(_):
+    assert set(YARDSTICKS) == set(NAMES) == set(COLOURS) and set(TUNERS) < set(YARDSTICKS)
+    refused(SystemExit, "2", arguments, ["--yardsticks", "gcc,icc"])
+    refused(SystemExit, "2", arguments, ["--minutes", "-1"])
+    quick = arguments(["--quick"])
+    assert (quick.minutes, quick.purpose, quick.problems) == (0.5, "rank", "dgemm,transpose")
+    assert arguments([]).minutes == 3 and arguments(["--quick", "--minutes", "2"]).minutes == 2
+
+
+def cases_come_from_the_list_of_problems(_):
+    listed = json.loads((RECORDED / "problem-list.json").read_text())
+    for entry in listed:
+        entry["folder"] = "problems/" + entry["folder"].split("/problems/")[-1]
+    dgemm, gemv = chosen(listed, ["dgemm", "dgemv"])
+    assert (dgemm.workload, dgemm.params, dgemm.several) == ("n=256", {"n": 256}, True), dgemm
+    assert not gemv.several and [kind for _, kind, _ in gemv.arguments()][:2] == ["int", "int"]
+    assert chosen(listed, ["dgemm"], "n=512")[0].params == {"n": 512}
+    refused(ValueError, "unknown problem dgem; known are", chosen, listed, ["dgem"])
+    refused(ValueError, "dgemm has no workload tall; it has n=256", chosen, listed, ["dgemm"], "tall")
+    assert formula("(n+1)*m/2", {"n": 3, "m": 5}) == 10 and formula("sqrt(n)", {"n": 16}) == 4
+
+
+def programs_of_one_command_are_compared_with_one_reference(_):
+    gcc = rows((RECORDED / "bench-gcc.jsonl").read_text())
+    assert set(gcc) == {"gcc", "baseline", "wrong"}, set(gcc)
+    pairs, facts = judged([gcc])
+    low, high = pairs["gcc"]["interval"]
+    assert low < 1 < high and math.isclose(facts["reference_seconds"], gcc["gcc"]["seconds_per_call"] * gcc["gcc"]["ratio"])
+    assert pairs["baseline"]["ratio"] == gcc["baseline"]["ratio"] > 2
+    assert pairs["wrong"]["state"] == "refused" and "wrong_result" in pairs["wrong"]["reason"]
+
+
+def programs_of_another_compiler_are_compared_by_seconds(_):
+    gcc, clang = (rows((RECORDED / f"bench-{name}.jsonl").read_text()) for name in ("gcc", "clang"))
+    pairs, facts = judged([gcc, clang])
+    assert math.isclose(pairs["clang"]["ratio"], facts["reference_seconds"] / clang["clang"]["seconds_per_call"])
+    low, high = pairs["clang"]["interval"]
+    assert math.isclose(math.sqrt(low * high), pairs["clang"]["ratio"]), (low, high)
+    # Its interval has the errors of both sides.
+    own = 1.96 * clang["clang"]["log_ratio_se"]
+    assert math.log(high / low) / 2 >= own
+    alone, _ = judged([{}, clang])
+    assert "ratio" not in alone["clang"], "there is no reference of gcc to compare with"
+    library = by_own_clock({"seconds": facts["reference_seconds"] / 4}, facts)
+    assert math.isclose(library["ratio"], 4) and library["judge"] == "own clock"
+    assert math.isclose(library["gflops"], 4 * gcc["gcc"]["reference_gflops"], rel_tol=1e-6)
+
+
+def pair(ratio, low=None, high=None, **more):
+    return {"state": "measured", "ratio": ratio, "interval": low and [low, high], **more}
+
+
+RESULTS = {
+    "dgemm at n=256": {"gcc": pair(1, 0.98, 1.02), "flopsmith": pair(60, 58, 62), "openblas": pair(50, judge="own clock"),
+                       "polly": {"state": "skipped", "reason": "clang-14 has no Polly"}},
+    "transpose at small": {"gcc": pair(1, 0.97, 1.03), "flopsmith": pair(2, 1.9, 2.1), "kernel_tuner": pair(2.5, 2.4, 2.6)},
+}
+
+
+def tables_name_who_is_ahead_and_what_is_missing(_):
+    found = summary(RESULTS)
+    assert found["gcc"]["problems"] == found["gcc"]["ahead"] == 2 and math.isclose(found["gcc"]["mean"], math.sqrt(120))
+    assert found["kernel_tuner"] == {"problems": 1, "mean": 2 / 2.5, "ahead": 0, "behind": ["transpose at small"]}, found
+    assert found["openblas"]["ahead"] == 1 and "polly" not in found
+    text = "\n".join(table(RESULTS))
+    assert "| dgemm at n=256 | 1 [0.98, 1.02] | skipped |  | †50 | 60 [58, 62] |" in text, text
+    assert "behind at transpose at small" in text and "Polly: skipped: clang-14 has no Polly" in text, text
+    assert figure({"state": "unconverged", "ratio": 3.0, "interval": [2, 4]}) == "~3 [2, 4]" and figure(None) == ""
+
+
+def the_plot_has_a_dot_for_each_ratio(_):
+    tree = xml.fromstring(plot(RESULTS, "a machine & its core"))
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [title.text for title in tree.iter(f"{space}title")]
+    assert len(titles) == 6 and "OpenBLAS: †50" in titles, titles
+    places = {circle.find(f"{space}title").text: float(circle.get("cx")) for circle in tree.iter(f"{space}circle") if circle.find(f"{space}title") is not None}
+    assert places["gcc -O3: 1 [0.98, 1.02]"] < places["OpenBLAS: †50"] < places["flopsmith search: 60 [58, 62]"], places
+    assert xml.fromstring(plot({}, "nothing")) is not None
+
+
+def finished_pairs_are_kept(folder):
+    file = folder / "gcc.c"
+    made = {"state": "source", "file": str(file), "minutes": 3}
+    assert not is_kept("flopsmith", made, 3), "the program is gone"
+    file.write_text("int x;\n")
+    assert is_kept("flopsmith", made, 3) and not is_kept("flopsmith", made, 5) and is_kept("gcc", made, 5)
+    assert is_kept("mkl", {"state": "timed", "seconds": 1}, 3) and not is_kept("mkl", {"state": "skipped"}, 3) and not is_kept("mkl", {}, 3)
+    options = arguments(["--quick"])
+    before = digest({"gcc": made}, options)
+    assert digest({"gcc": made}, options) == before != digest({"gcc": made}, arguments([]))
+    file.write_text("int y;\n")
+    assert digest({"gcc": made}, options) != before
+    write(folder / "a/b.json", {"x": 1})
+    assert read(folder / "a/b.json") == {"x": 1} and read(folder / "none.json") == {}
+
+
+def a_resumed_case_is_not_judged_again(folder):
+    """The whole of a case, with a program that prints what `flopsmith bench` printed."""
+    if not shutil.which("gcc"):
+        print("skipped: there is no gcc")
+        return
+    program = folder / "flopsmith"
+    program.write_text(f"#!/bin/sh\necho \"$@\" >> {folder}/calls\ncat {RECORDED}/bench-gcc.jsonl\n")
+    program.chmod(0o755)
+    results = {}
+    given = ["--flopsmith", str(program), "--work", str(folder / "work"), "--yardsticks", "gcc,baseline"]
+    for more in ([], ["--resume"]):
+        one_case(case(n=256), ["gcc", "baseline"], arguments([*given, *more]), results)
+    calls = (folder / "calls").read_text().splitlines()
+    assert len(calls) == 1, calls
+    assert "--purpose certify --format json" in calls[0] and "--compiler" not in calls[0] and calls[0].count(".c ") == 2, calls
+    pairs = results["dgemm at small"]["pairs"]
+    assert pairs["baseline"]["ratio"] > 2 and "void dgemm" in pairs["gcc"]["source"], pairs
+    one_case(case(n=256), ["gcc"], arguments([*given, "--resume"]), results)
+    assert len((folder / "calls").read_text().splitlines()) == 1 and set(results["dgemm at small"]["pairs"]) == {"gcc", "baseline"}
+    one_case(case(n=256), ["gcc"], arguments([*given, "--resume", "--purpose", "rank"]), results)
+    assert len((folder / "calls").read_text().splitlines()) == 2, "another purpose is another judgement"
+
+
+def programs_are_grouped_by_compiler(_):
+    made = {"clang": {"state": "source", "file": "c.c", "compiler": "/usr/bin/clang", "flags": "-O3"}, "gcc": {"state": "source", "file": "g.c"},
+            "mkl": {"state": "timed", "seconds": 1}}
+    assert commands(made) == {(None, None): ["g.c"], ("/usr/bin/clang", "-O3"): ["c.c"]}
+    assert list(commands(made))[0] == (None, None)
+
+
+def the_newest_clang_is_taken(_):
+    assert newest_clang({"clang-14", "clang-22", "clang-19", "clang-format-22", "clang++-22", "clang"}) == "clang-22"
+    assert newest_clang({"clang", "clang-format"}) == "clang"
+    refused(Missing, "clang is not installed", newest_clang, {"clang-tidy"})
+
+
+def a_search_gets_the_minutes(_):
+    options = arguments(["--minutes", "0.5", "--flopsmith", "flopsmith"])
+    command = search.command(options, case(), "best.c", "runs", 30)
+    assert command[:2] == ["flopsmith", "search"] and command[command.index("--budget") + 1] == "30s" and "--workload" not in command
+    several = case()
+    several.several = True
+    assert search.command(options, several, "best.c", "runs", 30)[-2:] == ["--workload", "small"]
+
+
+def failures_are_reasons(_):
+    assert last_line("a\n\nb \n\n") == "b" and last_line("") == "it printed nothing"
+    refused(Missing, "sh ended with 3: no", run, ["sh", "-c", "echo no >&2; exit 3"])
+    refused(Missing, "could not be started", run, ["/nowhere/tool"])
+    refused(Missing, "did not end within", run, ["sleep", "5"], limit=0.05)
+    assert metaschedule.processor((RECORDED / "gcc-target.txt").read_text()) == "cooperlake"
+    refused(Missing, "no tensor expression for lu", metaschedule.metaschedule, Case("lu", ROOT, "n", {}, {}), None, None)
+    refused(Missing, "no kernel with parameters for lu", parameters.kernel_tuner, Case("lu", ROOT, "n", {}, {}), None, None)
+
+
+def the_fastest_configuration_is_taken(_):
+    configuration, tried = parameters.best_of((RECORDED / "kernel-tuner.txt").read_text())
+    assert configuration == {"TI": 32, "TJ": 8, "ROWS_FIRST": 1} and tried == 6, (configuration, tried)
+    none = json.dumps({"parameters": ["TI"], "results": [{"TI": 4, "time": "CompilationFailedConfig"}]})
+    refused(Missing, "no configuration that runs", parameters.best_of, none)
+
+
+def kernels_with_parameters_are_right(folder):
+    """Each kernel with its first and its last permitted configuration, as C and as C++, beside the reference."""
+    kernels = sorted(parameters.KERNELS.glob("*.c"))
+    sizes = {"dgemm": {"n": 128}, "dgemv": {"m": 37, "n": 45}, "transpose": {"m": 37, "n": 21}, "conv2d": {"h": 21, "w": 37, "k": 3}}
+    assert {kernel.stem for kernel in kernels} == set(sizes)
+    for kernel in kernels:
+        text = kernel.read_text()
+        space = parameters.space(text)
+        first, last = ({name: values[at] for name, values in space["parameters"].items()} for at in (0, -1))
+        permitted = [c for c in (first, {**first, **dict(list(last.items())[:1])}, last) if all(eval(r, {}, dict(c)) for r in space["restrictions"])]
+        assert len(permitted) >= 2, kernel
+        if not shutil.which("gcc"):
+            print("skipped: there is no gcc")
+            return
+        one = case(kernel.stem, **sizes[kernel.stem])
+        for configuration in permitted:
+            program = parameters.configured(text, configuration)
+            # The driver of the libraries compares a function with the reference.
+            start, rest = libraries.driver(one, "").rsplit(one.entry["prototype"].rstrip(";"), 1)
+            end = rest.split("}\n", 1)[1]
+            source = folder / "kernel.c"
+            source.write_text(f"{start}\n{program}\n{end}")
+            subprocess.run(["gcc", "-O1", "-w", "-o", folder / "kernel", source, "-lm"], check=True)
+            assert subprocess.run([folder / "kernel"], stdout=subprocess.DEVNULL).returncode == 0, (kernel.stem, configuration)
+        timed = folder / "timed.cc"
+        timed.write_text("extern \"C\" {\n" + parameters.timed_kernel(program, one.entry) + "}\n")
+        subprocess.run(["g++", "-O0", "-w", "-c", "-o", folder / "timed.o", timed], check=True) if shutil.which("g++") else None
+
+
+def a_library_is_timed_only_if_it_is_right(folder):
+    if not shutil.which("gcc"):
+        print("skipped: there is no gcc")
+        return
+    plain = ("void cblas_dgemm(int o, int s, int t, int m, int n, int k, double alpha, const double *A, int a, const double *B, int b, double beta, double *C, int c)\n"
+             "{\n    for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) {\n        double sum = 0;\n"
+             "        for (int p = 0; p < k; p++) sum += A[i * a + p] * B[p * b + j];\n        C[i * c + j] = FACTOR * alpha * sum + (beta ? beta * C[i * c + j] : 0);\n    }\n}\n")
+    (folder / "plain.c").write_text(plain)
+    for name, factor, params in (("dgemm", 1, {"n": 48}), ("polybench/polybench_gemm", 1, {"ni": 5, "nj": 7, "nk": 9}), ("dgemm", 2, {"n": 48})):
+        library = folder / "libplain.so"
+        subprocess.run(["gcc", "-O1", f"-DFACTOR={factor}", "-shared", "-fPIC", "-o", library, folder / "plain.c"], check=True)
+        one = case(name, **params)
+        one.name = one.name.rsplit("/", 1)[-1]
+        if factor == 1:
+            made = libraries.timed(one, folder, library, ("",))
+            assert made["state"] == "timed" and 0 < made["seconds"] < 1, made
+        else:
+            refused(Missing, "ended with 6", libraries.timed, one, folder, library, ("",))
+    names = libraries.driver(case(), "CBLAS(dgemm)();", prefix="scipy_cblas_", suffix="64_", integer="int64_t")
+    assert "#define PASTE(name) scipy_cblas_##name##64_" in names and "#define INT int64_t" in names
+    for known in libraries.CALLS:
+        assert any((ROOT / "problems" / place / known).is_dir() for place in (".", "polybench")), known
+
+
+if __name__ == "__main__":
+    sys.exit(run_all("tuners", (
+        every_yardstick_has_a_name_and_a_colour, cases_come_from_the_list_of_problems, programs_of_one_command_are_compared_with_one_reference,
+        programs_of_another_compiler_are_compared_by_seconds, tables_name_who_is_ahead_and_what_is_missing, the_plot_has_a_dot_for_each_ratio,
+        finished_pairs_are_kept, a_resumed_case_is_not_judged_again, programs_are_grouped_by_compiler, the_newest_clang_is_taken, a_search_gets_the_minutes,
+        failures_are_reasons, the_fastest_configuration_is_taken, kernels_with_parameters_are_right, a_library_is_timed_only_if_it_is_right)))

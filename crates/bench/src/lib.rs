@@ -1,8 +1,8 @@
 //! Compares the programs of several files: takes an order, and prints ranked rows.
 //!
-//! `flopsmith bench` calls this library once its arguments are read. `flopsmith eval` uses its stages. The library finds programs, evaluates them with
-//! one verifier and one timer for each number of threads and each size, ranks them and prints the results. It also keeps
-//! results for later comparisons, and writes a report.
+//! `flopsmith bench` calls this library once its arguments are read, and `flopsmith eval` uses its stages. The library
+//! finds programs, evaluates them with one verifier and one timer for each number of threads and each size, ranks them
+//! and prints the results. It also keeps results for later comparisons, and writes a report.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.

@@ -68,17 +68,22 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
 /// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use
 /// the same set, and so do the examples of the starter model.
 pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
-    match text {
-        Some(text) => text
-            .parse()
+    let all = || problem.techniques.without(Technique::Openmp);
+    Ok(named(text)?.unwrap_or_else(all))
+}
+
+/// The technique set that the user named, if one was named.
+pub fn named(text: Option<&str>) -> Result<Option<TechniqueSet>> {
+    text.map(|text| {
+        text.parse::<TechniqueSet>()
             .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| {
                 let known = Technique::ALL.into_iter().map(Technique::name);
                 let near = flopsmith_problem::nearest(&e.0, known);
                 let near = near.map(|near| format!("\n  did you mean `{near}`?"));
                 usage(format!("{e}{}", near.unwrap_or_default()))
-            }),
-        None => Ok(problem.techniques.without(Technique::Openmp)),
-    }
+            })
+    })
+    .transpose()
 }
 
 /// A program with the right signature that writes no outputs.

@@ -47,7 +47,12 @@ impl Named {
             _ => (whole, None),
         };
         let evaluation = Evaluation::read(folder)?;
-        let names: Vec<&str> = evaluation.config.models.iter().map(|m| m.name.as_str()).collect();
+        let names: Vec<&str> = evaluation
+            .config
+            .models
+            .iter()
+            .map(|m| m.name.as_str())
+            .collect();
         let model = match (model, &names[..]) {
             (Some(model), names) if names.contains(&model) => model,
             (None, [only]) => *only,
@@ -172,7 +177,12 @@ fn compared(a: &Named, b: &Named) -> Result<Comparisons> {
             b.words()
         )));
     }
-    let threads: Vec<u32> = ours.threads.iter().copied().filter(|t| b.has_threads(*t)).collect();
+    let threads: Vec<u32> = ours
+        .threads
+        .iter()
+        .copied()
+        .filter(|t| b.has_threads(*t))
+        .collect();
     if threads.is_empty() {
         return Err(usage(format!(
             "{} and {} were evaluated with different numbers of threads; evaluate one of them again with the other's --threads",
@@ -241,9 +251,7 @@ fn of_threads(threads: u32, pairs: &[(&str, Pair<'_>)], seed: u64) -> Vec<Compar
     let mut found: Vec<Comparison> = METRICS
         .iter()
         .zip(over_all)
-        .filter_map(|(metric, difference)| {
-            Some(comparison(threads, None, *metric, &difference?))
-        })
+        .filter_map(|(metric, difference)| Some(comparison(threads, None, *metric, &difference?)))
         .collect();
     if pairs.len() > 1 {
         for (id, pair) in pairs {
@@ -480,7 +488,12 @@ mod tests {
         let mut b = named("a", later);
         b.folder = "no/other/folder".into();
         let found = compared(&a, &b).unwrap();
-        assert!(found.comparisons.iter().all(|c| c.difference == 0.0 && !c.real));
+        assert!(
+            found
+                .comparisons
+                .iter()
+                .all(|c| c.difference == 0.0 && !c.real)
+        );
     }
 
     #[test]
@@ -509,8 +522,16 @@ mod tests {
         wide.config.problems.push(more);
         let found = compared(&named("a", wide), &named("b", both())).unwrap();
         assert_eq!(found.left_out.len(), 1, "{:?}", found.left_out);
-        assert!(found.left_out[0].starts_with("more: only a"), "{:?}", found.left_out);
-        assert!(notes(&found).iter().any(|note| note.contains("not compared: more")));
+        assert!(
+            found.left_out[0].starts_with("more: only a"),
+            "{:?}",
+            found.left_out
+        );
+        assert!(
+            notes(&found)
+                .iter()
+                .any(|note| note.contains("not compared: more"))
+        );
         let text = csv(&found).unwrap();
         assert_eq!(text.lines().count(), 1 + METRICS.len(), "{text}");
     }

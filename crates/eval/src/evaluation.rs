@@ -142,11 +142,7 @@ fn open(order: &Order, folder: &Folder, problem: &Problem) -> Vec<Open> {
 }
 
 /// The rows of a program; none if a stop was requested.
-fn measured(
-    stages: &mut Stages,
-    program: &Open,
-    stopped: &CancellationToken,
-) -> Option<Vec<Row>> {
+fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) -> Option<Vec<Row>> {
     if stopped.is_cancelled() {
         return None;
     }
@@ -219,7 +215,10 @@ fn words(outcome: &Outcome) -> String {
                 State::Unconverged => " at least, not converged",
                 _ => "",
             };
-            format!("{}× the reference{threads}{unsure}", significant(speedup, 3))
+            format!(
+                "{}× the reference{threads}{unsure}",
+                significant(speedup, 3)
+            )
         }
         (State::Rejected, _) => format!("refused: {reason}{threads}"),
         _ => format!("failed: {reason}{threads}"),

@@ -314,7 +314,8 @@ impl Folder {
     /// The numbers of the answers of a model to a problem that are not there, of `samples`.
     pub fn missing(&self, model: &str, problem: &str, samples: u32) -> Vec<u32> {
         let all = 1..=samples;
-        all.filter(|number| !self.has(model, problem, *number)).collect()
+        all.filter(|number| !self.has(model, problem, *number))
+            .collect()
     }
 
     /// Adds answers.
@@ -388,11 +389,7 @@ impl Folder {
 }
 
 fn key(answer: &Answer) -> (String, String, u32) {
-    (
-        answer.model.clone(),
-        answer.problem.clone(),
-        answer.number,
-    )
+    (answer.model.clone(), answer.problem.clone(), answer.number)
 }
 
 /// Opens a file to append lines, without an unfinished last line.
@@ -404,7 +401,10 @@ fn appended(path: &Path) -> Result<File> {
         .map_err(|e| output::unwritable(path, e))?;
     let cannot = || format!("cannot read {}", path.display());
     let bytes = std::fs::read(path).with_context(cannot)?;
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
     if whole < bytes.len() {
         file.set_len(whole as u64).with_context(cannot)?;
     }
@@ -490,7 +490,9 @@ pub(crate) mod tests {
         let path = place.path().join("out");
         let mut folder = Folder::open(&path, &config()).unwrap();
         assert_eq!(folder.missing("a", "dot", 2), [1, 2]);
-        folder.add_answers(vec![answer("a", 1, Some("int x;"))]).unwrap();
+        folder
+            .add_answers(vec![answer("a", 1, Some("int x;"))])
+            .unwrap();
         drop(folder);
         let file = path.join(ANSWERS);
         let whole = std::fs::read_to_string(&file).unwrap();
@@ -500,11 +502,17 @@ pub(crate) mod tests {
         folder.add_answers(vec![answer("a", 2, None)]).unwrap();
         drop(folder);
         let read = Evaluation::read(&path).unwrap();
-        assert_eq!(read.answers, [answer("a", 1, Some("int x;")), answer("a", 2, None)]);
+        assert_eq!(
+            read.answers,
+            [answer("a", 1, Some("int x;")), answer("a", 2, None)]
+        );
         // A damaged line in the middle is named.
         std::fs::write(&file, format!("{{\n{whole}")).unwrap();
         let error = Evaluation::read(&path).unwrap_err().to_string();
-        assert!(error.contains("line 1 of") && error.contains(ANSWERS), "{error}");
+        assert!(
+            error.contains("line 1 of") && error.contains(ANSWERS),
+            "{error}"
+        );
     }
 
     #[test]
@@ -513,7 +521,11 @@ pub(crate) mod tests {
         let path = place.path().join("out");
         let said = |config: &Config| Folder::open(&path, config).unwrap_err().to_string();
         let folder = Folder::open(&path, &config()).unwrap();
-        assert!(said(&config()).contains("another process"), "{}", said(&config()));
+        assert!(
+            said(&config()).contains("another process"),
+            "{}",
+            said(&config())
+        );
         drop(folder);
         let other = Config {
             temperature: 0.8,
@@ -522,10 +534,17 @@ pub(crate) mod tests {
         };
         let words = said(&other);
         assert!(words.contains("`seed` (1 there, 2 here)"), "{words}");
-        assert!(words.contains("`temperature` (0.2 there, 0.8 here)"), "{words}");
+        assert!(
+            words.contains("`temperature` (0.2 there, 0.8 here)"),
+            "{words}"
+        );
         assert!(!words.contains("top_p"), "{words}");
         std::fs::write(path.join(CONFIG), "{}").unwrap();
-        assert!(said(&config()).contains("no configuration"), "{}", said(&config()));
+        assert!(
+            said(&config()).contains("no configuration"),
+            "{}",
+            said(&config())
+        );
         std::fs::remove_file(path.join(CONFIG)).unwrap();
         assert!(said(&config()).contains("not empty"), "{}", said(&config()));
     }

@@ -176,7 +176,10 @@ pub fn run(order: &Order) -> Result<u8> {
     } else {
         exit::INFRASTRUCTURE
     };
-    folder.write(folder::RESULTS, &(serde_json::to_string_pretty(&results)? + "\n"))?;
+    folder.write(
+        folder::RESULTS,
+        &(serde_json::to_string_pretty(&results)? + "\n"),
+    )?;
     folder.write(folder::TABLE, &page::csv(&results)?)?;
     folder.write(folder::PAGE, &(page::markdown(&results).join("\n") + "\n"))?;
     match order.format {

@@ -119,9 +119,15 @@ fn of_folder(folder: &Path) -> std::io::Result<Digest> {
     let mut parts = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let known = ["json", "safetensors", "jinja"];
-        let is_known = path.extension().is_some_and(|end| known.iter().any(|k| end == *k));
+        let is_known = path
+            .extension()
+            .is_some_and(|end| known.iter().any(|k| end == *k));
         if !path.is_file() || !is_known {
             continue;
         }
@@ -151,7 +157,10 @@ mod tests {
         assert_eq!(Model::read("schedule").unwrap().kind, Kind::Schedules);
         assert_eq!(Model::read(&folder).unwrap().kind.name(), "folder");
         let named = Model::read(&format!("base={file}")).unwrap();
-        assert_eq!((named.name.as_str(), named.kind.name()), ("base", "samples"));
+        assert_eq!(
+            (named.name.as_str(), named.kind.name()),
+            ("base", "samples")
+        );
         for wrong in ["no/such/folder", "a=no/such/folder", &format!("={file}")] {
             let error = Model::read(wrong).unwrap_err();
             assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
@@ -166,7 +175,12 @@ mod tests {
     #[test]
     fn a_digest_changes_with_the_models_files_only() {
         let place = tempfile::tempdir().unwrap();
-        let of = || Model::read(&place.path().display().to_string()).unwrap().digest().unwrap();
+        let of = || {
+            Model::read(&place.path().display().to_string())
+                .unwrap()
+                .digest()
+                .unwrap()
+        };
         let empty = of();
         std::fs::write(place.path().join("notes.txt"), "a").unwrap();
         assert_eq!(of(), empty);

@@ -87,7 +87,9 @@ pub fn markdown(results: &Results) -> Vec<String> {
     lines.push(String::new());
     let config = &results.config;
     let machine = results.machine.iter();
-    let mut about: Vec<String> = machine.map(|(name, value)| format!("{name}: {value}")).collect();
+    let mut about: Vec<String> = machine
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
     about.push(format!(
         "task: {}, temperature {}, top-p {}, seed {}, purpose {}",
         word(&config.task),
@@ -151,12 +153,26 @@ mod tests {
     fn tables_name_every_answer_that_failed() {
         let results = results();
         let text = tell::lines(&results).join("\n");
-        for part in ["a: 1 of 2 answers failed", "1 × format, e.g. answer 2 to dot", "1 × wrong_result, e.g. answer 1 to dot: ```|evil|", "lost: nothing could be evaluated: no memory"] {
+        for part in [
+            "a: 1 of 2 answers failed",
+            "1 × format, e.g. answer 2 to dot",
+            "1 × wrong_result, e.g. answer 1 to dot: ```|evil|",
+            "lost: nothing could be evaluated: no memory",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(!text.contains('\u{7}') && !text.contains("second line"), "{text}");
+        assert!(
+            !text.contains('\u{7}') && !text.contains("second line"),
+            "{text}"
+        );
         let page = markdown(&results);
-        assert_eq!(page.iter().filter(|line| line.starts_with("```")).count(), 2);
-        assert!(page.iter().any(|line| line.contains("temperature 0.2")), "{page:?}");
+        assert_eq!(
+            page.iter().filter(|line| line.starts_with("```")).count(),
+            2
+        );
+        assert!(
+            page.iter().any(|line| line.contains("temperature 0.2")),
+            "{page:?}"
+        );
     }
 }

@@ -94,12 +94,16 @@ pub fn answer(
             })
             .collect();
         let bounds = Bounds::on(policy.device());
-        let sampled = sample_stream(&policy, &requests, tokenizer.eos(), bounds, |_| {
-            match stopped.is_cancelled() {
+        let sampled = sample_stream(
+            &policy,
+            &requests,
+            tokenizer.eos(),
+            bounds,
+            |_| match stopped.is_cancelled() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
-            }
-        });
+            },
+        );
         let sampled = match sampled {
             Err(Error::Stopped) => return Ok(false),
             sampled => sampled?,

@@ -75,7 +75,7 @@ fn of_file(order: &Order, model: &Model, path: &Path) -> Result<Vec<Answer>> {
         let Some((id, problem)) = problems.get_key_value(named) else {
             continue;
         };
-        let count = counts.entry(id).or_default();
+        let count = counts.entry(*id).or_default();
         if order.samples.is_some_and(|most| *count >= most) {
             more += 1;
             continue;
@@ -83,9 +83,10 @@ fn of_file(order: &Order, model: &Model, path: &Path) -> Result<Vec<Answer>> {
         *count += 1;
         let program = match given.program {
             Some(program) => Some(program).filter(|program| !program.trim().is_empty()),
-            None => given.answer.as_deref().and_then(|answer| {
-                prompt::extract(answer, style(order.prompt), problem.language)
-            }),
+            None => given
+                .answer
+                .as_deref()
+                .and_then(|answer| prompt::extract(answer, style(order.prompt), problem.language)),
         };
         answers.push(Answer {
             model: model.name.clone(),

@@ -120,7 +120,10 @@ mod tests {
             assert_eq!(draw(1), draw(1), "{name}");
             assert!((2..6).any(|seed| draw(seed) != draw(1)), "{name}");
             let plain = programs.draw(&problem, TechniqueSet::EMPTY, 1).unwrap();
-            assert!(!plain.contains("#pragma omp") && !plain.contains("vector_size"), "{plain}");
+            assert!(
+                !plain.contains("#pragma omp") && !plain.contains("vector_size"),
+                "{plain}"
+            );
         }
     }
 

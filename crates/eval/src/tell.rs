@@ -35,7 +35,9 @@ pub fn grids(results: &Results) -> Vec<(String, Grid)> {
     let several = |of: fn(&Judged) -> &[Group]| results.models.iter().any(|m| of(m).len() > 1);
     let levels: [Level; 3] = [
         ("By suite", "suite", |judged| &judged.suites[..]),
-        ("By limit of the roofline", "limit", |judged| &judged.kinds[..]),
+        ("By limit of the roofline", "limit", |judged| {
+            &judged.kinds[..]
+        }),
         ("By problem", "problem", |judged| &judged.problems[..]),
     ];
     for (title, name, of) in levels {
@@ -186,7 +188,11 @@ fn refusal(refusal: &Refusal) -> String {
     } = refusal;
     let line = example.lines().map(str::trim).find(|line| !line.is_empty());
     let line = line.map_or_else(String::new, |line| {
-        let cut: String = line.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+        let cut: String = line
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(LONGEST)
+            .collect();
         format!(": {cut}")
     });
     format!("  {count} × {reason}, e.g. answer {sample} to {problem}{line}")

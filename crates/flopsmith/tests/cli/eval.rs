@@ -41,7 +41,10 @@ fn second(place: &Path) -> PathBuf {
 fn eval(place: &Path, arguments: &[&str]) -> Output {
     let mut command = flopsmith();
     command.env_remove("FLOPSMITH_FORMAT").arg("eval");
-    command.args(arguments).arg("--output").arg(place.join("out"));
+    command
+        .args(arguments)
+        .arg("--output")
+        .arg(place.join("out"));
     command.args(["--purpose", "screen"]).output().unwrap()
 }
 
@@ -90,7 +93,10 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     }
     // Three of five answers to one problem are correct, and none to the other.
     let pass = &judged["all"]["metrics"]["pass@1"];
-    assert!((pass["value"].as_f64().unwrap() - 0.3).abs() < 1e-9, "{pass}");
+    assert!(
+        (pass["value"].as_f64().unwrap() - 0.3).abs() < 1e-9,
+        "{pass}"
+    );
     let of_second = &judged["problems"][1];
     assert_eq!(of_second["name"], "second");
     assert_eq!(of_second["metrics"]["speedup_n@1"]["value"], 0.0);
@@ -101,12 +107,20 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
         .iter()
         .map(|refusal| refusal["reason"].as_str().unwrap())
         .collect();
-    assert_eq!(reasons, ["wrong_result", "compile_error", "format"], "{judged}");
+    assert_eq!(
+        reasons,
+        ["wrong_result", "compile_error", "format"],
+        "{judged}"
+    );
 
     let out = place.join("out");
     let answers = objects(&out.join("samples.jsonl"));
     assert_eq!(answers.len(), 7);
-    assert!(answers.iter().any(|a| a["answer"] == "I cannot do that." && a["program"].is_null()));
+    assert!(
+        answers
+            .iter()
+            .any(|a| a["answer"] == "I cannot do that." && a["program"].is_null())
+    );
     let outcomes = objects(&out.join("outcomes.jsonl"));
     assert_eq!(outcomes.len(), 3, "{outcomes:?}");
     let record = outcomes.iter().find_map(|o| o["record"].as_str()).unwrap();
@@ -125,22 +139,39 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     std::fs::write(out.join("outcomes.jsonl"), torn).unwrap();
     let output = eval(place, &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("1 distinct program to evaluate"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("1 distinct program to evaluate"),
+        "{}",
+        stderr(&output)
+    );
     let again = std::fs::read_to_string(out.join("outcomes.jsonl")).unwrap();
     assert!(again.starts_with(&kept.join("\n")), "{again}");
     assert_eq!(objects(&out.join("outcomes.jsonl")).len(), 3);
-    assert_eq!(last_object(&output)["models"][0]["all"]["counts"], judged["all"]["counts"]);
+    assert_eq!(
+        last_object(&output)["models"][0]["all"]["counts"],
+        judged["all"]["counts"]
+    );
 
     // Nothing is left to do, and the numbers are the same.
     let text = eval(place, &arguments[..5]);
     assert_eq!(text.status.code(), Some(0), "{}", stderr(&text));
     let table = String::from_utf8_lossy(&text.stdout);
-    assert!(table.contains("speedup@1") && table.contains("1 × format"), "{table}");
-    assert_eq!(std::fs::read_to_string(out.join("outcomes.jsonl")).unwrap(), again);
+    assert!(
+        table.contains("speedup@1") && table.contains("1 × format"),
+        "{table}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(out.join("outcomes.jsonl")).unwrap(),
+        again
+    );
 
     let output = eval(place, &[&arguments[..5], &["--seed", "2"][..]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("`seed` (1 there, 2 here)"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("`seed` (1 there, 2 here)"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -151,14 +182,33 @@ fn two_models_are_compared_and_a_real_difference_is_told() {
     let bad = file(place, "bad.jsonl", &vec![json!({ "program": IDLE }); 8]);
     let good = format!("good={}", good.display());
     let bad = format!("bad={}", bad.display());
-    let output = eval(place, &[&bad, &good, "schedule", "--problem", "dgemm", "--samples", "2"]);
+    let output = eval(
+        place,
+        &[
+            &bad,
+            &good,
+            "schedule",
+            "--problem",
+            "dgemm",
+            "--samples",
+            "2",
+        ],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("6 further answers"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("6 further answers"),
+        "{}",
+        stderr(&output)
+    );
     let out = place.join("out");
     let folder = out.to_str().unwrap();
     let drawn = objects(&out.join("samples.jsonl"));
     let drawn = drawn.iter().filter(|a| a["model"] == "schedule");
-    assert!(drawn.clone().all(|a| a["program"].as_str().unwrap().contains("dgemm")));
+    assert!(
+        drawn
+            .clone()
+            .all(|a| a["program"].as_str().unwrap().contains("dgemm"))
+    );
     assert_eq!(drawn.count(), 2);
     let compare = |a: &str, b: &str| {
         let [a, b] = [a, b].map(|model| format!("{folder}#{model}"));
@@ -196,7 +246,11 @@ fn wrong_input_is_named_before_anything_is_measured() {
     let place = place.path();
     let whole = file(place, "whole.jsonl", &[program("dgemm", GOOD)]);
     let whole = whole.to_str().unwrap();
-    let foreign = file(place, "foreign.jsonl", &[program("dgemm", GOOD), program("dot", GOOD)]);
+    let foreign = file(
+        place,
+        "foreign.jsonl",
+        &[program("dgemm", GOOD), program("dot", GOOD)],
+    );
     let nothing = file(place, "nothing.jsonl", &[json!({ "problem": "dgemm" })]);
     let cut = place.join("cut.jsonl");
     let line = program("dgemm", GOOD).to_string();
@@ -204,23 +258,50 @@ fn wrong_input_is_named_before_anything_is_measured() {
     let path = |path: &PathBuf| path.to_str().unwrap().to_owned();
     let (foreign, nothing, cut) = (path(&foreign), path(&nothing), path(&cut));
     let cases: [(&[&str], &str); 12] = [
-        (&[whole, "--suite", "polybenhc"], "did you mean `polybench`?"),
+        (
+            &[whole, "--suite", "polybenhc"],
+            "did you mean `polybench`?",
+        ),
         (&[whole, "--problem", "no_such_problem"], "no_such_problem"),
-        (&[whole, "--problem", "dgemm", "--problem", "dot"], "too few answers to dot (0)"),
-        (&[whole, "--problem", "dgemm", "--samples", "3"], "too few answers to dgemm (1)"),
+        (
+            &[whole, "--problem", "dgemm", "--problem", "dot"],
+            "too few answers to dot (0)",
+        ),
+        (
+            &[whole, "--problem", "dgemm", "--samples", "3"],
+            "too few answers to dgemm (1)",
+        ),
         (&[whole, "--problem", "dgemm", "--k", "1,5"], "--k 5"),
         (&[&foreign, "--problem", "dgemm"], "line 2 of"),
-        (&[&nothing, "--problem", "dgemm"], "neither a `program` nor an `answer`"),
+        (
+            &[&nothing, "--problem", "dgemm"],
+            "neither a `program` nor an `answer`",
+        ),
         (&[&cut, "--problem", "dgemm"], "line 2 of"),
         (&["no/such/model", "--problem", "dgemm"], "no/such/model"),
-        (&[whole, "--problem", "dgemm", "--temperature", "-1"], "--temperature"),
-        (&[whole, "--problem", "dgemm", "--permit", "simdd"], "did you mean `simd`?"),
+        (
+            &[whole, "--problem", "dgemm", "--temperature", "-1"],
+            "--temperature",
+        ),
+        (
+            &[whole, "--problem", "dgemm", "--permit", "simdd"],
+            "did you mean `simd`?",
+        ),
         (&[whole], "--problem"),
     ];
     for (arguments, words) in cases {
         let output = eval(place, arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(words),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
     assert!(!place.join("out").exists());
@@ -230,7 +311,11 @@ fn wrong_input_is_named_before_anything_is_measured() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("holds no evaluation"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("holds no evaluation"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[cfg(feature = "torch")]
@@ -238,7 +323,15 @@ fn wrong_input_is_named_before_anything_is_measured() {
 fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    let arguments = ["models/starter", "--problem", "dgemm", "--samples", "3", "--format", "json"];
+    let arguments = [
+        "models/starter",
+        "--problem",
+        "dgemm",
+        "--samples",
+        "3",
+        "--format",
+        "json",
+    ];
     let output = eval(place, &arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let counts = last_object(&output)["models"][0]["all"]["counts"].clone();
@@ -247,7 +340,10 @@ fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
     for (answer, number) in answers.iter().zip(1..) {
         assert_eq!(answer["number"], number);
         assert_eq!(answer["seed"], number + 1);
-        assert!(answer["prompt"].as_str().unwrap().starts_with("// dgemm:"), "{answer}");
+        assert!(
+            answer["prompt"].as_str().unwrap().starts_with("// dgemm:"),
+            "{answer}"
+        );
         // The starter model answers with a program and nothing else.
         assert_eq!(answer["answer"], answer["program"]);
     }

@@ -48,7 +48,12 @@ pub fn differences(
 ) -> Vec<Option<Difference>> {
     let observed: Vec<Option<Observed>> = metrics
         .iter()
-        .map(|metric| Observed::of(*metric, pairs.iter().map(|p| (Tally::of(p.a), Tally::of(p.b)))))
+        .map(|metric| {
+            Observed::of(
+                *metric,
+                pairs.iter().map(|p| (Tally::of(p.a), Tally::of(p.b))),
+            )
+        })
         .collect();
     let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(resamples); metrics.len()];
     let mut as_large = vec![0usize; metrics.len()];
@@ -57,10 +62,7 @@ pub fn differences(
             .map(|n| {
                 let pair = &pairs[picked(n, pairs.len(), rng)];
                 let errors = Errors::draw([pair.a, pair.b], rng);
-                (
-                    errors.resampled(pair.a, rng),
-                    errors.resampled(pair.b, rng),
-                )
+                (errors.resampled(pair.a, rng), errors.resampled(pair.b, rng))
             })
             .collect();
         let exchanged: Vec<(Tally, Tally)> = pairs.iter().map(|p| exchanged(p, rng)).collect();

@@ -120,9 +120,7 @@ impl Metric {
     }
 
     fn of_tally(self, tally: &Tally) -> Option<f64> {
-        let &Tally {
-            samples, built, ..
-        } = tally;
+        let &Tally { samples, built, .. } = tally;
         let speedups = &tally.speedups[..];
         let correct = speedups.len();
         let share = |sum: f64| (samples > 0).then(|| sum / samples as f64);
@@ -181,7 +179,9 @@ struct Tally {
 
 impl Tally {
     fn of(samples: &Samples) -> Self {
-        Self::drawn(samples.samples.iter(), samples.headroom, |speedup, _| speedup)
+        Self::drawn(samples.samples.iter(), samples.headroom, |speedup, _| {
+            speedup
+        })
     }
 
     /// The tally of some samples, whose speedups `changed` changes by the number of their program.

@@ -15,7 +15,11 @@ fn sample() -> impl Strategy<Value = Sample> {
         // Few values, so that ties occur.
         (0.25..8.0f64, any::<bool>(), 0..4usize).prop_map(|(speedup, round, program)| {
             Sample::Correct {
-                speedup: if round { speedup.round().max(1.0) } else { speedup },
+                speedup: if round {
+                    speedup.round().max(1.0)
+                } else {
+                    speedup
+                },
                 log_se: 0.01,
                 program,
             }
@@ -270,7 +274,10 @@ fn the_same_seed_gives_the_same_intervals() {
     assert_ne!(found(3), found(4));
     for estimate in found(3).into_iter().flatten() {
         let Estimate {
-            low, high, problems, ..
+            low,
+            high,
+            problems,
+            ..
         } = estimate;
         assert!(low <= high && problems == 4, "{estimate:?}");
     }
@@ -316,7 +323,10 @@ fn equal_models_hardly_ever_differ() {
         });
         let wrong = wrong.count();
         // Of 200 the 5 % are exceeded by so many in one of a thousand.
-        assert!(wrong <= 20, "{problems} problems, {samples} samples: {wrong}");
+        assert!(
+            wrong <= 20,
+            "{problems} problems, {samples} samples: {wrong}"
+        );
     }
 }
 
@@ -333,8 +343,14 @@ fn a_better_model_is_told_from_a_worse_one() {
     let metrics = [Metric::Speedup(1), Metric::Speedup(30)];
     let found = differences(&pairs, &metrics, 400, &mut rng);
     let speedup = found[0].unwrap();
-    assert!(speedup.chance <= 0.01 && speedup.problems == 3, "{speedup:?}");
-    assert!(0.0 < speedup.low && speedup.low < speedup.difference, "{speedup:?}");
+    assert!(
+        speedup.chance <= 0.01 && speedup.problems == 3,
+        "{speedup:?}"
+    );
+    assert!(
+        0.0 < speedup.low && speedup.low < speedup.difference,
+        "{speedup:?}"
+    );
     assert!((speedup.b - speedup.a - speedup.difference).abs() < 1e-12);
     // No problem has thirty samples.
     assert_eq!(found[1], None);

@@ -75,13 +75,14 @@ pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSe
 /// The technique set that the user named, if one was named.
 pub fn named(text: Option<&str>) -> Result<Option<TechniqueSet>> {
     text.map(|text| {
-        text.parse::<TechniqueSet>()
-            .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| {
+        text.parse::<TechniqueSet>().map_err(
+            |e: flopsmith_protocol::technique::UnknownTechnique| {
                 let known = Technique::ALL.into_iter().map(Technique::name);
                 let near = flopsmith_problem::nearest(&e.0, known);
                 let near = near.map(|near| format!("\n  did you mean `{near}`?"));
                 usage(format!("{e}{}", near.unwrap_or_default()))
-            })
+            },
+        )
     })
     .transpose()
 }

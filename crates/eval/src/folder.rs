@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::outcome::Outcome;
-use crate::{Prompt, Task};
+use crate::{Prompt, Task, pareval};
 
 /// The mark of configurations.
 pub(crate) const FORMAT: &str = "flopsmith evaluation";
@@ -39,6 +39,8 @@ pub(crate) const PAGE: &str = "eval.md";
 const ANSWERS: &str = "samples.jsonl";
 const OUTCOMES: &str = "outcomes.jsonl";
 const MACHINES: &str = "machines.jsonl";
+/// The folder of results in ParEval's format.
+const PAREVAL: &str = "pareval";
 /// The folder of raw samples.
 const RECORDS: &str = "records";
 
@@ -101,6 +103,8 @@ pub struct OfProblem {
     pub problem: String,
     /// Its suite.
     pub suite: Option<String>,
+    /// The language of its candidates, as fenced blocks name it.
+    pub language: String,
     /// Digest of its definition.
     pub digest: Digest,
     /// The techniques that programs may use.
@@ -376,10 +380,33 @@ impl Folder {
     /// The file cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
-        let part = self.path.join(format!(".{name}.part"));
+        let part = path.with_extension("part");
         std::fs::write(&part, text)
             .and_then(|()| std::fs::rename(&part, &path))
             .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Replaces the results in ParEval's format, of each model at each number of threads.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write_pareval(&self) -> Result<()> {
+        let Config {
+            models, threads, ..
+        } = &self.evaluation.config;
+        let path = self.path.join(PAREVAL);
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        let mut names = pareval::names(models, threads).into_iter();
+        for model in models {
+            for threads in threads {
+                let name = names.next().context("each file has a name")?;
+                let prompts = pareval::prompts(&self.evaluation, model, *threads);
+                let text = serde_json::to_string_pretty(&prompts)? + "\n";
+                self.write(&format!("{PAREVAL}/{name}.json"), &text)?;
+            }
+        }
+        Ok(())
     }
 
     fn append(&self, mut file: &File, name: &str, text: &str) -> Result<()> {
@@ -453,6 +480,7 @@ pub(crate) mod tests {
             problems: vec![OfProblem {
                 problem: "dot".into(),
                 suite: None,
+                language: "c".into(),
                 digest,
                 permitted: TechniqueSet::all(),
             }],

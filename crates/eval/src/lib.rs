@@ -18,6 +18,7 @@ pub mod folder;
 pub mod model;
 mod outcome;
 mod page;
+mod pareval;
 #[cfg(feature = "torch")]
 mod policy;
 mod results;
@@ -180,6 +181,7 @@ pub fn run(order: &Order) -> Result<u8> {
         folder::RESULTS,
         &(serde_json::to_string_pretty(&results)? + "\n"),
     )?;
+    folder.write_pareval()?;
     folder.write(folder::TABLE, &page::csv(&results)?)?;
     folder.write(folder::PAGE, &(page::markdown(&results).join("\n") + "\n"))?;
     match order.format {
@@ -262,6 +264,7 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
     let problems = order.problems.iter().map(|problem| OfProblem {
         problem: problem.id.as_str().to_owned(),
         suite: problem.suite.clone(),
+        language: problem.language.fence().to_owned(),
         digest: problem.digest.clone(),
         permitted: order.permitted(problem),
     });

@@ -289,6 +289,19 @@ pub fn reference<'a>(
     outcomes.find(of).map(|outcome| &outcome.reference)
 }
 
+/// The outcome of each program for a problem. Of several outcomes of one program the last one counts.
+pub fn outcomes<'a>(
+    evaluation: &'a Evaluation,
+    problem: &str,
+    threads: u32,
+) -> BTreeMap<&'a Digest, &'a Outcome> {
+    let outcomes = evaluation.outcomes.iter();
+    outcomes
+        .filter(|outcome| outcome.problem == problem && outcome.threads == threads)
+        .map(|outcome| (&outcome.program, outcome))
+        .collect()
+}
+
 impl Side<'_> {
     /// The answers to a problem. All ratios refer to `reference`.
     pub fn part(
@@ -299,12 +312,7 @@ impl Side<'_> {
         programs: &mut Programs,
     ) -> Part {
         let id = problem.problem.as_str();
-        let outcomes = self.evaluation.outcomes.iter();
-        let outcomes: BTreeMap<&Digest, &Outcome> = outcomes
-            .filter(|outcome| outcome.problem == id && outcome.threads == threads)
-            // Of several outcomes of one program the last one counts.
-            .map(|outcome| (&outcome.program, outcome))
-            .collect();
+        let outcomes = outcomes(self.evaluation, id, threads);
         let mut part = Part {
             problem: problem.problem.clone(),
             suite: problem.suite.clone(),

@@ -129,6 +129,15 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(out.join("eval.json")).unwrap()).unwrap();
     assert_eq!(written, first);
+    let pareval: Vec<PathBuf> = std::fs::read_dir(out.join("pareval"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(pareval.len(), 1, "{pareval:?}");
+    let pareval = std::fs::read_to_string(&pareval[0]).unwrap();
+    let pareval: Value = serde_json::from_str(&pareval).unwrap();
+    assert_eq!(pareval[0]["outputs"].as_array().unwrap().len(), 5);
+    assert_eq!(pareval[1]["name"], "second");
     let page = std::fs::read_to_string(out.join("eval.md")).unwrap();
     assert!(page.contains("| second |"), "{page}");
 

@@ -171,7 +171,7 @@ pub fn run(order: &Order) -> Result<u8> {
         troubles => troubles?,
     };
     say("computing the metrics…");
-    let results = Results::of(&folder.evaluation(), troubles);
+    let results = Results::of(folder.evaluation(), troubles);
     let code = if results.is_complete() {
         exit::OK
     } else {

@@ -353,7 +353,7 @@ fn change(compared: &Compared, apart: Option<bool>) -> Change {
 }
 
 /// A measurement with the error that another command would not have in common with it.
-fn widened(own: LogRatio, purpose: Purpose) -> LogRatio {
+pub fn widened(own: LogRatio, purpose: Purpose) -> LogRatio {
     let placement = match purpose {
         Purpose::Certify => 0.0,
         Purpose::Screen | Purpose::Rank => PLACEMENT_LOG_SE,

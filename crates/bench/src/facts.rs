@@ -40,6 +40,14 @@ impl Facts {
     /// The differences that keep times measured here from times measured under `now`, a sentence each. `others` says
     /// whether the compilers of C++ and Fortran matter.
     pub fn differences(&self, now: &Facts, others: bool) -> Vec<String> {
+        let differ = self.differing(now, others).into_iter();
+        differ
+            .map(|(what, then, now)| format!("{what}: saved with `{then}`, now `{now}`"))
+            .collect()
+    }
+
+    /// The same differences: each with its name, its value here and its value in `now`.
+    pub fn differing(&self, now: &Facts, others: bool) -> Vec<(&'static str, String, String)> {
         let words = |list: &[String]| list.join(" ");
         let caches = |facts: &Facts| {
             let caches = facts.caches.iter();
@@ -74,10 +82,8 @@ impl Facts {
                 now.join("; "),
             ));
         }
-        let differ = all.into_iter().filter(|(_, then, now)| then != now);
-        differ
-            .map(|(what, then, now)| format!("{what}: saved with `{then}`, now `{now}`"))
-            .collect()
+        all.retain(|(_, then, now)| then != now);
+        all
     }
 }
 

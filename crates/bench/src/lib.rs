@@ -1,8 +1,8 @@
 //! Compares the programs of several files: takes an order, and prints ranked rows.
 //!
-//! `flopsmith bench` calls this library once its arguments are read. The library finds programs, evaluates them with
-//! one verifier and one timer for each number of threads and each size, ranks them and prints the results. It also keeps
-//! results for later comparisons, and writes a report.
+//! `flopsmith bench` calls this library once its arguments are read, and `flopsmith eval` uses its stages. The library
+//! finds programs, evaluates them with one verifier and one timer for each number of threads and each size, ranks them
+//! and prints the results. It also keeps results for later comparisons, and writes a report.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
@@ -12,7 +12,7 @@
 mod against;
 pub mod compare;
 mod crossover;
-mod facts;
+pub mod facts;
 pub mod inputs;
 pub mod keep;
 mod legend;
@@ -24,11 +24,11 @@ mod page;
 mod pattern;
 mod rate;
 mod resolve;
-mod rows;
+pub mod rows;
 pub mod saved;
 mod several;
 pub mod sizes;
-mod stages;
+pub mod stages;
 mod stream;
 mod sweep;
 mod table;
@@ -44,6 +44,9 @@ use clap::ValueEnum;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_run::output::Output;
+
+pub use markdown::table as markdown_table;
+pub use table::Grid;
 
 use compare::Compare;
 use inputs::Program;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
+use flopsmith_machine::roofline::Place;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
 use flopsmith_problem::{Params, Problem};
-use flopsmith_protocol::{Measurement, Verdict};
+use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
 use flopsmith_run::idle_wait::{self, Patience, Waited};
@@ -19,6 +20,26 @@ use tokio_util::sync::CancellationToken;
 use crate::Order;
 use crate::inputs::Program;
 use crate::rows::{Machine, Row};
+
+/// How programs are evaluated.
+pub struct Setup<'a> {
+    /// The compiler, by name or path.
+    pub compiler: &'a str,
+    /// True if programs run even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+    /// Numbers of threads, at least one.
+    pub threads: &'a [u32],
+    /// Techniques that programs may use; all of the problem if there is none.
+    pub permitted: Option<TechniqueSet>,
+    /// True if sanitizers check the programs.
+    pub sanitize: bool,
+    /// The standard of the measurements.
+    pub purpose: Purpose,
+    /// True if the reference is measured at length, for ratios to it that are quoted.
+    pub refine_reference: bool,
+    /// True if programs may be timed again.
+    pub again: bool,
+}
 
 /// The stages of this machine.
 pub struct Stages {
@@ -71,20 +92,54 @@ pub struct Measured {
 }
 
 impl Stages {
-    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with, at the timed
-    /// size of `problem`. Cancelling `stopped` ends the wait for a quiet machine.
+    /// The stages of an order, see [`Stages::open`].
     pub fn new(order: &Order, problem: &Arc<Problem>, stopped: CancellationToken) -> Result<Self> {
-        let evaluator =
-            evaluator::open(Arc::clone(problem), order.compiler, order.allow_weaker_jail)?;
-        let most = order.threads.iter().copied().max().unwrap_or(1);
-        let evaluator = if order.sanitize {
+        let setup = Setup {
+            compiler: order.compiler,
+            allow_weaker_jail: order.allow_weaker_jail,
+            threads: &order.threads,
+            permitted: None,
+            sanitize: order.sanitize,
+            purpose: order.purpose,
+            refine_reference: order.purpose == Purpose::Certify,
+            again: order.purpose == Purpose::Rank || order.watch,
+        };
+        let stages = Self::open(&setup, problem, Patience::new(order.wait), stopped)?;
+        if let Some(compare) = &order.compare {
+            for clock in &stages.clocks {
+                compare.check(problem, clock.threads, &clock.machine)?;
+            }
+        }
+        for line in stages.advice() {
+            say(&line);
+        }
+        Ok(stages)
+    }
+
+    /// Finds compiler and jail, runs the reference, and measures the speeds that programs are compared with, at the timed
+    /// size of `problem`. Waits for a quiet machine as long as `patience` permits; cancelling `stopped` ends the wait.
+    ///
+    /// # Errors
+    /// Wrong usage, and failures that keep this machine from evaluating programs of the problem.
+    pub fn open(
+        setup: &Setup<'_>,
+        problem: &Arc<Problem>,
+        mut patience: Patience,
+        stopped: CancellationToken,
+    ) -> Result<Self> {
+        let mut evaluator =
+            evaluator::open(Arc::clone(problem), setup.compiler, setup.allow_weaker_jail)?;
+        if let Some(permitted) = setup.permitted {
+            evaluator = evaluator.permitting(permitted);
+        }
+        let most = setup.threads.iter().copied().max().unwrap_or(1);
+        let evaluator = if setup.sanitize {
             evaluator.with_sanitizers(most)
         } else {
             evaluator
         };
         let verifier = evaluator.verifier(most)?;
-        let mut patience = Patience::new(order.wait);
-        let clocks = order
+        let clocks = setup
             .threads
             .iter()
             .map(|&threads| {
@@ -95,11 +150,11 @@ impl Stages {
                     .wait(|| idle_wait::used(&cores), &stopped)
                     .go_on()?;
                 // OpenBLAS is measured before the timer exists, whose baseline runs on the same cores.
-                let openblas = (order.purpose == Purpose::Certify)
+                let openblas = (setup.purpose == Purpose::Certify)
                     .then(|| evaluator.openblas(threads))
                     .flatten();
                 let mut timer = evaluator.timer(threads)?;
-                if order.purpose == Purpose::Certify {
+                if setup.refine_reference {
                     let now = patience
                         .wait(|| idle_wait::look(&mut timer), &stopped)
                         .go_on()?;
@@ -111,26 +166,14 @@ impl Stages {
                 Ok(clock)
             })
             .collect::<Result<Vec<Clock>>>()?;
-        if let Some(compare) = &order.compare {
-            for clock in &clocks {
-                compare.check(problem, clock.threads, &clock.machine)?;
-            }
-        }
-        for line in advice(
-            clocks
-                .iter()
-                .map(|clock| clock.timer.attestation().advice()),
-        ) {
-            say(&line);
-        }
         Ok(Self {
             evaluator,
             verifier,
             clocks,
-            purpose: order.purpose,
+            purpose: setup.purpose,
             sizes: problem.params_of_each(),
             ready: BTreeMap::new(),
-            again: order.purpose == Purpose::Rank || order.watch,
+            again: setup.again,
             patience,
             stopped,
             aloud: false,
@@ -194,6 +237,22 @@ impl Stages {
         let prepared = self.ready.get(file)?;
         let clock = self.clocks.iter_mut().find(|c| c.threads == threads)?;
         Some(clock.time(prepared, self.purpose, busy))
+    }
+
+    /// Advice that would make this machine time more precisely, without duplicates.
+    pub fn advice(&self) -> Vec<String> {
+        let clocks = self.clocks.iter();
+        advice(clocks.map(|clock| clock.timer.attestation().advice()))
+    }
+
+    /// The time that is left to wait for a quiet machine, for the stages of another problem.
+    pub fn into_patience(self) -> Patience {
+        self.patience
+    }
+
+    /// The place of the plain reference under the roofs at this number of threads.
+    pub fn reference_place(&self, threads: u32) -> Option<Place> {
+        self.clock(threads)?.timer.reference_place()
     }
 
     /// Restores the full limit of waiting for a quiet machine.

@@ -12,6 +12,7 @@ mod bench;
 mod cluster;
 mod dataset;
 mod dead;
+mod eval;
 mod join;
 #[cfg(feature = "torch")]
 mod learn;
@@ -25,6 +26,7 @@ pub use bench::{Bench, BenchPurpose};
 pub use cluster::Cluster;
 pub use dataset::{Dataset, Measure, OfRun, Split};
 pub use dead::{Dead, Where};
+pub use eval::{Eval, EvalAction};
 pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
@@ -80,6 +82,13 @@ pub enum Command {
     /// Programs that share a letter in the table are too close to be told apart.
     #[command(after_help = bench::EXAMPLES)]
     Bench(Bench),
+    /// Say how good models are: evaluate their answers to problems, with intervals, and compare two models
+    ///
+    /// Each model answers each problem several times. `eval` evaluates the distinct programs as `bench` does, and reports
+    /// build@k, pass@k, speedup@k, efficiency@k, fast_p, mean speedups, share of the roof and SOL score by problem, suite
+    /// and limit of the roofline, with 95 % intervals over problems and answers.
+    #[command(after_help = eval::EXAMPLES)]
+    Eval(Eval),
     /// Work for the runs of a cluster: compile, verify and time their programs
     #[command(after_help = worker::EXAMPLES)]
     Worker(Worker),

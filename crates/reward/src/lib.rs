@@ -1,12 +1,13 @@
-//! Rewards of outcomes and advantages in groups: pure functions.
+//! Rewards of outcomes, advantages in groups, and metrics of models: pure functions.
 //!
 //! - [`Reward`] turns a verdict into a number, with its standard error;
 //! - [`advantage`] turns the rewards of a group into advantages;
 //! - [`sharing`] lowers the reward of a program that many samples found;
-//! - [`turns`] turns the rewards of a conversation into one number, or into one for each turn.
+//! - [`turns`] turns the rewards of a conversation into one number, or into one for each turn;
+//! - [`metrics`] turns the outcomes of a model's samples into numbers with intervals, and compares two models.
 //!
-//! This crate does no IO, knows no clock and draws no random numbers. The verdict already says who is at fault for an
-//! outcome; this crate does not decide it.
+//! This crate does no IO, knows no clock and has no random numbers of its own: callers pass the generator of those that
+//! resampling needs. The verdict already says who is at fault for an outcome; this crate does not decide it.
 //!
 //! Invariants, each with a property test:
 //! - a valid result outranks every invalid one;
@@ -18,6 +19,7 @@
 
 pub mod advantage;
 mod ladder;
+pub mod metrics;
 mod reward;
 pub mod sharing;
 pub mod turns;

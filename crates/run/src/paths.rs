@@ -69,6 +69,83 @@ pub fn problem(name: &str) -> Result<Problem> {
     })
 }
 
+/// A problem that was found in a folder of problems.
+pub struct Found {
+    /// The name of its folder.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its definition, unless that has mistakes.
+    pub definition: Result<Problem, flopsmith_problem::Error>,
+}
+
+/// All problems in the folders of problems, by name. Of several with one name the first counts.
+pub fn problems() -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for root in problem_roots()? {
+        let entries = std::fs::read_dir(&root).into_iter().flatten();
+        for entry in entries.filter_map(Result::ok) {
+            let folder = entry.path();
+            if folder.join("problem.toml").is_file() && seen.insert(entry.file_name()) {
+                found.push(Found {
+                    name: entry.file_name().to_string_lossy().into_owned(),
+                    definition: Problem::load(&folder),
+                    folder,
+                });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// The name of the suite that has every problem.
+pub const EVERY: &str = "all";
+
+/// The problems of a suite, by name; [`EVERY`] stands for every problem.
+///
+/// # Errors
+/// Wrong usage: there is no such suite, or a definition in it has mistakes.
+pub fn suite(name: &str) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut known = BTreeSet::from([EVERY.to_owned()]);
+    for Found {
+        name: id,
+        folder,
+        definition,
+    } in self::problems()?
+    {
+        let beneath = folder.parent().and_then(Path::file_name);
+        match definition {
+            Ok(problem) => {
+                known.extend(problem.suite.clone());
+                if name == EVERY || problem.suite.as_deref() == Some(name) {
+                    problems.push(problem);
+                }
+            }
+            Err(error) if name == EVERY || beneath.is_some_and(|suite| suite == name) => {
+                return Err(usage(format!(
+                    "the definition of {id} has mistakes ({error}); run `flopsmith problem check {id}`, or remove it from the suite"
+                )));
+            }
+            // The definition may belong to any suite but this one's folder.
+            Err(_) => {}
+        }
+    }
+    if problems.is_empty() {
+        let near = flopsmith_problem::nearest(name, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+        let known: Vec<String> = known.into_iter().collect();
+        return Err(usage(format!(
+            "there is no suite `{name}`; there are {}{}",
+            known.join(", "),
+            near.unwrap_or_default()
+        )));
+    }
+    Ok(problems)
+}
+
 /// A problem whose programs are built with `flags`, or with the problem's own flags if `flags` is empty.
 pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     let problem = problem(name)?;

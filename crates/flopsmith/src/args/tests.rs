@@ -18,6 +18,8 @@ fn whoever_asks_for_json_also_gets_errors_so() {
         "flopsmith replay",
         "flopsmith runs",
         "flopsmith bench a.c --problem dgemm",
+        "flopsmith eval models/starter --problem dgemm",
+        "flopsmith eval compare a b",
     ] {
         assert!(wants_json(&format!("{line} --format json")), "{line}");
         assert!(!wants_json(&format!("{line} --format text")), "{line}");
@@ -30,6 +32,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
     use std::time::Duration;
     for line in [
         "bench a.c --problem dgemm",
+        "eval models/starter --problem dgemm",
         "doctor --timing",
         "train a.toml",
         "search --problem dgemm",
@@ -40,6 +43,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
                 .unwrap_or_else(|e| unreachable!("{words}: {e}"));
             let wait = match args.command {
                 Command::Bench(a) => a.wait,
+                Command::Eval(a) => a.wait,
                 Command::Doctor(a) => a.wait,
                 Command::Train(a) => a.run.wait,
                 Command::Search(a) => a.run.wait,
@@ -394,5 +398,35 @@ fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
     for wrong in ["0", "1,", "most", "-1", ""] {
         let error = typed(wrong).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{wrong}: {error}");
+    }
+}
+
+#[test]
+#[expect(clippy::unwrap_used, reason = "tests")]
+fn a_comparison_needs_no_problem_and_an_evaluation_does() {
+    let typed = |line: &str| Args::try_parse_from(line.split_whitespace());
+    let Command::Eval(eval) = typed("flopsmith eval compare a#b c").unwrap().command else {
+        unreachable!("a comparison")
+    };
+    let Some(super::EvalAction::Compare { a, b, .. }) = eval.action else {
+        unreachable!("a comparison")
+    };
+    assert_eq!((a.as_str(), b.as_str()), ("a#b", "c"));
+    let Command::Eval(eval) = typed("flopsmith eval one two --suite s --k 1,5")
+        .unwrap()
+        .command
+    else {
+        unreachable!("an evaluation")
+    };
+    assert!(eval.action.is_none());
+    assert_eq!((eval.models.len(), &eval.draws[..]), (2, &[1, 5][..]));
+    for wrong in [
+        "flopsmith eval one",
+        "flopsmith eval --suite s",
+        "flopsmith eval one --suite s --problem p",
+        "flopsmith eval one --suite s --k 0",
+        "flopsmith eval compare a",
+    ] {
+        assert_eq!(typed(wrong).unwrap_err().exit_code(), 2, "{wrong}");
     }
 }

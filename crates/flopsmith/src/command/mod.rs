@@ -18,6 +18,7 @@ mod configuration;
 mod dataset;
 mod dead;
 mod doctor;
+mod eval;
 #[cfg(feature = "torch")]
 mod memory;
 #[cfg(feature = "torch")]
@@ -45,6 +46,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Bench(a) => {
             let _guard = log.start(None)?;
             bench::run(&a)
+        }
+        Command::Eval(a) => {
+            let _guard = log.start(None)?;
+            eval::run(&a)
         }
         Command::Cluster(a) => {
             let _guard = log.start(None)?;

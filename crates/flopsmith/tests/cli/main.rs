@@ -16,6 +16,7 @@ mod bad_input;
 mod bench;
 mod dead;
 mod doctor;
+mod eval;
 mod interrupts;
 mod keys;
 #[cfg(feature = "torch")]

@@ -271,6 +271,13 @@ impl Timer {
         }
     }
 
+    /// The place of the plain reference under the roofs; over several workloads the mean.
+    pub fn reference_place(&self) -> Option<Place> {
+        let all = self.workloads.iter().map(|w| &w.timer);
+        let places: Option<Vec<Place>> = all.map(|t| t.place(t.reference_gflops())).collect();
+        Place::over(&places?)
+    }
+
     /// The place at each of several workloads, in the order of a measurement's `workloads`; empty where there is one.
     pub fn places(&self, measurement: &Measurement) -> Vec<Option<Place>> {
         let pairs = self.workloads.iter().zip(&measurement.workloads);

@@ -68,17 +68,23 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
 /// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use
 /// the same set, and so do the examples of the starter model.
 pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
-    match text {
-        Some(text) => text
-            .parse()
-            .map_err(|e: flopsmith_protocol::technique::UnknownTechnique| {
+    let all = || problem.techniques.without(Technique::Openmp);
+    Ok(named(text)?.unwrap_or_else(all))
+}
+
+/// The technique set that the user named, if one was named.
+pub fn named(text: Option<&str>) -> Result<Option<TechniqueSet>> {
+    text.map(|text| {
+        text.parse::<TechniqueSet>().map_err(
+            |e: flopsmith_protocol::technique::UnknownTechnique| {
                 let known = Technique::ALL.into_iter().map(Technique::name);
                 let near = flopsmith_problem::nearest(&e.0, known);
                 let near = near.map(|near| format!("\n  did you mean `{near}`?"));
                 usage(format!("{e}{}", near.unwrap_or_default()))
-            }),
-        None => Ok(problem.techniques.without(Technique::Openmp)),
-    }
+            },
+        )
+    })
+    .transpose()
 }
 
 /// A program with the right signature that writes no outputs.
@@ -90,29 +96,15 @@ fn idle_program(problem: &Definition) -> String {
 }
 
 fn list(format: Format) -> Result<ExitCode> {
-    let mut found = Vec::new();
-    let mut seen = std::collections::BTreeSet::new();
-    for root in paths::problem_roots()? {
-        for entry in std::fs::read_dir(&root)
-            .into_iter()
-            .flatten()
-            .filter_map(Result::ok)
-        {
-            let path = entry.path();
-            if path.join("problem.toml").is_file() && seen.insert(entry.file_name()) {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                found.push((name, Definition::load(&path), path));
-            }
-        }
-    }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let found = paths::problems()?;
     if format == Format::Json {
         let list: Vec<_> = found
             .iter()
-            .map(|(name, definition, folder)| {
+            .map(|found| {
+                let definition = &found.definition;
                 json!({
-                    "problem": name,
-                    "folder": folder.display().to_string(),
+                    "problem": found.name,
+                    "folder": found.folder.display().to_string(),
                     "title": definition.as_ref().ok().map(|d| &d.title),
                     "timed": definition.as_ref().ok().map(|d| &d.timed),
                     "workloads": definition.as_ref().ok().map(workloads),
@@ -123,8 +115,9 @@ fn list(format: Format) -> Result<ExitCode> {
         data(&serde_json::Value::Array(list).to_string());
         return Ok(ExitCode::SUCCESS);
     }
-    for (name, definition, _) in found {
-        data(&match definition {
+    for found in found {
+        let name = found.name;
+        data(&match found.definition {
             Ok(p) => format!("{name:<16} {} (timed at {})", p.title, p.timed_size()),
             Err(e) => format!("{name:<16} broken: {e}"),
         });

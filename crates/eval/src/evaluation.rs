@@ -1,0 +1,226 @@
+//! Evaluates the programs of all answers, each distinct one once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Error, Result};
+use flopsmith_bench::facts::Facts;
+use flopsmith_bench::inputs::Program;
+use flopsmith_bench::rows::Row;
+use flopsmith_bench::stages::{ReferenceSpeeds, Setup, Stages};
+use flopsmith_measure::Purpose;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::Digest;
+use flopsmith_run::console::{Usage, say, usage};
+use flopsmith_run::digits::{counted, significant};
+use flopsmith_run::idle_wait::Patience;
+use flopsmith_run::record;
+use tokio_util::sync::CancellationToken;
+
+use crate::Order;
+use crate::folder::Folder;
+use crate::outcome::{Outcome, State};
+
+/// The problems whose programs could not be evaluated, with the reasons.
+pub type Troubles = BTreeMap<String, String>;
+
+/// A program that has no outcome yet.
+struct Open {
+    digest: Digest,
+    source: String,
+}
+
+/// Evaluates what has no outcome yet. Once `stopped` is cancelled, it ends after the present measurement.
+///
+/// # Errors
+/// Wrong usage, and files that cannot be written. Failures of a single problem are returned.
+pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> Result<Troubles> {
+    let open: Vec<(&Arc<Problem>, Vec<Open>)> = order
+        .problems
+        .iter()
+        .map(|problem| (problem, open(order, folder, problem)))
+        .filter(|(_, programs)| !programs.is_empty())
+        .collect();
+    let total: usize = open.iter().map(|(_, programs)| programs.len()).sum();
+    if total > 0 {
+        say(&format!(
+            "{} to evaluate for {}",
+            counted(total as u64, "distinct program"),
+            counted(open.len() as u64, "problem")
+        ));
+    }
+    let mut patience = Patience::new(order.wait);
+    let mut troubles = Troubles::new();
+    let mut told = BTreeSet::new();
+    let mut done = 0;
+    for (problem, programs) in open {
+        if stopped.is_cancelled() {
+            break;
+        }
+        let count = programs.len();
+        let setup = Setup {
+            compiler: &order.compiler,
+            allow_weaker_jail: order.allow_weaker_jail,
+            threads: &order.threads,
+            permitted: Some(order.permitted(problem)),
+            sanitize: order.sanitize,
+            purpose: order.purpose,
+            // Speedups are relative to the reference.
+            refine_reference: order.purpose != Purpose::Screen,
+            again: false,
+        };
+        let left = std::mem::replace(&mut patience, Patience::new(order.wait));
+        let mut stages = match Stages::open(&setup, problem, left, stopped.clone()) {
+            Ok(stages) => stages,
+            Err(error) if is_usage(&error) => return Err(error),
+            Err(_) if stopped.is_cancelled() => break,
+            Err(error) => {
+                say(&format!("error: {}: {error:#}", problem.id));
+                troubles.insert(problem.id.as_str().to_owned(), format!("{error:#}"));
+                done += count;
+                continue;
+            }
+        };
+        same_machine(folder, problem, &stages)?;
+        for line in stages.advice() {
+            if told.insert(line.clone()) {
+                say(&line);
+            }
+        }
+        for program in programs {
+            done += 1;
+            let Some(rows) = measured(&mut stages, &program, stopped) else {
+                break;
+            };
+            for row in &rows {
+                let outcome = Outcome::of(
+                    problem.id.as_str(),
+                    program.digest.clone(),
+                    row,
+                    &stages,
+                    order.purpose,
+                );
+                say(&format!(
+                    "[{done}/{total}] {} {}: {}",
+                    problem.id,
+                    program.digest.short(),
+                    words(&outcome)
+                ));
+                add(folder, outcome, row, &program.source)?;
+            }
+        }
+        patience = stages.into_patience();
+    }
+    Ok(troubles)
+}
+
+/// The distinct programs for a problem that have no final outcome at some number of threads.
+fn open(order: &Order, folder: &Folder, problem: &Problem) -> Vec<Open> {
+    let evaluation = folder.evaluation();
+    let id = problem.id.as_str();
+    let outcomes = evaluation.outcomes.iter();
+    let known: BTreeSet<(&Digest, u32)> = outcomes
+        .filter(|outcome| outcome.problem == id && outcome.is_final())
+        .map(|outcome| (&outcome.program, outcome.threads))
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut open = Vec::new();
+    for answer in evaluation.answers.iter().filter(|a| a.problem == id) {
+        let (Some(source), Some(digest)) = (&answer.program, answer.digest()) else {
+            continue;
+        };
+        let is_known = |threads: &u32| known.contains(&(&digest, *threads));
+        if !order.threads.iter().all(is_known) && seen.insert(digest.clone()) {
+            open.push(Open {
+                digest,
+                source: source.clone(),
+            });
+        }
+    }
+    open
+}
+
+/// The rows of a program; none if a stop was requested.
+fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) -> Option<Vec<Row>> {
+    if stopped.is_cancelled() {
+        return None;
+    }
+    let name = program.digest.short().to_owned();
+    let measured = stages.measure(&Program {
+        file: PathBuf::from(&name),
+        stem: name.clone(),
+        name,
+        language: None,
+        source: program.source.clone(),
+        stamp: None,
+    })?;
+    // An interrupted measurement is no result.
+    (!stopped.is_cancelled()).then_some(measured.rows)
+}
+
+/// Writes an outcome, and the raw samples behind its number.
+fn add(folder: &mut Folder, mut outcome: Outcome, row: &Row, source: &str) -> Result<()> {
+    if let (Some(measurement), false) = (row.done.verdict.measurement(), row.done.raw.is_empty()) {
+        let record = record::json(source, measurement, &row.done.raw, &row.machine.json)?;
+        let name = format!(
+            "{}-{}-{}",
+            outcome.problem,
+            outcome.program.short(),
+            outcome.threads
+        );
+        outcome.record = Some(folder.keep(&name, &record)?);
+    }
+    folder.add_outcome(outcome, &row.machine)
+}
+
+/// Refuses to add outcomes of another machine or compiler to those of this folder.
+fn same_machine(folder: &Folder, problem: &Problem, stages: &Stages) -> Result<()> {
+    for ReferenceSpeeds {
+        threads, machine, ..
+    } in stages.reference_speeds()
+    {
+        let Some(then) = folder.evaluation().facts(problem.id.as_str(), threads) else {
+            continue;
+        };
+        let differ = then.differing(&Facts::of(&machine), true);
+        if let Some((what, then, now)) = differ.first() {
+            return Err(usage(format!(
+                "the outcomes in this folder are of another machine or compiler ({what}: `{then}` there, `{now}` here), and times of two machines do not compare; name another folder with --output"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// True if the user can correct the error by another request.
+fn is_usage(error: &Error) -> bool {
+    error.chain().any(|cause| {
+        let evaluate = cause.downcast_ref::<flopsmith_evaluate::Error>();
+        cause.is::<Usage>() || evaluate.is_some_and(flopsmith_evaluate::Error::is_of_the_input)
+    })
+}
+
+/// An outcome as one line.
+fn words(outcome: &Outcome) -> String {
+    let threads = match outcome.threads {
+        1 => String::new(),
+        several => format!(" on {several} threads"),
+    };
+    let reason = outcome.reason.as_deref().unwrap_or("unknown");
+    match (outcome.outcome, &outcome.speed) {
+        (State::Measured | State::Unconverged, Some(speed)) => {
+            let speedup = (speed.log_ratio + outcome.reference.log_ratio).exp();
+            let unsure = match outcome.outcome {
+                State::Unconverged => " at least, not converged",
+                _ => "",
+            };
+            format!(
+                "{}× the reference{threads}{unsure}",
+                significant(speedup, 3)
+            )
+        }
+        (State::Rejected, _) => format!("refused: {reason}{threads}"),
+        _ => format!("failed: {reason}{threads}"),
+    }
+}

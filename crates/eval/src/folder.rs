@@ -1,0 +1,579 @@
+//! The folder of an evaluation.
+//!
+//! Answers, outcomes and machines are lines that are appended as they come, so an evaluation that is stopped goes on from
+//! its files. A line that a killed process left unfinished is removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flopsmith_bench::facts::Facts;
+use flopsmith_bench::rows::Machine;
+use flopsmith_config::Dtype;
+use flopsmith_measure::Purpose;
+use flopsmith_protocol::{Digest, TechniqueSet};
+use flopsmith_run::console::{say, usage};
+use flopsmith_run::output;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::outcome::Outcome;
+use crate::{Prompt, Task, pareval};
+
+/// The mark of configurations.
+pub(crate) const FORMAT: &str = "flopsmith evaluation";
+/// The version of the files.
+pub(crate) const VERSION: u32 = 1;
+/// The configuration.
+pub(crate) const CONFIG: &str = "config.json";
+/// The results.
+pub(crate) const RESULTS: &str = "eval.json";
+/// The numbers, a row each.
+pub(crate) const TABLE: &str = "eval.csv";
+/// The results as a page.
+pub(crate) const PAGE: &str = "eval.md";
+const ANSWERS: &str = "samples.jsonl";
+const OUTCOMES: &str = "outcomes.jsonl";
+const MACHINES: &str = "machines.jsonl";
+/// The folder of results in ParEval's format.
+const PAREVAL: &str = "pareval";
+/// The folder of raw samples.
+const RECORDS: &str = "records";
+
+/// Everything that the results of an evaluation depend on, but for the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The method of measuring.
+    pub method: String,
+    /// The models.
+    pub models: Vec<OfModel>,
+    /// The problems.
+    pub problems: Vec<OfProblem>,
+    /// The task.
+    pub task: Task,
+    /// The style of the prompts.
+    pub prompt: Prompt,
+    /// Softmax temperature of policies.
+    pub temperature: f32,
+    /// Nucleus share of policies.
+    pub top_p: f32,
+    /// Most tokens of a policy's answer.
+    pub max_tokens: u32,
+    /// Number format of policies' weights.
+    pub dtype: Dtype,
+    /// Seed of answers and intervals.
+    pub seed: u64,
+    /// Numbers of draws of the metrics.
+    pub draws: Vec<u32>,
+    /// Numbers of threads.
+    pub threads: Vec<u32>,
+    /// The standard of the measurements.
+    pub purpose: Purpose,
+    /// True if sanitizers check the programs.
+    pub sanitize: bool,
+    /// The compiler, by name or path.
+    pub compiler: String,
+}
+
+/// A model of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfModel {
+    /// Its name.
+    pub name: String,
+    /// `folder`, `samples` or `schedule`.
+    pub kind: String,
+    /// Digest of its files.
+    pub digest: Digest,
+    /// Number of its answers to each problem.
+    pub samples: Vec<u32>,
+}
+
+/// A problem of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfProblem {
+    /// Its name.
+    pub problem: String,
+    /// Its suite.
+    pub suite: Option<String>,
+    /// The language of its candidates, as fenced blocks name it.
+    pub language: String,
+    /// Digest of its definition.
+    pub digest: Digest,
+    /// The techniques that programs may use.
+    pub permitted: TechniqueSet,
+}
+
+/// The content of an evaluation's folder.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// The configuration.
+    pub config: Config,
+    /// All answers.
+    pub answers: Vec<Answer>,
+    /// All outcomes, in the order in which they were decided. Of a program that the machine failed to evaluate there may
+    /// be a later one.
+    pub outcomes: Vec<Outcome>,
+    /// The attestations of the machines, by digest.
+    pub machines: BTreeMap<Digest, String>,
+}
+
+/// The attestation of a machine: a line of `machines.jsonl`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Attested {
+    digest: Digest,
+    attestation_json: String,
+}
+
+impl Evaluation {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// Wrong usage: the folder holds no evaluation, or its files are damaged.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(CONFIG);
+        let text = std::fs::read_to_string(&path).map_err(|e| {
+            usage(format!(
+                "{} holds no evaluation: cannot read {}: {e}",
+                folder.display(),
+                path.display()
+            ))
+        })?;
+        let config = parsed(&path, &text)?;
+        Self::with(folder, config)
+    }
+
+    fn with(folder: &Path, config: Config) -> Result<Self> {
+        let machines: Vec<Attested> = lines(&folder.join(MACHINES))?;
+        let machines = machines.into_iter();
+        Ok(Self {
+            config,
+            answers: lines(&folder.join(ANSWERS))?,
+            outcomes: lines(&folder.join(OUTCOMES))?,
+            machines: machines.map(|m| (m.digest, m.attestation_json)).collect(),
+        })
+    }
+
+    /// The facts of the machine that decided the first outcome of a problem.
+    pub fn facts(&self, problem: &str, threads: u32) -> Option<Facts> {
+        let mut outcomes = self.outcomes.iter();
+        let of = |o: &&Outcome| o.problem == problem && o.threads == threads && o.is_final();
+        let first = outcomes.find(of)?;
+        let json = self.machines.get(&first.attestation)?;
+        Some(Facts::of(&Machine::new(json.clone()).ok()?))
+    }
+}
+
+/// Reads a configuration.
+fn parsed(path: &Path, text: &str) -> Result<Config> {
+    let wrong = |why: String| {
+        usage(format!(
+            "{} is no configuration of an evaluation: {why}; name another folder",
+            path.display()
+        ))
+    };
+    let value: Value = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
+    if value["format"] != FORMAT || value["version"] != VERSION {
+        return Err(wrong(format!(
+            "this Flopsmith reads `{FORMAT}` of version {VERSION}"
+        )));
+    }
+    serde_json::from_value(value).map_err(|e| wrong(e.to_string()))
+}
+
+/// The lines of a file of this evaluation; none if there is no file. An unfinished last line is left out.
+fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(usage(format!("cannot read {}: {e}", path.display()))),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let lines = whole.lines().enumerate();
+    lines
+        .map(|(number, line)| {
+            serde_json::from_str(line).map_err(|e| {
+                usage(format!(
+                    "line {} of {} is damaged: {e}; remove the line, or name another folder",
+                    number + 1,
+                    path.display()
+                ))
+            })
+        })
+        .collect()
+}
+
+/// The folder of an evaluation that this process works on.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    evaluation: Evaluation,
+    /// The answers that are there: model, problem, number.
+    there: BTreeSet<(String, String, u32)>,
+    answers: File,
+    outcomes: File,
+    machines: File,
+    /// Its lock ends with this value.
+    _locked: File,
+}
+
+impl Folder {
+    /// Opens the folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// Wrong usage: the folder holds something else, an evaluation with another configuration, or one that another
+    /// process works on.
+    pub fn open(path: &Path, config: &Config) -> Result<Self> {
+        let about = path.join(CONFIG);
+        let is_empty = std::fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+        if !about.exists() && !is_empty {
+            return Err(usage(format!(
+                "{} is not empty and holds no evaluation; name another folder with --output",
+                path.display()
+            )));
+        }
+        output::folder(path)?;
+        let mut locked = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&about)
+            .map_err(|e| output::unwritable(&about, e))?;
+        match locked.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(usage(format!(
+                    "another process works on the evaluation in {}; wait for it, or name another folder with --output",
+                    path.display()
+                )));
+            }
+            Err(TryLockError::Error(e)) => {
+                return Err(e).with_context(|| format!("cannot lock {}", about.display()));
+            }
+        }
+        let mut text = String::new();
+        locked
+            .read_to_string(&mut text)
+            .with_context(|| format!("cannot read {}", about.display()))?;
+        let now = serde_json::to_string_pretty(config)? + "\n";
+        // A process that was killed at once leaves an empty file.
+        if text.is_empty() {
+            locked
+                .write_all(now.as_bytes())
+                .with_context(|| format!("cannot write {}", about.display()))?;
+        } else {
+            parsed(&about, &text)?;
+            let differ = differences(&text, &now)?;
+            if !differ.is_empty() {
+                return Err(usage(format!(
+                    "{} holds an evaluation with another configuration, which differs in {}; name another folder with --output, or give the same options",
+                    path.display(),
+                    differ.join(", ")
+                )));
+            }
+        }
+        let appended = |name: &str| appended(&path.join(name));
+        let (answers, outcomes, machines) =
+            (appended(ANSWERS)?, appended(OUTCOMES)?, appended(MACHINES)?);
+        let evaluation = Evaluation::with(path, config.clone())?;
+        let there = evaluation.answers.iter().map(key);
+        let folder = Self {
+            path: path.to_owned(),
+            there: there.collect(),
+            answers,
+            outcomes,
+            machines,
+            _locked: locked,
+            evaluation,
+        };
+        let (answers, outcomes) = (folder.there.len(), folder.evaluation.outcomes.len());
+        if answers > 0 {
+            say(&format!(
+                "going on in {}: {answers} answers and {outcomes} outcomes are there",
+                path.display()
+            ));
+        }
+        Ok(folder)
+    }
+
+    /// Its content.
+    pub fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
+    /// True if this answer of a model is there.
+    pub fn has(&self, model: &str, problem: &str, number: u32) -> bool {
+        let key = (model.to_owned(), problem.to_owned(), number);
+        self.there.contains(&key)
+    }
+
+    /// The numbers of the answers of a model to a problem that are not there, of `samples`.
+    pub fn missing(&self, model: &str, problem: &str, samples: u32) -> Vec<u32> {
+        let all = 1..=samples;
+        all.filter(|number| !self.has(model, problem, *number))
+            .collect()
+    }
+
+    /// Adds answers.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_answers(&mut self, answers: Vec<Answer>) -> Result<()> {
+        let mut text = String::new();
+        for answer in &answers {
+            text.push_str(&serde_json::to_string(answer)?);
+            text.push('\n');
+        }
+        self.append(&self.answers, ANSWERS, &text)?;
+        self.there.extend(answers.iter().map(key));
+        self.evaluation.answers.extend(answers);
+        Ok(())
+    }
+
+    /// Adds an outcome.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_outcome(&mut self, outcome: Outcome, machine: &Machine) -> Result<()> {
+        if !self.evaluation.machines.contains_key(&machine.digest) {
+            let attested = Attested {
+                digest: machine.digest.clone(),
+                attestation_json: machine.json.clone(),
+            };
+            let line = serde_json::to_string(&attested)? + "\n";
+            self.append(&self.machines, MACHINES, &line)?;
+            let machines = &mut self.evaluation.machines;
+            machines.insert(attested.digest, attested.attestation_json);
+        }
+        let line = serde_json::to_string(&outcome)? + "\n";
+        self.append(&self.outcomes, OUTCOMES, &line)?;
+        self.evaluation.outcomes.push(outcome);
+        Ok(())
+    }
+
+    /// Keeps the record of a measurement, and returns the name of its file in the folder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(&self, name: &str, record: &[u8]) -> Result<String> {
+        let file = format!("{RECORDS}/{name}.json");
+        let path = self.path.join(&file);
+        let part = path.with_extension("part");
+        std::fs::create_dir_all(self.path.join(RECORDS))
+            .and_then(|()| std::fs::write(&part, record))
+            .and_then(|()| std::fs::rename(&part, &path))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(file)
+    }
+
+    /// Replaces a file of results.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path.join(name);
+        let part = path.with_extension("part");
+        std::fs::write(&part, text)
+            .and_then(|()| std::fs::rename(&part, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Replaces the results in ParEval's format, of each model at each number of threads.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write_pareval(&self) -> Result<()> {
+        let Config {
+            models, threads, ..
+        } = &self.evaluation.config;
+        let path = self.path.join(PAREVAL);
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        let mut names = pareval::names(models, threads).into_iter();
+        for model in models {
+            for threads in threads {
+                let name = names.next().context("each file has a name")?;
+                let prompts = pareval::prompts(&self.evaluation, model, *threads);
+                let text = serde_json::to_string_pretty(&prompts)? + "\n";
+                self.write(&format!("{PAREVAL}/{name}.json"), &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, mut file: &File, name: &str, text: &str) -> Result<()> {
+        file.write_all(text.as_bytes())
+            .with_context(|| format!("cannot write {}", self.path.join(name).display()))
+    }
+}
+
+fn key(answer: &Answer) -> (String, String, u32) {
+    (answer.model.clone(), answer.problem.clone(), answer.number)
+}
+
+/// Opens a file to append lines, without an unfinished last line.
+fn appended(path: &Path) -> Result<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(|e| output::unwritable(path, e))?;
+    let cannot = || format!("cannot read {}", path.display());
+    let bytes = std::fs::read(path).with_context(cannot)?;
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    if whole < bytes.len() {
+        file.set_len(whole as u64).with_context(cannot)?;
+    }
+    Ok(file)
+}
+
+/// The settings that differ between two configurations, with both values where these are short.
+fn differences(then: &str, now: &str) -> Result<Vec<String>> {
+    let then: BTreeMap<String, Value> = serde_json::from_str(then)?;
+    let now: BTreeMap<String, Value> = serde_json::from_str(now)?;
+    let names: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
+    let differ = names.into_iter().filter_map(|name| {
+        let (then, now) = (then.get(name), now.get(name));
+        if then == now {
+            return None;
+        }
+        let words = |value: Option<&Value>| value.map_or_else(|| "none".into(), Value::to_string);
+        let (then, now) = (words(then), words(now));
+        Some(match then.len().max(now.len()) > 40 {
+            true => format!("`{name}`"),
+            false => format!("`{name}` ({then} there, {now} here)"),
+        })
+    });
+    Ok(differ.collect())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn config() -> Config {
+        let digest = Digest::of(b"");
+        Config {
+            format: FORMAT.into(),
+            version: VERSION,
+            method: "1".into(),
+            models: ["a", "b"]
+                .map(|name| OfModel {
+                    name: name.into(),
+                    kind: "samples".into(),
+                    digest: digest.clone(),
+                    samples: vec![2],
+                })
+                .into(),
+            problems: vec![OfProblem {
+                problem: "dot".into(),
+                suite: None,
+                language: "c".into(),
+                digest,
+                permitted: TechniqueSet::all(),
+            }],
+            task: Task::Write,
+            prompt: Prompt::Auto,
+            temperature: 0.2,
+            top_p: 0.95,
+            max_tokens: 512,
+            dtype: Dtype::Float32,
+            seed: 1,
+            draws: vec![1],
+            threads: vec![1],
+            purpose: Purpose::Screen,
+            sanitize: false,
+            compiler: "gcc".into(),
+        }
+    }
+
+    pub(crate) fn answer(model: &str, number: u32, program: Option<&str>) -> Answer {
+        Answer {
+            model: model.into(),
+            problem: "dot".into(),
+            number,
+            seed: None,
+            prompt: None,
+            answer: None,
+            finished: None,
+            program: program.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_second_start_finds_every_whole_line_and_drops_an_unfinished_one() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let mut folder = Folder::open(&path, &config()).unwrap();
+        assert_eq!(folder.missing("a", "dot", 2), [1, 2]);
+        folder
+            .add_answers(vec![answer("a", 1, Some("int x;"))])
+            .unwrap();
+        drop(folder);
+        let file = path.join(ANSWERS);
+        let whole = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{whole}{}", &whole[..20])).unwrap();
+        let mut folder = Folder::open(&path, &config()).unwrap();
+        assert_eq!(folder.missing("a", "dot", 2), [2]);
+        folder.add_answers(vec![answer("a", 2, None)]).unwrap();
+        drop(folder);
+        let read = Evaluation::read(&path).unwrap();
+        assert_eq!(
+            read.answers,
+            [answer("a", 1, Some("int x;")), answer("a", 2, None)]
+        );
+        // A damaged line in the middle is named.
+        std::fs::write(&file, format!("{{\n{whole}")).unwrap();
+        let error = Evaluation::read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1 of") && error.contains(ANSWERS),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn another_configuration_another_process_and_other_files_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let said = |config: &Config| Folder::open(&path, config).unwrap_err().to_string();
+        let folder = Folder::open(&path, &config()).unwrap();
+        assert!(
+            said(&config()).contains("another process"),
+            "{}",
+            said(&config())
+        );
+        drop(folder);
+        let other = Config {
+            temperature: 0.8,
+            seed: 2,
+            ..config()
+        };
+        let words = said(&other);
+        assert!(words.contains("`seed` (1 there, 2 here)"), "{words}");
+        assert!(
+            words.contains("`temperature` (0.2 there, 0.8 here)"),
+            "{words}"
+        );
+        assert!(!words.contains("top_p"), "{words}");
+        std::fs::write(path.join(CONFIG), "{}").unwrap();
+        assert!(
+            said(&config()).contains("no configuration"),
+            "{}",
+            said(&config())
+        );
+        std::fs::remove_file(path.join(CONFIG)).unwrap();
+        assert!(said(&config()).contains("not empty"), "{}", said(&config()));
+    }
+}

@@ -1,0 +1,193 @@
+//! Models as the command line names them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use flopsmith_protocol::Digest;
+use flopsmith_run::console::usage;
+use flopsmith_run::paths;
+
+/// The word that stands for the schedule space.
+pub const SCHEDULES: &str = "schedule";
+/// Largest file whose content is part of a model's digest, bytes. Of larger files length and time of change are.
+const LARGEST: u64 = 64 << 20;
+
+/// A model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Its name in results.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a model is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A language model, or an adapter, in a folder.
+    Folder(PathBuf),
+    /// Answers that are ready, in a file of JSON lines.
+    Samples(PathBuf),
+    /// Random programs of the schedule space.
+    Schedules,
+}
+
+impl Kind {
+    /// Its name in files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Folder(_) => "folder",
+            Kind::Samples(_) => "samples",
+            Kind::Schedules => "schedule",
+        }
+    }
+}
+
+impl Model {
+    /// Reads a word of the command line: a folder, a file, or [`SCHEDULES`]; with `NAME=` before it, under another name.
+    ///
+    /// # Errors
+    /// Wrong usage: nothing of the kind exists.
+    pub fn read(word: &str) -> Result<Self> {
+        let of = |name: &str, word: &str| {
+            let kind = kind(word)?;
+            let name = name.to_owned();
+            Some(Self { name, kind })
+        };
+        let found = of(word, word).or_else(|| {
+            let (name, word) = word.split_once('=')?;
+            of(name, word).filter(|_| !name.is_empty())
+        });
+        found.ok_or_else(|| {
+            usage(format!(
+                "there is no model `{word}`: name a model's folder, a file of samples (JSON lines), or `{SCHEDULES}` for the schedule space"
+            ))
+        })
+    }
+
+    /// The models of a command line.
+    ///
+    /// # Errors
+    /// As [`Model::read`], and two models of one name.
+    pub fn read_all(words: &[String]) -> Result<Vec<Self>> {
+        let mut models: Vec<Self> = Vec::new();
+        for word in words {
+            let model = Self::read(word)?;
+            if models.iter().any(|other| other.name == model.name) {
+                return Err(usage(format!(
+                    "two models are called `{}`; give one another name, e.g. `second={}`",
+                    model.name, model.name
+                )));
+            }
+            models.push(model);
+        }
+        Ok(models)
+    }
+
+    /// A digest that changes if the model does.
+    ///
+    /// # Errors
+    /// Wrong usage: a file of the model cannot be read.
+    pub fn digest(&self) -> Result<Digest> {
+        let unreadable =
+            |path: &Path, e: std::io::Error| usage(format!("cannot read {}: {e}", path.display()));
+        match &self.kind {
+            Kind::Schedules => Ok(Digest::of(env!("CARGO_PKG_VERSION").as_bytes())),
+            Kind::Samples(path) => {
+                let bytes = std::fs::read(path).map_err(|e| unreadable(path, e))?;
+                Ok(Digest::of(&bytes))
+            }
+            Kind::Folder(path) => of_folder(path).map_err(|e| unreadable(path, e)),
+        }
+    }
+}
+
+fn kind(word: &str) -> Option<Kind> {
+    if word == SCHEDULES {
+        return Some(Kind::Schedules);
+    }
+    let path = Path::new(word);
+    if path.is_file() {
+        return Some(Kind::Samples(path.to_owned()));
+    }
+    let folder = paths::model(path);
+    folder.is_dir().then_some(Kind::Folder(folder))
+}
+
+/// The digest of the files of a folder that make a model.
+fn of_folder(folder: &Path) -> std::io::Result<Digest> {
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let known = ["json", "safetensors", "jinja"];
+        let is_known = path
+            .extension()
+            .is_some_and(|end| known.iter().any(|k| end == *k));
+        if !path.is_file() || !is_known {
+            continue;
+        }
+        let found = path.metadata()?;
+        let content = match found.len() <= LARGEST {
+            true => Digest::of(&std::fs::read(&path)?).to_string(),
+            false => format!("{} {:?}", found.len(), found.modified()?),
+        };
+        parts.push(format!("{name} {content}\n"));
+    }
+    parts.sort();
+    Ok(Digest::of(parts.concat().as_bytes()))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_folder_a_file_or_the_schedule_space() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("a.jsonl");
+        std::fs::write(&file, "").unwrap();
+        let folder = place.path().display().to_string();
+        let file = file.display().to_string();
+        assert_eq!(Model::read("schedule").unwrap().kind, Kind::Schedules);
+        assert_eq!(Model::read(&folder).unwrap().kind.name(), "folder");
+        let named = Model::read(&format!("base={file}")).unwrap();
+        assert_eq!(
+            (named.name.as_str(), named.kind.name()),
+            ("base", "samples")
+        );
+        for wrong in ["no/such/folder", "a=no/such/folder", &format!("={file}")] {
+            let error = Model::read(wrong).unwrap_err();
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(wrong), "{error:#}");
+        }
+        let words = ["schedule", "second=schedule"].map(str::to_owned);
+        assert_eq!(Model::read_all(&words).unwrap().len(), 2);
+        let error = Model::read_all(&["schedule", "schedule"].map(str::to_owned)).unwrap_err();
+        assert!(error.to_string().contains("second=schedule"), "{error:#}");
+    }
+
+    #[test]
+    fn a_digest_changes_with_the_models_files_only() {
+        let place = tempfile::tempdir().unwrap();
+        let of = || {
+            Model::read(&place.path().display().to_string())
+                .unwrap()
+                .digest()
+                .unwrap()
+        };
+        let empty = of();
+        std::fs::write(place.path().join("notes.txt"), "a").unwrap();
+        assert_eq!(of(), empty);
+        std::fs::write(place.path().join("config.json"), "{}").unwrap();
+        let first = of();
+        assert_ne!(first, empty);
+        std::fs::write(place.path().join("config.json"), "{ }").unwrap();
+        assert_ne!(of(), first);
+    }
+}

@@ -1,0 +1,199 @@
+//! Outcomes of programs.
+
+use flopsmith_bench::compare::widened;
+use flopsmith_bench::rows::Row;
+use flopsmith_bench::stages::Stages;
+use flopsmith_measure::Purpose;
+use flopsmith_measure::ranking::LogRatio;
+use flopsmith_protocol::{Digest, TechniqueSet, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// The outcome of a program at a number of threads: a line of `outcomes.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The problem.
+    pub problem: String,
+    /// Digest of the program.
+    pub program: Digest,
+    /// Number of threads that it was timed with.
+    pub threads: u32,
+    /// What became of it.
+    pub outcome: State,
+    /// The fault or the cause, unless it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Diagnostics of a program that was not measured.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// True if the program was built.
+    pub built: bool,
+    /// Its techniques, if it was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub techniques: Option<TechniqueSet>,
+    /// Its speed, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+    /// The reference when the program was measured.
+    pub reference: Reference,
+    /// The disturbance of the measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy: Option<String>,
+    /// Digest of the attestation of the machine.
+    pub attestation: Digest,
+    /// The file with source, raw samples and attestation, in the folder of the evaluation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
+}
+
+/// What became of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is correct, and was timed.
+    Measured,
+    /// It is correct, and its time is far less precise than its target.
+    Unconverged,
+    /// It failed.
+    Rejected,
+    /// The machine failed.
+    Infrastructure,
+    /// The program or the machine failed.
+    Unknown,
+}
+
+/// The speed of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    /// ln(time of the baseline kernel / time of the program), both timed side by side. Of a measurement that did not
+    /// converge it is the lower end of the 95 % interval.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub log_ratio_se: f64,
+    /// Operations a second, 10⁹.
+    pub gflops: f64,
+    /// Seconds of an undisturbed call.
+    pub seconds_per_call: f64,
+}
+
+/// The plain reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// ln(time of the reference / time of the baseline kernel).
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub log_ratio_se: f64,
+    /// The share of its roof that it reaches, if the roof is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_of_roof: Option<f64>,
+    /// What makes the roof: `compute` or `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
+}
+
+/// Longest diagnostics that are kept, characters.
+const LONGEST: usize = 2000;
+
+impl Outcome {
+    /// The outcome of a row that `stages` measured.
+    pub fn of(
+        problem: &str,
+        program: Digest,
+        row: &Row,
+        stages: &Stages,
+        purpose: Purpose,
+    ) -> Self {
+        let verdict = &row.done.verdict;
+        let reference = Reference::of(stages, row.threads);
+        let speed = Speed::of(row, purpose);
+        // Without a number that can be compared a measurement says nothing.
+        let measured = verdict.measurement().is_some();
+        let unusable = measured && speed.is_none();
+        let (_, reason, _) = row.said();
+        let outcome = match verdict {
+            _ if unusable => State::Unknown,
+            Verdict::Measured { measurement } if measurement.converged() => State::Measured,
+            Verdict::Measured { .. } => State::Unconverged,
+            Verdict::Rejected { .. } => State::Rejected,
+            Verdict::Infrastructure { .. } => State::Infrastructure,
+            Verdict::Unknown { .. } => State::Unknown,
+        };
+        let built = match verdict {
+            Verdict::Measured { .. } => true,
+            Verdict::Rejected { fault, .. } => fault.built(),
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => false,
+        };
+        Self {
+            problem: problem.to_owned(),
+            program,
+            threads: row.threads,
+            outcome,
+            reason: match unusable {
+                true => Some("no_samples".to_owned()),
+                false => reason.map(str::to_owned),
+            },
+            detail: match measured {
+                true => String::new(),
+                false => row.detail_for_people().chars().take(LONGEST).collect(),
+            },
+            built,
+            techniques: row.done.techniques,
+            speed,
+            reference,
+            machine_busy: row.done.busy.clone(),
+            attestation: row.machine.digest.clone(),
+            record: None,
+        }
+    }
+
+    /// True if another evaluation would say the same. Failures of the machine are evaluated again.
+    pub fn is_final(&self) -> bool {
+        !matches!(self.outcome, State::Infrastructure | State::Unknown)
+    }
+}
+
+impl Speed {
+    fn of(row: &Row, purpose: Purpose) -> Option<Self> {
+        let measurement = row.done.verdict.measurement()?;
+        let own = row.own?;
+        let own = LogRatio {
+            se: own.se.max(row.hidden_log_se),
+            ..own
+        };
+        let log_ratio = match measurement.converged() {
+            true => own.value,
+            false => own.low(),
+        };
+        let speed = Self {
+            log_ratio,
+            // Two evaluations compare processes whose pages lie at other places.
+            log_ratio_se: widened(own, purpose).se,
+            gflops: measurement.gflops,
+            seconds_per_call: measurement.seconds_per_call,
+        };
+        let numbers = [
+            speed.log_ratio,
+            speed.log_ratio_se,
+            speed.gflops,
+            speed.seconds_per_call,
+        ];
+        numbers.iter().all(|n| n.is_finite()).then_some(speed)
+    }
+}
+
+impl Reference {
+    fn of(stages: &Stages, threads: u32) -> Self {
+        let chain = stages.chains(threads).map(|chains| chains.whole());
+        let place = stages.reference_place(threads);
+        // JSON has no infinite numbers. A timer without a finite ratio of its reference does not start.
+        let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+        Self {
+            log_ratio: chain.map_or(0.0, |chain| finite(chain.log_ratio)),
+            log_ratio_se: chain.map_or(0.0, |chain| finite(chain.log_se)),
+            share_of_roof: place
+                .as_ref()
+                .map(|place| place.share)
+                .filter(|share| share.is_finite() && *share > 0.0),
+            bound: place.map(|place| place.bound.name().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `flopsmith eval`: evaluates models, and compares two of them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use flopsmith_bench::threads;
+use flopsmith_eval::model::Model;
+use flopsmith_eval::{Order, compare};
+use flopsmith_measure::Purpose;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::Sampling;
+use flopsmith_run::console::{say, usage};
+use flopsmith_run::{measuring_lock, paths};
+
+use crate::args::{BenchPurpose, Dtype, Eval, EvalAction};
+
+/// Executes the command.
+pub fn run(args: &Eval) -> Result<ExitCode> {
+    if let Some(EvalAction::Compare { a, b, format }) = &args.action {
+        return Ok(ExitCode::from(compare::run(a, b, *format)?));
+    }
+    let models = Model::read_all(&args.models)?;
+    let problems = problems(args)?;
+    let threads = threads::counts(&args.threads)?;
+    for problem in &problems {
+        if let Some(warning) = threads::warning(&threads, problem) {
+            say(&warning);
+        }
+    }
+    let order = Order {
+        models,
+        problems,
+        samples: args.samples,
+        draws: draws(args),
+        sampling: sampling(args)?,
+        seed: args.seed,
+        task: args.task,
+        prompt: args.prompt,
+        permitted: super::problem::named(args.permit.as_deref())?,
+        threads,
+        dtype: match args.dtype {
+            Dtype::Float32 => flopsmith_config::Dtype::Float32,
+            Dtype::Bfloat16 => flopsmith_config::Dtype::Bfloat16,
+            Dtype::Auto => flopsmith_config::Dtype::Auto,
+        },
+        compiler: args.compiler.clone(),
+        allow_weaker_jail: args.allow_weaker_jail,
+        purpose: match args.purpose {
+            BenchPurpose::Screen => Purpose::Screen,
+            BenchPurpose::Rank => Purpose::Rank,
+            BenchPurpose::Certify => Purpose::Certify,
+        },
+        sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
+        wait: args.wait.limit()?,
+        output: args.output.clone(),
+        format: args.format,
+    };
+    measuring_lock::announce(&format!("eval {}", args.models.join(" ")));
+    let code = flopsmith_eval::run(&order).map_err(advised)?;
+    Ok(ExitCode::from(code))
+}
+
+/// Adds what to lower if memory is short.
+#[cfg(feature = "torch")]
+fn advised(error: anyhow::Error) -> anyhow::Error {
+    super::memory::advise(error, super::memory::OF_EVALUATIONS)
+}
+
+#[cfg(not(feature = "torch"))]
+fn advised(error: anyhow::Error) -> anyhow::Error {
+    error
+}
+
+/// The problems, each once, with the named workloads.
+fn problems(args: &Eval) -> Result<Vec<Arc<Problem>>> {
+    let named = match &args.suite {
+        Some(suite) => paths::suite(suite)?,
+        None => {
+            let problems = args.problem.iter().map(|name| paths::problem(name));
+            problems.collect::<Result<Vec<Problem>>>()?
+        }
+    };
+    let mut problems: Vec<Arc<Problem>> = Vec::new();
+    for problem in named {
+        let problem = paths::selected(problem, &args.workloads.names)?;
+        if let Some(other) = problems.iter().find(|other| other.id == problem.id) {
+            if other.digest == problem.digest {
+                continue;
+            }
+            return Err(usage(format!(
+                "two different problems are called `{}`; rename the folder of one, or leave it out",
+                problem.id
+            )));
+        }
+        problems.push(Arc::new(problem));
+    }
+    Ok(problems)
+}
+
+fn draws(args: &Eval) -> Vec<u32> {
+    let mut draws = args.draws.clone();
+    draws.sort_unstable();
+    draws.dedup();
+    draws
+}
+
+fn sampling(args: &Eval) -> Result<Sampling> {
+    if !(args.temperature.is_finite() && args.temperature >= 0.0) {
+        return Err(usage(format!(
+            "--temperature is {}: it must be a number of 0 or more",
+            args.temperature
+        )));
+    }
+    if !(args.top_p > 0.0 && args.top_p <= 1.0) {
+        return Err(usage(format!(
+            "--top-p is {}: it must be above 0 and at most 1",
+            args.top_p
+        )));
+    }
+    Ok(Sampling {
+        temperature: args.temperature,
+        top_p: args.top_p,
+        top_k: 0,
+        max_tokens: args.max_tokens,
+    })
+}

@@ -366,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn techniques_are_described_for_any_loop_nest() {
+        for technique in Technique::ALL {
+            let words = definition(technique);
+            for of_a_product in ["row", "column", "matri", "product"] {
+                assert!(!words.contains(of_a_product), "{technique}: {words}");
+            }
+        }
+    }
+
+    #[test]
     fn the_last_c_block_is_the_program() {
         let answer =
             "draft\n```c\nint a;\n```\nthen\n```python\nx\n```\n```c\nint b;\n```\n```\n```";

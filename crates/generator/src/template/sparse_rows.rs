@@ -1,13 +1,4 @@
-//! Products of a sparse matrix i            some(3, &|n| format!(
-                "const int *c{n} = &column[start[rows[r + {n}]]];"
-            )),
-            some(3, &|n| format!(
-                "const @type@ *v{n} = &value[start[rows[r + {n}]]];"
-            )),
-            joined(v.unroll, ", ", |n| format!("s{n} = 0")),
-|n| format!("const int *c{n} = &column[start[rows[r + {n}]]];")),
-            some(3, &|n| format!("const @type@ *v{n} = &value[start[rows[r + {n}]]];")),
-            joined(v.unroll, ", ", |n| format!("s{n} = 0")), compressed rows and a vector. Rows are short and of different lengths, so the time goes
+//! Products of a sparse matrix in compressed rows and a vector. Rows are short and of different lengths, so the time goes
 //! into their ends, which no processor foresees.
 
 use flopsmith_protocol::{Technique, TechniqueSet};

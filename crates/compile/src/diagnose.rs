@@ -488,7 +488,10 @@ mod tests {
         ] {
             let (found, detail) = fault(said);
             assert_eq!(found, CandidateFault::MemoryLimit, "{said}");
-            assert!(detail.contains("2 GiB") && detail.contains("reloc"), "{detail}");
+            assert!(
+                detail.contains("2 GiB") && detail.contains("reloc"),
+                "{detail}"
+            );
         }
         for said in [
             "kernel.c:1:2: warning: #warning relocation truncated to fit: R_ [-Wcpp]\n    1 | #warning relocation truncated to fit: R_\nkernel.c:2:1: error: unknown type name 'x'\n",

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::Formula;
-use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, Measurement, StopReason};
+use flopsmith_protocol::{
+    CandidateFault as F, Failure, InfrastructureCause, Measurement, StopReason,
+};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
 
@@ -456,7 +458,10 @@ fn a_fast_program_gains_nothing_by_work_before_the_clock_starts() {
         let object = fixtures::built_of(&problem, &before_the_clock_in_fast_rows(way));
         if let Some(early) = unless_refused(ranked(&mut timer, way, &object), way) {
             let low = early.interval.low;
-            assert!(low <= most, "{way}: {low} times the reference instead of {most}");
+            assert!(
+                low <= most,
+                "{way}: {low} times the reference instead of {most}"
+            );
         }
     }
 }

@@ -97,7 +97,9 @@ fn where_no_folder_is_everybodys_the_working_folder_stays_as_it_was() {
         std::fs::create_dir(&folder).unwrap();
         folder
     });
-    let there = FOLDERS.into_iter().filter(|folder| Path::new(folder).is_dir());
+    let there = FOLDERS
+        .into_iter()
+        .filter(|folder| Path::new(folder).is_dir());
     let folders: Vec<(&Path, &str)> = there.map(|folder| (closed.as_path(), folder)).collect();
     let hidden = FOLDERS.iter().any(|folder| closed.starts_with(folder));
     if hidden || !can_be_made(&folders) {

@@ -75,11 +75,17 @@ struct Clock {
 
 /// A machine at one number of threads, and the speeds that results refer to there.
 pub struct ReferenceSpeeds {
+    /// Number of threads.
     pub threads: u32,
+    /// The attested machine.
     pub machine: Arc<Machine>,
+    /// Peak of these threads, in GFLOPS.
     pub peak_gflops: f64,
+    /// Speed of the plain reference, in GFLOPS.
     pub reference_gflops: f64,
+    /// Speed of OpenBLAS, in GFLOPS, if it solves the problem and was measured.
     pub openblas_gflops: Option<f64>,
+    /// The least time between the clock and an empty call, in seconds.
     pub hand_shake_seconds: f64,
 }
 

@@ -2,11 +2,14 @@
 
 use anyhow::Result;
 use flopsmith_generator::schedule::Space as ProductSpace;
+use flopsmith_generator::template::Space as TemplateSpace;
 use flopsmith_nest::generate::Space;
+use flopsmith_nest::labels::techniques;
 use flopsmith_nest::{read, space};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::TechniqueSet;
 use rand::SeedableRng;
+use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::Order;
@@ -58,6 +61,8 @@ pub fn answer(order: &Order, model: &Model, folder: &mut Folder) -> Result<()> {
 enum Programs {
     /// Of a matrix product.
     Product(ProductSpace),
+    /// Of a template.
+    Template(Box<TemplateSpace>),
     /// Of another loop nest.
     Nest(Box<Space>),
 }
@@ -73,9 +78,13 @@ impl Programs {
         if let Some(space) = ProductSpace::of(problem.id.as_str()) {
             return Ok(Self::Product(space));
         }
+        if let Some(space) = TemplateSpace::of(problem, problem.max_source_bytes) {
+            return Ok(Self::Template(Box::new(space)));
+        }
         let program = read::read(problem).map_err(|why| {
             format!(
-                "the schedule space writes programs for affine loop nests, and reference.c is none ({why})"
+                "the schedule space writes programs for affine loop nests and templates; reference.c is no affine loop nest ({why}), and \
+                 problem.toml names no template"
             )
         })?;
         Ok(Self::Nest(Box::new(Space::new(program))))
@@ -90,12 +99,20 @@ impl Programs {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         match self {
             Self::Product(of) => Ok(of.sample(&mut rng, permitted).render()),
+            Self::Template(of) => {
+                let points = of.points().iter();
+                let within: Vec<_> = points
+                    .filter(|point| of.techniques(point).is_subset(permitted))
+                    .collect();
+                let drawn = within.choose(&mut rng).and_then(|point| of.program(point));
+                drawn.ok_or_else(|| format!("the template has no program within {permitted}"))
+            }
             Self::Nest(of) => (0..DRAWS)
                 .find_map(|_| {
                     let schedule = space::draw(of, permitted, &mut rng);
                     let rendered = of.render(&schedule).ok()?;
                     let fits = rendered.text.len() <= problem.max_source_bytes
-                        && space::techniques(&schedule, &rendered).is_subset(permitted);
+                        && techniques(of, &rendered).is_subset(permitted);
                     fits.then_some(rendered.text)
                 })
                 .ok_or_else(|| format!("{DRAWS} draws of the schedule space gave no program")),

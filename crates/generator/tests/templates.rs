@@ -120,7 +120,11 @@ fn check(problem: &Problem, points: &[Point], defines: &str, main: &str, flags: 
         let _ = writeln!(driver, "{}", own(&format!("{name}_{number}")));
     }
     let all: Vec<String> = (0..points.len()).map(|n| format!("{name}_{n}")).collect();
-    let _ = writeln!(driver, "static kernel *const all[] = {{{}}};", all.join(", "));
+    let _ = writeln!(
+        driver,
+        "static kernel *const all[] = {{{}}};",
+        all.join(", ")
+    );
     driver.push_str(main);
     let path = folder.path().join("driver.c");
     std::fs::write(&path, driver).unwrap();
@@ -147,7 +151,11 @@ fn check(problem: &Problem, points: &[Point], defines: &str, main: &str, flags: 
     let which: Option<usize> = out.split_whitespace().nth(1).and_then(|n| n.parse().ok());
     if let Some(point) = which.and_then(|which| points.get(which)) {
         let program = space.program(point).unwrap();
-        assert!(out.is_empty(), "{}: {point:?}: {out}\n{program}", problem.id);
+        assert!(
+            out.is_empty(),
+            "{}: {point:?}: {out}\n{program}",
+            problem.id
+        );
     }
     assert!(run.status.success(), "{}: {told}", problem.id);
 }
@@ -156,7 +164,13 @@ fn check(problem: &Problem, points: &[Point], defines: &str, main: &str, flags: 
 fn check_both(problem: &Problem, defines: &str, main: &str, wanted: usize) {
     let space = Space::of(problem, problem.max_source_bytes).unwrap();
     let points = some(&space, wanted);
-    check(problem, &points, defines, main, &["-O2", "-Wall", "-Werror", "-Wno-unused-function"]);
+    check(
+        problem,
+        &points,
+        defines,
+        main,
+        &["-O2", "-Wall", "-Werror", "-Wno-unused-function"],
+    );
     let sanitizers = [
         "-O1",
         "-g",
@@ -201,7 +215,13 @@ fn sorting_networks_sort() {
 
 #[test]
 fn sorting_networks_sort_rows_of_another_length() {
-    let changes = [("\"64\"", "\"16\""), ("[0..63]", "[0..15]"), ("* 64 ", "* 16 "), ("* 64]", "* 16]"), ("< 64;", "< 16;")];
+    let changes = [
+        ("\"64\"", "\"16\""),
+        ("[0..63]", "[0..15]"),
+        ("* 64 ", "* 16 "),
+        ("* 64]", "* 16]"),
+        ("< 64;", "< 16;"),
+    ];
     let problem = changed("sort64", &changes);
     check_both(&problem, "#define ROW 16", SORT, wanted() / 2);
 }
@@ -261,7 +281,12 @@ int main(void) {
 #[test]
 fn sparse_rows_are_multiplied() {
     let problem = load("spmv");
-    check_both(&problem, "#define T double\n#define NEAR 1e-15", SPARSE, wanted());
+    check_both(
+        &problem,
+        "#define T double\n#define NEAR 1e-15",
+        SPARSE,
+        wanted(),
+    );
 }
 
 #[test]
@@ -294,7 +319,12 @@ int main(void) {
 #[test]
 fn walsh_hadamard_transforms_are_right() {
     let problem = load("walsh_hadamard");
-    check_both(&problem, "#define T double\n#define NEAR 1e-14", TRANSFORM, wanted());
+    check_both(
+        &problem,
+        "#define T double\n#define NEAR 1e-14",
+        TRANSFORM,
+        wanted(),
+    );
 }
 
 #[test]
@@ -334,7 +364,11 @@ fn running_sums_are_right() {
 
 #[test]
 fn running_sums_of_long_integers_are_right() {
-    let changes = [("i32", "i64"), ("const int *in, int *out", "const int64_t *in, int64_t *out"), ("int sum", "int64_t sum")];
+    let changes = [
+        ("i32", "i64"),
+        ("const int *in, int *out", "const int64_t *in, int64_t *out"),
+        ("int sum", "int64_t sum"),
+    ];
     let problem = changed("prefix_sum", &changes);
     check_both(&problem, "#define T int64_t", SUMS, wanted() / 2);
 }

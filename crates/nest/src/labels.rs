@@ -96,7 +96,8 @@ enum Role {
 
 impl Role {
     fn of(program: &Program, statement: &Statement, var: Var) -> Self {
-        let mask = moved(&statement.target, var).fold(0_u32, |mask, dim| mask | 1_u32 << dim.min(31));
+        let mask =
+            moved(&statement.target, var).fold(0_u32, |mask, dim| mask | 1_u32 << dim.min(31));
         if mask != 0 {
             return Self::Out(mask);
         }

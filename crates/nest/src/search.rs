@@ -225,10 +225,7 @@ mod tests {
         for proposal in search.propose(5, TechniqueSet::all(), &|_, _| true, &mut rng) {
             let source = marked(&proposal.text, &proposal.point);
             let (text, schedule) = unmarked(&source).expect("it is marked");
-            assert_eq!(
-                (text, &schedule),
-                (proposal.text.as_str(), &proposal.point)
-            );
+            assert_eq!((text, &schedule), (proposal.text.as_str(), &proposal.point));
             assert!(search.recall(text, &schedule));
         }
         assert_eq!(unmarked("int x;"), None);

@@ -210,7 +210,10 @@ mod tests {
         assert_eq!(best["times"]["compilation_time"], 250.0);
         assert_eq!(best["times"]["runtimes"].as_array().unwrap().len(), 3);
         let time = &best["measurements"][0];
-        assert_eq!((&time["name"], &time["unit"]), (&json!("time"), &json!("ms")));
+        assert_eq!(
+            (&time["name"], &time["unit"]),
+            (&json!("time"), &json!("ms"))
+        );
         let seconds = certified[0].measurement.seconds_per_call;
         assert_eq!(time["value"], 1000.0 * seconds);
         assert_eq!(results[1]["correctness"], 0.0);

@@ -167,7 +167,10 @@ mod tests {
         assert!(unused.starts_with("mine.c: it does not use the parameter `ROWS`"));
         let source = example("dgemm.c");
         let file = error(&source, Some("{}"));
-        assert!(file.starts_with("p.json: it has no `ConfigurationSpace`"), "{file}");
+        assert!(
+            file.starts_with("p.json: it has no `ConfigurationSpace`"),
+            "{file}"
+        );
         let nothing = sound.replace("<= 64", "<= 4");
         assert!(error(&source, Some(&nothing)).starts_with("p.json: no configuration"));
     }

@@ -474,8 +474,8 @@ mod start;
 mod table;
 
 pub use refusals::Refusal;
-pub use start::{StartProgram, to_certify};
 pub(crate) use start::measurement_of;
+pub use start::{StartProgram, to_certify};
 
 #[cfg(test)]
 mod tests;

@@ -327,7 +327,10 @@ mod tests {
         }
 
         fn draw(&self, _: TechniqueSet, rng: &mut impl Rng) -> (u32, u32) {
-            (rng.random_range(0..self.side), rng.random_range(0..self.side))
+            (
+                rng.random_range(0..self.side),
+                rng.random_range(0..self.side),
+            )
         }
 
         fn neighbour(

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use flopsmith_config::Settings;
 use flopsmith_generator::parameters::{self, Configurations, Search as TunedSearch};
 use flopsmith_generator::schedule::{Index, Schedule, Search, Share};
-use flopsmith_generator::template::{self, Point, Search as TemplateSearch, Space as TemplateSpace};
+use flopsmith_generator::template::{
+    self, Point, Search as TemplateSearch, Space as TemplateSpace,
+};
 use flopsmith_nest::schedule::Schedule as NestSchedule;
 use flopsmith_nest::search::{Search as NestSearch, marked, search as nest_search, unmarked};
 use flopsmith_problem::{Language, Problem};
@@ -180,10 +182,7 @@ impl Searching {
                 let share = share_of(task);
                 let mine = |_: &NestSchedule, text: &str| share.has(text.as_bytes());
                 let proposed = search.propose(count, task.permitted, &mine, &mut rng);
-                proposed
-                    .iter()
-                    .map(|p| marked(&p.text, &p.point))
-                    .collect()
+                proposed.iter().map(|p| marked(&p.text, &p.point)).collect()
             }
             Self::Tuned(of) => of.programs(task, count),
             Self::Template(search) => {
@@ -196,7 +195,9 @@ impl Searching {
                 let mut points: Vec<Point> = proposed.into_iter().map(|p| p.point).collect();
                 let space = search.space();
                 // A step waits for all its samples. Nodes do not evaluate the same program again.
-                let again = search.best().map_or(Point::REFERENCE, |(point, _)| point.clone());
+                let again = search
+                    .best()
+                    .map_or(Point::REFERENCE, |(point, _)| point.clone());
                 points.resize(count, again);
                 let program = |point: &Point| {
                     let text = space.program(point)?;
@@ -486,7 +487,9 @@ mod tests {
                     .await
                     .expect("answers");
                 // The same task again, and the same task of another process.
-                let again = source.answer(&[&problem], std::slice::from_ref(&task)).await;
+                let again = source
+                    .answer(&[&problem], std::slice::from_ref(&task))
+                    .await;
                 assert_eq!(again.expect("answers"), answers);
                 let mut other = made();
                 for program in &seen {

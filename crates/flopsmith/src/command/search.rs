@@ -174,9 +174,16 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
         text.map_err(|e| usage(format!("cannot read {}: {e}", file.display())))
     };
     let text = args.parameters.as_deref().map(read).transpose()?;
-    let name = args.parameters.as_ref().map(|file| file.display().to_string());
+    let name = args
+        .parameters
+        .as_ref()
+        .map(|file| file.display().to_string());
     let parameters = name.as_deref().zip(text);
-    let checked = start::check((program.name.as_str(), program.source), parameters, &problem)?;
+    let checked = start::check(
+        (program.name.as_str(), program.source),
+        parameters,
+        &problem,
+    )?;
     if let Some(name) = name {
         let steps = checked.start.configurations.div_ceil(per_step(settings));
         settings.max_steps = least(settings.max_steps, steps);
@@ -192,7 +199,12 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
         }
     }
     // The user's program may use every technique that is looked for, also those that the schedule space has no programs with.
-    if !args.run.set.iter().any(|set| set.starts_with("sqd.techniques")) {
+    if !args
+        .run
+        .set
+        .iter()
+        .any(|set| set.starts_with("sqd.techniques"))
+    {
         let more = problem.techniques.without(Technique::Openmp);
         settings.sqd.techniques = settings.sqd.techniques.union(more);
     }

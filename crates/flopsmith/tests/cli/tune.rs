@@ -76,8 +76,14 @@ fn every_configuration_is_tried_once_and_the_results_are_in_the_format_of_kernel
     let summary = last_object(&output);
     assert_eq!(summary["outcomes"]["wrong_result"], 1, "{summary}");
     let best = summary["best"]["source"].as_str().unwrap();
-    assert!(best.starts_with("#define SUM double\n#define ROWS_OUTSIDE "), "{best}");
-    assert_eq!(std::fs::read_to_string(folder.join("best.c")).unwrap(), best);
+    assert!(
+        best.starts_with("#define SUM double\n#define ROWS_OUTSIDE "),
+        "{best}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.join("best.c")).unwrap(),
+        best
+    );
     let own = &summary["start_program"];
     assert_eq!(own["verdict"], "measured", "{summary}");
     assert!(own["best_ratio"].as_f64().unwrap() > 0.5, "{summary}");
@@ -94,7 +100,11 @@ fn every_configuration_is_tried_once_and_the_results_are_in_the_format_of_kernel
         let kind = if imprecise { "correctness" } else { "correct" };
         assert_eq!(result["invalidity"], kind, "{result}");
         let time = &result["measurements"][0]["value"];
-        assert_eq!(time.as_f64().is_some_and(|ms| ms > 0.0), !imprecise, "{result}");
+        assert_eq!(
+            time.as_f64().is_some_and(|ms| ms > 0.0),
+            !imprecise,
+            "{result}"
+        );
         assert_eq!(result["objectives"], json!(["time"]));
     }
     assert_eq!(
@@ -134,7 +144,10 @@ fn the_users_own_program_is_the_first_of_a_search_over_schedules() {
     assert_eq!(mine["candidate"]["sample"], 0);
     let summary = last_object(&output);
     assert_eq!(summary["start_program"]["verdict"], "measured", "{summary}");
-    assert!(!folder.join("results.json").exists(), "there are no configurations");
+    assert!(
+        !folder.join("results.json").exists(),
+        "there are no configurations"
+    );
 
     // The run keeps its program, so a resumed one needs no flags for it; a finished one only shows its result.
     let name = folder.file_name().unwrap().to_str().unwrap();
@@ -142,7 +155,10 @@ fn the_users_own_program_is_the_first_of_a_search_over_schedules() {
         let mut command = as_shipped();
         command.env("FLOPSMITH_PROBLEMS", quick::problems());
         command.args(["search", "--problem", "dgemm", "--format", "json"]);
-        command.args(["--resume", name, "--runs"]).arg(&runs).args(flags);
+        command
+            .args(["--resume", name, "--runs"])
+            .arg(&runs)
+            .args(flags);
         command.output().unwrap()
     };
     let again = last_object(&resume(&[]));

@@ -717,10 +717,7 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool> 
         _ => no_value(format!("`in` needs a list behind it, and {right} is none")),
     };
     let ordered = || {
-        order(left, right).map_or_else(
-            || no_value(format!("{left} and {right} have no order")),
-            Ok,
-        )
+        order(left, right).map_or_else(|| no_value(format!("{left} and {right} have no order")), Ok)
     };
     Ok(match comparison {
         Comparison::Equal => equal(left, right),

@@ -274,7 +274,9 @@ fn typed(value: Value, kind: Type, place: &str) -> Result<Value> {
         (Type::Text, Value::Text(text)) => {
             // The text stands behind `#define`, where these would end it or reach beyond it.
             let breaks = text.chars().any(|c| c.is_control() || c == '\\')
-                || ["//", "/*", "??/", "#"].iter().any(|part| text.contains(part));
+                || ["//", "/*", "??/", "#"]
+                    .iter()
+                    .any(|part| text.contains(part));
             if breaks || text.len() > LONGEST_TEXT {
                 return wrong(format!(
                     "{place} has the value {text:?}, which cannot stand in a `#define`: leave out new lines, backslashes, `#` and comments"
@@ -365,7 +367,11 @@ mod tests {
         assert_eq!(read.kernel.as_deref(), Some("k"));
         assert_eq!(
             read.ignored,
-            ["General", "KernelSpecification.Language", "TuningParameters.Note"]
+            [
+                "General",
+                "KernelSpecification.Language",
+                "TuningParameters.Note"
+            ]
         );
     }
 
@@ -377,33 +383,84 @@ mod tests {
             ("{".to_owned(), "no JSON"),
             ("{}".to_owned(), "no `ConfigurationSpace`"),
             (file("", ""), "at least one parameter"),
-            (file("1", ""), "parameter 1 of `TuningParameters` is no object"),
+            (
+                file("1", ""),
+                "parameter 1 of `TuningParameters` is no object",
+            ),
             (file(&format!("{sound},{sound}"), ""), "`a` is named twice"),
             (file(&one("int", r#""[]""#, ""), ""), "`a` has no values"),
-            (file(&one("int", r#""[1, 1.0]""#, ""), ""), "not of its type \"int\""),
-            (file(&one("int", r#""[1, 2, 1]""#, ""), ""), "the value 1 twice"),
-            (file(&one("float", r#""[1, 1.0]""#, ""), ""), "the value 1.0 twice"),
-            (file(&one("uint", r#""[-1]""#, ""), ""), "not of its type \"uint\""),
-            (file(&one("bool", r#""[2]""#, ""), ""), "not of its type \"bool\""),
-            (file(&one("vec", r#""[1]""#, ""), ""), "has the type \"vec\""),
-            (file(&one("int", r#""3""#, ""), ""), "no list of single values"),
-            (file(&one("int", r#""[1""#, ""), ""), "cannot be read: `]` is missing"),
-            (file(&one("int", "[[1]]", ""), ""), "no list of single values"),
-            (file(&one("string", r#"["a\\nb"]"#, ""), ""), "cannot stand in a `#define`"),
+            (
+                file(&one("int", r#""[1, 1.0]""#, ""), ""),
+                "not of its type \"int\"",
+            ),
+            (
+                file(&one("int", r#""[1, 2, 1]""#, ""), ""),
+                "the value 1 twice",
+            ),
+            (
+                file(&one("float", r#""[1, 1.0]""#, ""), ""),
+                "the value 1.0 twice",
+            ),
+            (
+                file(&one("uint", r#""[-1]""#, ""), ""),
+                "not of its type \"uint\"",
+            ),
+            (
+                file(&one("bool", r#""[2]""#, ""), ""),
+                "not of its type \"bool\"",
+            ),
+            (
+                file(&one("vec", r#""[1]""#, ""), ""),
+                "has the type \"vec\"",
+            ),
+            (
+                file(&one("int", r#""3""#, ""), ""),
+                "no list of single values",
+            ),
+            (
+                file(&one("int", r#""[1""#, ""), ""),
+                "cannot be read: `]` is missing",
+            ),
+            (
+                file(&one("int", "[[1]]", ""), ""),
+                "no list of single values",
+            ),
+            (
+                file(&one("string", r#"["a\\nb"]"#, ""), ""),
+                "cannot stand in a `#define`",
+            ),
             (
                 file(&one("int", r#""[1, 2]""#, r#", "Default": 3"#), ""),
                 "the default 3 of the parameter `a` is none of its values",
             ),
-            (file(&sound, &condition("b > 1")), "names `b`, which is no parameter"),
+            (
+                file(&sound, &condition("b > 1")),
+                "names `b`, which is no parameter",
+            ),
             (
                 file(&sound, r#"{"Expression": "a > 1", "Parameters": ["aa"]}"#),
                 "names `aa`, which is no parameter; did you mean `a`?",
             ),
-            (file(&sound, &condition("a >")), "cannot be read: a value is missing"),
-            (file(&sound, "{}"), "condition 1 of `Conditions` has no `Expression`"),
-            (file(&sound.replace("\"a\"", "\"1a\""), ""), "begins with no digit"),
-            (file(&sound.replace("\"a\"", "\"for\""), ""), "a meaning of its own"),
-            (file(&sound.replace("\"a\"", "\"lambda\""), ""), "a meaning of its own"),
+            (
+                file(&sound, &condition("a >")),
+                "cannot be read: a value is missing",
+            ),
+            (
+                file(&sound, "{}"),
+                "condition 1 of `Conditions` has no `Expression`",
+            ),
+            (
+                file(&sound.replace("\"a\"", "\"1a\""), ""),
+                "begins with no digit",
+            ),
+            (
+                file(&sound.replace("\"a\"", "\"for\""), ""),
+                "a meaning of its own",
+            ),
+            (
+                file(&sound.replace("\"a\"", "\"lambda\""), ""),
+                "a meaning of its own",
+            ),
         ] {
             let error = read(&text).expect_err(&text).to_string();
             assert!(error.contains(part), "{part}: {error}");

@@ -41,7 +41,11 @@ impl Configurations {
     /// If no configuration, or none with the defaults, meets all conditions; if a condition has no value; and if there are too many
     /// configurations.
     pub fn new(program: Program, file: &File) -> Result<Self> {
-        if let Some(long) = file.parameters.iter().find(|p| p.values.len() > usize::from(u16::MAX)) {
+        if let Some(long) = file
+            .parameters
+            .iter()
+            .find(|p| p.values.len() > usize::from(u16::MAX))
+        {
             return wrong(format!(
                 "the parameter `{}` has {} values, and {} are the limit; give fewer",
                 long.name,
@@ -156,10 +160,17 @@ fn scale(parameter: &Parameter) -> Option<Vec<f64>> {
         Value::Bool(holds) => Some(f64::from(u8::from(*holds))),
         Value::Text(_) | Value::List(_) => None,
     };
-    let mut numbers = parameter.values.iter().map(number).collect::<Option<Vec<f64>>>()?;
+    let mut numbers = parameter
+        .values
+        .iter()
+        .map(number)
+        .collect::<Option<Vec<f64>>>()?;
     let ends = |numbers: &[f64]| {
         let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-        (low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        (
+            low,
+            numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        )
     };
     let (low, high) = ends(&numbers);
     if low > 0.0 && high >= 4.0 * low {
@@ -251,7 +262,10 @@ fn broken_by_defaults(file: &File) -> Option<String> {
         .collect();
     let filled: Vec<u16> = places.iter().map(|place| place.unwrap_or(0)).collect();
     let broken = file.conditions.iter().find(|(text, condition)| {
-        let known = condition.parameters().into_iter().all(|n| places[n].is_some());
+        let known = condition
+            .parameters()
+            .into_iter()
+            .all(|n| places[n].is_some());
         known && holds(text, condition, file, &filled) == Ok(false)
     });
     broken.map(|(text, _)| format!(" (the defaults break `{text}`)"))
@@ -361,10 +375,17 @@ mod tests {
         )
     }
 
-    fn configurations(sizes: &[usize], conditions: &[&str], defaults: &[i64]) -> Result<Configurations> {
+    fn configurations(
+        sizes: &[usize],
+        conditions: &[&str],
+        defaults: &[i64],
+    ) -> Result<Configurations> {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
         let problem = Problem::load(&problems.join("dgemm")).expect("a shipped problem is sound");
-        let names: String = ('a'..='z').take(sizes.len()).map(|c| format!("{c}+")).collect();
+        let names: String = ('a'..='z')
+            .take(sizes.len())
+            .map(|c| format!("{c}+"))
+            .collect();
         let source = format!("void dgemm(int n) {{ n = {names}0; }}\n");
         let file = read(&text(sizes, conditions, defaults))?;
         Configurations::new(Program::new(&source, &file, &problem)?, &file)
@@ -475,11 +496,36 @@ mod tests {
             let error = configurations(sizes, conditions, defaults).expect_err(part);
             assert!(error.to_string().contains(part), "{part}: {error}");
         };
-        refused(&[3, 3], &["a > 3"], &[], "no configuration meets all conditions");
+        refused(
+            &[3, 3],
+            &["a > 3"],
+            &[],
+            "no configuration meets all conditions",
+        );
         refused(&[3, 3], &["a < b"], &[3, 1], "(the defaults break `a < b`)");
-        refused(&[3, 3], &["a < b", "b < 3"], &[2], "no configuration has all defaults");
-        refused(&[3], &["6 % (a - 2) == 0"], &[], "no value at a = 2: division by zero");
-        refused(&[200, 200, 200], &[], &[], "more than 1000000 configurations");
-        refused(&[300, 300, 300], &["a + b + c < 0"], &[], "too many combinations");
+        refused(
+            &[3, 3],
+            &["a < b", "b < 3"],
+            &[2],
+            "no configuration has all defaults",
+        );
+        refused(
+            &[3],
+            &["6 % (a - 2) == 0"],
+            &[],
+            "no value at a = 2: division by zero",
+        );
+        refused(
+            &[200, 200, 200],
+            &[],
+            &[],
+            "more than 1000000 configurations",
+        );
+        refused(
+            &[300, 300, 300],
+            &["a + b + c < 0"],
+            &[],
+            "too many combinations",
+        );
     }
 }

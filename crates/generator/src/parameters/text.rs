@@ -298,7 +298,8 @@ mod tests {
     fn a_configuration_is_written_before_the_program_and_read_again() {
         let program = Program::new(SOURCE, &file(), &problem()).expect("it fits");
         let text = program.write(&[1, 1, 1, 1]);
-        let head = "#define TILE (-16)\n#define KIND long double\n#define FAST 1\n#define SHARE (-1.0)\n";
+        let head =
+            "#define TILE (-16)\n#define KIND long double\n#define FAST 1\n#define SHARE (-1.0)\n";
         assert_eq!(text, format!("{head}{SOURCE}"));
         for configuration in [[0, 0, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]] {
             let text = program.write(&configuration);
@@ -315,11 +316,23 @@ mod tests {
             let error = Program::new(source, &file(), &problem()).expect_err(part);
             assert!(error.to_string().contains(part), "{part}: {error}");
         };
-        refused(&SOURCE.replace("a[TILE]", "a[8]"), "does not use the parameter `TILE`");
-        refused(&SOURCE.replace("= SHARE", "= 1; // SHARE"), "does not use the parameter `SHARE`");
-        refused(&SOURCE.replace("= SHARE", "= \"SHARE\""), "does not use the parameter `SHARE`");
+        refused(
+            &SOURCE.replace("a[TILE]", "a[8]"),
+            "does not use the parameter `TILE`",
+        );
+        refused(
+            &SOURCE.replace("= SHARE", "= 1; // SHARE"),
+            "does not use the parameter `SHARE`",
+        );
+        refused(
+            &SOURCE.replace("= SHARE", "= \"SHARE\""),
+            "does not use the parameter `SHARE`",
+        );
         refused(&SOURCE.replace("#ifndef TILE", "#if 1"), "`#ifndef TILE`");
-        refused(&SOURCE.replace("dgemm", "dsyrk"), "no function `dgemm`, which problem dgemm");
+        refused(
+            &SOURCE.replace("dgemm", "dsyrk"),
+            "no function `dgemm`, which problem dgemm",
+        );
         refused(&format!("{SOURCE}/*{}*/", "x".repeat(20_000)), "bytes");
         let other = File {
             kernel: Some("gemm".into()),

@@ -112,7 +112,10 @@ mod tests {
 
     #[test]
     fn the_reference_page_has_every_template_with_its_parameters() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/templates.md");
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/templates.md"
+        );
         let page = std::fs::read_to_string(page).expect("the page is there");
         for template in Template::ALL {
             let heading = format!("\n## `{template}`\n");

@@ -63,11 +63,7 @@ fn write(kernel: &Kernel, values: &[u32]) -> String {
         ),
     };
     let (headers, total, all) = match v.openmp {
-        0 => (
-            "",
-            "",
-            "    @e@_part(0, n, 0, in, out);",
-        ),
+        0 => ("", "", "    @e@_part(0, n, 0, in, out);"),
         _ => (
             "#include <omp.h>\n#include <stdlib.h>\n",
             "static @whole@ @e@_total(long from, long to, const @number@ *in)
@@ -217,7 +213,10 @@ fn vectors(v: &Values, lanes: u32) -> String {
         let totals = joined(v.unroll, ", ", |n| format!("t{n} = {}", spread(n)));
         body.push(format!("        @e@_vec {totals};"));
         body.push(lines(v.unroll, 2, |n| {
-            format!("*(@e@_vec *)&out[i + {}] = v{n} + carry, carry += t{n};", n * lanes)
+            format!(
+                "*(@e@_vec *)&out[i + {}] = v{n} + carry, carry += t{n};",
+                n * lanes
+            )
         }));
         return body.join("\n");
     }

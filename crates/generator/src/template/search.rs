@@ -114,7 +114,10 @@ mod tests {
         };
         assert_eq!(search.space().template().name(), "walsh_hadamard");
         let values = point.values().iter().zip(wanted);
-        values.map(|(value, wanted)| near(*value, wanted)).sum::<f64>() + 0.1
+        values
+            .map(|(value, wanted)| near(*value, wanted))
+            .sum::<f64>()
+            + 0.1
     }
 
     #[test]

@@ -218,10 +218,7 @@ static inline void @e@_turn(const int *from, int apart, int *to, int away)
     let names = ["a", "b"];
     let rounds = side.ilog2();
     for round in 0..rounds {
-        let (a, b) = (
-            names[round as usize % 2],
-            names[(round as usize + 1) % 2],
-        );
+        let (a, b) = (names[round as usize % 2], names[(round as usize + 1) % 2]);
         let declared = if round == 0 { "@e@_vec " } else { "" };
         let assigned = joined(half, ", ", |n| {
             format!(

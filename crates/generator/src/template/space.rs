@@ -49,12 +49,12 @@ impl Space {
     pub fn of(problem: &Problem, largest: usize) -> Option<Self> {
         let template = problem.template?;
         let entry = &problem.entry;
-        let arrays = entry.args.iter().filter_map(|arg| match &arg.kind {
+        let mut arrays = entry.args.iter().filter_map(|arg| match &arg.kind {
             ArgKind::Array { element, shape, .. } => Some((*element, row_length(shape))),
             _ => None,
         });
         // The result has the type that is computed with.
-        let (element, row) = arrays.last().unwrap_or((Element::F64, None));
+        let (element, row) = arrays.next_back().unwrap_or((Element::F64, None));
         let mut space = Self {
             template,
             writer: Writer::of(template),

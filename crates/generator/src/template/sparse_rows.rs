@@ -129,9 +129,9 @@ fn in_order(v: &Values) -> String {
     let names = joined(v.sums, ", ", |n| format!("s{n} = 0"));
     let ahead = match v.prefetch {
         0 => String::new(),
-        far => format!(
-            "__builtin_prefetch(&x[column[k + {far} < total ? k + {far} : total - 1]]);"
-        ),
+        far => {
+            format!("__builtin_prefetch(&x[column[k + {far} < total ? k + {far} : total - 1]]);")
+        }
     };
     let one = "s0 += value[k] * x[column[k]];";
     let body = match (v.masked, v.simd) {
@@ -158,7 +158,7 @@ fn in_order(v: &Values) -> String {
         (0, _) => "#pragma omp simd reduction(+ : s0)
         for (long l = k; l < end; l++)
             s0 += value[l] * x[column[l]];"
-        .to_owned(),
+            .to_owned(),
         (_, simd) => {
             let pragma = match simd {
                 0 => "",
@@ -180,7 +180,10 @@ fn in_order(v: &Values) -> String {
             )
         }
     };
-    let body: Vec<&str> = body.lines().filter(|line| !line.trim().is_empty()).collect();
+    let body: Vec<&str> = body
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let sum = match v.sums {
         1 => "s0",
         2 => "s0 + s1",

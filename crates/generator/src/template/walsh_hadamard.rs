@@ -125,7 +125,9 @@ static void @e@_all(int n, const @type@ *x, @type@ *y)
     // The sum of both in the lower place and their difference in the upper one.
     let layered = lines(lanes.ilog2(), 0, |bit| {
         let swapped = joined(lanes, ", ", |lane| (lane ^ (1 << bit)).to_string());
-        format!("#define @e@_layer{bit}(v) (__builtin_shufflevector(v, v, {swapped}) + (v) * sign{bit})")
+        format!(
+            "#define @e@_layer{bit}(v) (__builtin_shufflevector(v, v, {swapped}) + (v) * sign{bit})"
+        )
     });
     let rounds = (0..lanes.ilog2())
         .map(|bit| lines(v.radix, 2, |n| format!("v{n} = @e@_layer{bit}(v{n});")));

@@ -89,18 +89,26 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
             tried += 1;
             for technique in Technique::GENERAL {
                 let of = counts.entry(technique).or_default();
-                match (program.labels.contains(technique), found.contains(technique)) {
+                match (
+                    program.labels.contains(technique),
+                    found.contains(technique),
+                ) {
                     (true, true) => of.both += 1,
                     (false, false) => {}
                     (claimed, _) => {
-                        let count = if claimed { &mut of.claimed } else { &mut of.found };
+                        let count = if claimed {
+                            &mut of.claimed
+                        } else {
+                            &mut of.found
+                        };
                         *count += 1;
                         let of = wrong.entry((technique, claimed)).or_default();
                         of.push(program.name.clone());
                         if let Some(folder) = &folder {
                             let what = if claimed { "claimed" } else { "found" };
                             std::fs::create_dir_all(folder).unwrap();
-                            let file = folder.join(format!("{technique}_{what}_{}.c", program.name));
+                            let file =
+                                folder.join(format!("{technique}_{what}_{}.c", program.name));
                             std::fs::write(file, &program.source).unwrap();
                         }
                     }
@@ -113,7 +121,11 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
         table.push_str(&format!("{technique}: {:.3} {of:?}\n", of.agreement()));
     }
     for ((technique, claimed), names) in &wrong {
-        let what = if *claimed { "claimed only" } else { "found only" };
+        let what = if *claimed {
+            "claimed only"
+        } else {
+            "found only"
+        };
         table.push_str(&format!("{technique} {what}: {}\n", names.join(" ")));
     }
     println!("{table}");

@@ -37,7 +37,10 @@ fn programs_of_templates_have_the_techniques_that_the_templates_claim() {
             seen += 1;
         }
     }
-    let text: Vec<String> = wrong.iter().map(|(key, source)| format!("{key}\n{source}")).collect();
+    let text: Vec<String> = wrong
+        .iter()
+        .map(|(key, source)| format!("{key}\n{source}"))
+        .collect();
     assert!(wrong.is_empty(), "{}", text.join("\n"));
     assert!(seen >= 5 * PROGRAMS, "{seen}");
 }

@@ -164,7 +164,11 @@ fn faster_than_memory() -> Arc<Problem> {
             "\n]\n\n[timed]",
             "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"524288\"], align = 64 },\n]\n\n[timed]",
         ),
-        ("problem.toml", "[timed]\nm = 512\nn = 512", "[timed]\nm = 64\nn = 64"),
+        (
+            "problem.toml",
+            "[timed]\nm = 512\nn = 512",
+            "[timed]\nm = 64\nn = 64",
+        ),
         ("problem.toml", "2*m*n*8", "(m*n+524288)*8"),
         ("reference.c", "double *B)", "double *B, double *W)"),
         ("baseline.c", "double *B)", "double *B, double *W)"),

@@ -514,17 +514,72 @@ fn a_template_is_known_and_takes_the_arguments() {
     assert_eq!(shipped.template, Some(Template::SortingNetworks));
     assert_eq!(with(|t| t).unwrap().template, None);
     for (name, from, to, part) in [
-        ("histogram", "= \"histogram\"\nthreads", "= \"histogramm\"\nthreads", "did you mean `histogram`?"),
-        ("dgemm", "threads = ", "template = \"histogram\"\nthreads = ", "`A` is no `int`"),
-        ("dgemm", "threads = ", "template = \"sparse_rows\"\nthreads = ", "the entry has 4 arguments"),
-        ("sort64", "\"64\"", "\"60\"", "60 elements, which is no constant power of two"),
-        ("sort64", "\"64\"", "\"batch\"", "batch elements, which is no constant power of two"),
-        ("histogram", "high = \"bins-1\"", "high = \"bins-2\"", "the content of `key` is not from 0 to bins-1"),
-        ("histogram", "shape = [\"bins\"]", "shape = [\"bins+1\"]", "`count` does not have 256 elements"),
-        ("spmv", "kind = \"offsets\", total = \"8*n\"", "kind = \"range\", low = \"0\", high = \"8\"", "the content of `start` is not `offsets`"),
-        ("walsh_hadamard", "power_of_two = true", "multiple_of = 1", "set `power_of_two = true`"),
-        ("prefix_sum", "\"running_sums\"", "\"walsh_hadamard\"", "`in` is no input of `f64` or `f32`"),
-        ("prefix_sum", "language = \"c\"", "language = \"c++\"", "candidates are in C++"),
+        (
+            "histogram",
+            "= \"histogram\"\nthreads",
+            "= \"histogramm\"\nthreads",
+            "did you mean `histogram`?",
+        ),
+        (
+            "dgemm",
+            "threads = ",
+            "template = \"histogram\"\nthreads = ",
+            "`A` is no `int`",
+        ),
+        (
+            "dgemm",
+            "threads = ",
+            "template = \"sparse_rows\"\nthreads = ",
+            "the entry has 4 arguments",
+        ),
+        (
+            "sort64",
+            "\"64\"",
+            "\"60\"",
+            "60 elements, which is no constant power of two",
+        ),
+        (
+            "sort64",
+            "\"64\"",
+            "\"batch\"",
+            "batch elements, which is no constant power of two",
+        ),
+        (
+            "histogram",
+            "high = \"bins-1\"",
+            "high = \"bins-2\"",
+            "the content of `key` is not from 0 to bins-1",
+        ),
+        (
+            "histogram",
+            "shape = [\"bins\"]",
+            "shape = [\"bins+1\"]",
+            "`count` does not have 256 elements",
+        ),
+        (
+            "spmv",
+            "kind = \"offsets\", total = \"8*n\"",
+            "kind = \"range\", low = \"0\", high = \"8\"",
+            "the content of `start` is not `offsets`",
+        ),
+        (
+            "walsh_hadamard",
+            "power_of_two = true",
+            "multiple_of = 1",
+            "set `power_of_two = true`",
+        ),
+        (
+            "prefix_sum",
+            "\"running_sums\"",
+            "\"walsh_hadamard\"",
+            "`in` is no input of `f64` or `f32`",
+        ),
+        (
+            "prefix_sum",
+            "language = \"c\"",
+            "language = \"c++\"",
+            "candidates are in C++",
+        ),
     ] {
         let error = edited(name, from, to).unwrap_err();
         assert!(error.contains(part), "{name}: {error}");

@@ -216,7 +216,9 @@ async fn source(
             // A program with parameters is one of the configurations that the search tries.
             let plain = settings.start.as_ref().filter(|s| !s.has_parameters());
             let start = plain.map(|start| start.source.clone());
-            Ok(Box::new(ScheduleSource::new(searches?).beginning_with(start)))
+            Ok(Box::new(
+                ScheduleSource::new(searches?).beginning_with(start),
+            ))
         }
         GeneratorKind::Policy => policy_source(context).await,
     }

@@ -169,7 +169,9 @@ pub fn to_certify<'a>(
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_protocol::CandidateFault;
-    use flopsmith_test_support::{Measured, again, first, infrastructure, measured, rejected, wrong};
+    use flopsmith_test_support::{
+        Measured, again, first, infrastructure, measured, rejected, wrong,
+    };
 
     use super::super::best;
     use super::*;
@@ -210,13 +212,19 @@ mod tests {
 
     #[test]
     fn a_program_of_the_user_that_is_best_or_refused_says_so() {
-        assert_eq!(found(&[first(0, "other", "simd", measured(9.0))], &[]), None);
+        assert_eq!(
+            found(&[first(0, "other", "simd", measured(9.0))], &[]),
+            None
+        );
         let alone = [first(0, "own", "simd", measured(20.0))];
         let said = found(&alone, &[]).unwrap();
         assert_eq!((said.best_ratio, said.best_interval), (Some(1.0), None));
         assert!(said.line().contains("no faster one"));
         let of = |verdict: Verdict| {
-            let outcomes = [first(0, "own", "simd", verdict), first(1, "a", "simd", measured(9.0))];
+            let outcomes = [
+                first(0, "own", "simd", verdict),
+                first(1, "a", "simd", measured(9.0)),
+            ];
             let said = found(&outcomes, &[]).unwrap();
             assert_eq!(said.gflops, None);
             said.line()

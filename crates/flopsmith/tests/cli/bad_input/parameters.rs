@@ -4,7 +4,8 @@ use std::fs;
 
 use super::{USAGE, flopsmith};
 
-const KERNEL: &str = "void dgemm(int n, const double *A, const double *B, double *C) { n += TILE; }\n";
+const KERNEL: &str =
+    "void dgemm(int n, const double *A, const double *B, double *C) { n += TILE; }\n";
 
 /// A file of the parameter `TILE` with these values and more, and with these conditions.
 fn file(values: &str, more: &str, conditions: &str) -> String {
@@ -23,21 +24,51 @@ fn a_contradiction_is_named_before_a_run_is_made() {
     let sound = file("[1, 2]", "", "");
     let another = KERNEL.replace("dgemm", "dsyrk");
     for (source, text, part) in [
-        (KERNEL, file("[]", "", ""), "t1.json: the parameter `TILE` has no values"),
+        (
+            KERNEL,
+            file("[]", "", ""),
+            "t1.json: the parameter `TILE` has no values",
+        ),
         (KERNEL, file("[1, 2, 1]", "", ""), "has the value 1 twice"),
-        (KERNEL, file("[1]", r#", "Default": 2"#, ""), "the default 2"),
-        (KERNEL, file("[1]", "", &condition("TIL > 0")), "did you mean `TILE`?"),
-        (KERNEL, file("[1]", "", &condition("TILE > 1")), "no configuration meets all conditions"),
+        (
+            KERNEL,
+            file("[1]", r#", "Default": 2"#, ""),
+            "the default 2",
+        ),
+        (
+            KERNEL,
+            file("[1]", "", &condition("TIL > 0")),
+            "did you mean `TILE`?",
+        ),
+        (
+            KERNEL,
+            file("[1]", "", &condition("TILE > 1")),
+            "no configuration meets all conditions",
+        ),
         (KERNEL, "[]".to_owned(), "t1.json: the file is no object"),
-        (another.as_str(), sound.clone(), "mine.c: it defines no function `dgemm`"),
-        ("void dgemm(int n) {}", sound.clone(), "mine.c: it does not use the parameter `TILE`"),
+        (
+            another.as_str(),
+            sound.clone(),
+            "mine.c: it defines no function `dgemm`",
+        ),
+        (
+            "void dgemm(int n) {}",
+            sound.clone(),
+            "mine.c: it does not use the parameter `TILE`",
+        ),
     ] {
         fs::write(&kernel, source).unwrap();
         fs::write(&parameters, &text).unwrap();
         let mut command = flopsmith();
-        command.args(["search", "--problem", "dgemm", "--runs"]).arg(&runs);
+        command
+            .args(["search", "--problem", "dgemm", "--runs"])
+            .arg(&runs);
         command.arg("--start").arg(&kernel);
-        let output = command.arg("--parameters").arg(&parameters).output().unwrap();
+        let output = command
+            .arg("--parameters")
+            .arg(&parameters)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(USAGE), "{part}: {said}");
         assert!(said.contains(part), "{part}: {said}");
@@ -57,14 +88,25 @@ fn flags_that_belong_together_are_given_together() {
     for (flags, part) in [
         (vec!["--parameters", "t1.json"], "--start"),
         (vec!["--start", kernel, "--staged"], "--staged"),
-        (vec!["--start", kernel, "--results", "t4.json"], "give --parameters"),
-        (vec!["--start", "no-such-file.c"], "cannot read no-such-file.c"),
-        (vec!["--start", kernel, "--parameters", "no-such.json"], "cannot read no-such.json"),
+        (
+            vec!["--start", kernel, "--results", "t4.json"],
+            "give --parameters",
+        ),
+        (
+            vec!["--start", "no-such-file.c"],
+            "cannot read no-such-file.c",
+        ),
+        (
+            vec!["--start", kernel, "--parameters", "no-such.json"],
+            "cannot read no-such.json",
+        ),
         (vec!["--start", fortran.to_str().unwrap()], "is in Fortran"),
     ] {
         let runs = place.path().join("runs");
         let mut command = flopsmith();
-        command.args(["search", "--problem", "dgemm", "--runs"]).arg(&runs);
+        command
+            .args(["search", "--problem", "dgemm", "--runs"])
+            .arg(&runs);
         let output = command.args(&flags).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(USAGE), "{flags:?}: {said}");

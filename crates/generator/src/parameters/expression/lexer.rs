@@ -53,7 +53,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
             };
             let inner = &rest[1..=end];
             if inner.contains('\\') || inner.contains('\n') {
-                return syntax(format!("a text contains a backslash or a new line: `{inner}`"));
+                return syntax(format!(
+                    "a text contains a backslash or a new line: `{inner}`"
+                ));
             }
             found.push(Token::Value(Value::Text(inner.to_owned())));
             end + 2

@@ -97,9 +97,16 @@ fn an_expression_outside_the_subset_says_what_is_wrong() {
         ("1e400", "is no number"),
     ] {
         let said = said(text, 4, 5);
-        assert!(said.starts_with("error: ") && said.contains(part), "{text}: {said}");
+        assert!(
+            said.starts_with("error: ") && said.contains(part),
+            "{text}: {said}"
+        );
     }
-    for deep in ["(".repeat(100_000), "-".repeat(100_000), "not ".repeat(100_000)] {
+    for deep in [
+        "(".repeat(100_000),
+        "-".repeat(100_000),
+        "not ".repeat(100_000),
+    ] {
         assert!(said(&deep, 1, 1).contains("nested too deeply"));
     }
     let long = vec!["1"; 100_000].join("+");
@@ -146,8 +153,20 @@ fn joined(operator: &str, level: u8, left: &Case, right: &Case) -> Case {
             "%" if b < 0 => -((-a).rem_euclid(-b)),
             "<" => i128::from(a < b),
             "==" => i128::from(a == b),
-            "and" => if a != 0 { b } else { a },
-            "or" => if a != 0 { a } else { b },
+            "and" => {
+                if a != 0 {
+                    b
+                } else {
+                    a
+                }
+            }
+            "or" => {
+                if a != 0 {
+                    a
+                } else {
+                    b
+                }
+            }
             _ => return None,
         };
         Some(value)

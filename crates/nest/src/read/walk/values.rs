@@ -225,7 +225,8 @@ impl<'a> Walk<'a> {
                     ("fmax", 2) => Ok(pair(Operation::Max, values)),
                     // The list is short on purpose: a function may have effects.
                     (
-                        "sqrt" | "exp" | "log" | "fabs" | "sin" | "cos" | "tanh" | "erf" | "er" | "erfc",
+                        "sqrt" | "exp" | "log" | "fabs" | "sin" | "cos" | "tanh" | "erf" | "er"
+                        | "erfc",
                         1,
                     )
                     | ("pow", 2) => Ok(Expr::Call(name, values)),

@@ -33,6 +33,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
         "doctor --timing",
         "train a.toml",
         "search --problem dgemm",
+        "serve",
     ] {
         let limit = |wait: &str| {
             let words = format!("flopsmith {line} --wait {wait}");
@@ -43,6 +44,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
                 Command::Doctor(a) => a.wait,
                 Command::Train(a) => a.wait,
                 Command::Search(a) => a.wait,
+                Command::Serve(a) => a.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()

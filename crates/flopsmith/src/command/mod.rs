@@ -27,6 +27,7 @@ mod replay;
 mod report;
 mod runs;
 mod search;
+mod serve;
 mod store;
 mod top;
 mod train;
@@ -45,6 +46,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Bench(a) => {
             let _guard = log.start(None)?;
             bench::run(&a)
+        }
+        Command::Serve(a) => {
+            let _guard = log.start(None)?;
+            serve::run(&a)
         }
         Command::Cluster(a) => {
             let _guard = log.start(None)?;

@@ -32,6 +32,8 @@ mod station;
 mod trainers;
 mod wire;
 
+use std::cell::Cell;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,18 +181,24 @@ async fn serve(plan: Plan, service: Arc<Service>, judge: Box<dyn Judge>) -> Resu
     // A script reads the address, and the port where it asked for any.
     data(&format!("http://{address}"));
     let connections = listen::serve(listener, router, Arc::clone(&service), listen::HEADER_TIME);
+    let failed = Cell::new(false);
+    let evaluating = async {
+        ended.cancelled().await;
+        failed.set(!stopping.is_cancelled());
+        // The connections then end in order.
+        stopping.cancel();
+        pending::<()>().await;
+    };
     tokio::select! {
         () = connections => {}
-        () = ended.cancelled(), if !stopping.is_cancelled() => {}
+        () = evaluating => {}
         () = sweep(Arc::clone(&service), plan.keep) => {}
     }
-    let orderly = stopping.is_cancelled();
-    stopping.cancel();
     service.wake();
     // The current evaluation ends first; its result is then in the folder.
     let joined = tokio::task::spawn_blocking(move || worker.join().is_ok());
     let joined = joined.await.unwrap_or(false);
-    if !orderly || !joined {
+    if failed.get() || !joined {
         bail!("the thread that evaluates ended; start the service again, it goes on with its jobs");
     }
     Ok(())

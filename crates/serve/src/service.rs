@@ -482,7 +482,7 @@ impl Service {
                 return None;
             }
             if let Some(key) = state.queue.next(self.began.elapsed()) {
-                return state.programs.get(&key).map(Arc::clone);
+                return state.programs.get(&key).cloned();
             }
             let woken = self.work.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);

@@ -172,10 +172,9 @@ impl Server {
     fn stop(&mut self) {
         self.service.stopping().cancel();
         self.service.wake();
-        for thread in [self.worker.take(), self.connections.take()] {
-            if let Some(thread) = thread {
-                thread.join().unwrap();
-            }
+        let threads = [self.worker.take(), self.connections.take()];
+        for thread in threads.into_iter().flatten() {
+            thread.join().unwrap();
         }
     }
 }

@@ -8,11 +8,10 @@ use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Resolution;
 use flopsmith_measure::ranking::{self, Compared, Entry, LogRatio};
 use flopsmith_problem::{Language, Params};
-use flopsmith_protocol::{Digest, Measurement, Verdict};
+use flopsmith_protocol::{Digest, Verdict};
 use flopsmith_run::exit;
 
 use crate::compare::{Change, ToSaved};
-use crate::workloads;
 
 /// A program at one number of threads.
 pub struct Row {
@@ -151,9 +150,8 @@ impl Row {
         self.reference_gflops = reference_gflops;
         self.peak_gflops = peak_gflops;
         if let Verdict::Measured { measurement } = &mut self.done.verdict {
-            tell_in(measurement, reference_gflops);
-            measurement.share_of_peak = measurement.gflops / peak_gflops;
-            workloads::tell_in(measurement, &self.reference_of_workloads, peak_gflops);
+            let references = &self.reference_of_workloads;
+            measurement.tell_in(reference_gflops, references, peak_gflops);
         }
     }
 
@@ -176,20 +174,6 @@ pub fn size_words(sizes: &[Params]) -> String {
         params.collect::<Vec<_>>().join(", ")
     };
     sizes.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-fn tell_in(measurement: &mut Measurement, reference_gflops: f64) {
-    let gflops = measurement.ratio * reference_gflops;
-    let times = gflops / measurement.gflops;
-    if !times.is_finite() || times <= 0.0 {
-        return;
-    }
-    measurement.gflops = gflops;
-    measurement.seconds_per_call /= times;
-    let certificate = measurement.certificate.as_mut();
-    if let Some(cold) = certificate.and_then(|c| c.cold_seconds_per_call.as_mut()) {
-        *cold /= times;
-    }
 }
 
 /// Sorts the rows by threads and then by speed, and gives ranks and letters to the rows of each number of threads

@@ -76,27 +76,6 @@ pub fn means(
     means.collect()
 }
 
-/// Restates the workloads of a measurement in other measurements of reference and peak, 10⁹ operations a second.
-pub fn tell_in(measurement: &mut Measurement, references: &[f64], peak_gflops: f64) {
-    for (workload, reference) in measurement.workloads.iter_mut().zip(references) {
-        let gflops = workload.ratio * reference;
-        let times = gflops / workload.gflops;
-        if !times.is_finite() || times <= 0.0 {
-            continue;
-        }
-        workload.gflops = gflops;
-        workload.seconds_per_call /= times;
-        workload.share_of_peak = gflops / peak_gflops;
-        if let Some(moved) = &mut workload.gb_per_second {
-            *moved *= times;
-        }
-        let certificate = workload.certificate.as_mut();
-        if let Some(cold) = certificate.and_then(|c| c.cold_seconds_per_call.as_mut()) {
-            *cold /= times;
-        }
-    }
-}
-
 /// The workloads of a row as JSON objects, each with its place under the roofline; none where there is one workload.
 pub fn objects(row: &Row) -> Vec<Value> {
     let measurement = row.done.verdict.measurement();

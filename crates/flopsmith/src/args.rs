@@ -17,6 +17,7 @@ mod join;
 #[cfg(feature = "torch")]
 mod learn;
 mod parse;
+mod serve;
 mod store;
 mod top;
 mod worker;
@@ -30,6 +31,7 @@ pub use eval::{Eval, EvalAction};
 pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
+pub use serve::Serve;
 pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
@@ -89,6 +91,13 @@ pub enum Command {
     /// and limit of the roofline, with 95 % intervals over problems and answers.
     #[command(after_help = eval::EXAMPLES)]
     Eval(Eval),
+    /// Evaluate programs over HTTP, for trainers, searches and agents of other makers
+    ///
+    /// A request has one program or many. Each is compiled and run in a jail, checked on inputs it has never seen, and
+    /// timed; the answer has its speed with an interval, or the reason why it was refused, and a reward by the same table
+    /// as in a run. A failure of this machine has no reward.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Serve),
     /// Work for the runs of a cluster: compile, verify and time their programs
     #[command(after_help = worker::EXAMPLES)]
     Worker(Worker),

@@ -57,6 +57,46 @@ impl Measurement {
         let workloads = self.workloads.iter();
         workloads.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
+
+    /// Restates the speeds in other measurements of the plain reference and of the peak, 10⁹ operations a second: over several
+    /// workloads `reference_gflops` is the mean, and `references` has that of each. Ratios stay, and all numbers that are
+    /// computed from them are updated.
+    pub fn tell_in(&mut self, reference_gflops: f64, references: &[f64], peak_gflops: f64) {
+        let gflops = self.ratio * reference_gflops;
+        if let Some(times) = factor(gflops, self.gflops) {
+            self.gflops = gflops;
+            self.seconds_per_call /= times;
+            divide_cold(&mut self.certificate, times);
+        }
+        self.share_of_peak = self.gflops / peak_gflops;
+        for (workload, reference) in self.workloads.iter_mut().zip(references) {
+            let gflops = workload.ratio * reference;
+            let Some(times) = factor(gflops, workload.gflops) else {
+                continue;
+            };
+            workload.gflops = gflops;
+            workload.seconds_per_call /= times;
+            workload.share_of_peak = gflops / peak_gflops;
+            if let Some(moved) = &mut workload.gb_per_second {
+                *moved *= times;
+            }
+            divide_cold(&mut workload.certificate, times);
+        }
+    }
+}
+
+/// How many times `before` a speed is; none if no speed is meant.
+fn factor(gflops: f64, before: f64) -> Option<f64> {
+    let times = gflops / before;
+    (times.is_finite() && times > 0.0).then_some(times)
+}
+
+/// Divides the time of calls without caches by `times`.
+fn divide_cold(certificate: &mut Option<Certificate>, times: f64) {
+    let certificate = certificate.as_mut();
+    if let Some(cold) = certificate.and_then(|c| c.cold_seconds_per_call.as_mut()) {
+        *cold /= times;
+    }
 }
 
 /// A measurement at one workload, for a mean over several.

@@ -36,6 +36,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
         "doctor --timing",
         "train a.toml",
         "search --problem dgemm",
+        "serve",
     ] {
         let limit = |wait: &str| {
             let words = format!("flopsmith {line} --wait {wait}");
@@ -47,6 +48,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
                 Command::Doctor(a) => a.wait,
                 Command::Train(a) => a.run.wait,
                 Command::Search(a) => a.run.wait,
+                Command::Serve(a) => a.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()

@@ -28,6 +28,7 @@ mod replay;
 mod report;
 mod runs;
 mod search;
+mod serve;
 mod store;
 mod top;
 mod train;
@@ -50,6 +51,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Eval(a) => {
             let _guard = log.start(None)?;
             eval::run(&a)
+        }
+        Command::Serve(a) => {
+            let _guard = log.start(None)?;
+            serve::run(&a)
         }
         Command::Cluster(a) => {
             let _guard = log.start(None)?;

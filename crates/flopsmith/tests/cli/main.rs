@@ -32,6 +32,7 @@ mod refusals;
 #[cfg(feature = "torch")]
 mod replay;
 mod search;
+mod serve;
 mod store;
 mod summary;
 mod terminal;

@@ -1,0 +1,92 @@
+//! Arguments of `flopsmith serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use clap::builder::BoolishValueParser;
+
+use super::Waiting;
+
+/// Shown under the options.
+pub const EXAMPLES: &str = "\
+Examples:
+  flopsmith serve
+  flopsmith serve --folder scores --reward examples/dgemm.toml
+  FLOPSMITH_SERVE_TOKEN=$(openssl rand -hex 32) flopsmith serve --listen 0.0.0.0:8765
+  curl -sN http://127.0.0.1:8765/v1/evaluate -H 'Content-Type: application/json' \\
+    -d '{\"candidates\": [{\"problem\": \"dgemm\", \"source\": \"...\"}]}'
+
+The service prints its address as the first line of stdout. GET /v1/openapi.json describes
+all routes. Programs are evaluated one after the other; so are those of several requests.
+
+After SIGTERM or Ctrl-C the service finishes the current evaluation. Jobs and results are in
+its folder: a service that is started again, or was killed, goes on with its jobs.
+
+Exit codes: 0 it stopped on request, 2 wrong usage, 3 this machine cannot evaluate programs.";
+
+/// Arguments of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// Listen at this address. Port 0 takes a free port. At an address that other machines can reach, requests need a
+    /// bearer token: set FLOPSMITH_SERVE_TOKEN, or name a file with --token-file.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8765",
+        env = "FLOPSMITH_LISTEN"
+    )]
+    pub listen: SocketAddr,
+    /// Keep jobs, results and references in this folder; flopsmith/serve in XDG_DATA_HOME or ~/.local/share without it.
+    #[arg(long, value_name = "DIR", env = "FLOPSMITH_FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// Read the token that requests need from this file. The variable FLOPSMITH_SERVE_TOKEN can hold the token instead.
+    /// With a token, only GET /v1/health is answered without it, also on loopback.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Score programs by the [reward] table of this configuration of a run, e.g. examples/dgemm.toml; by the default
+    /// table without it.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_REWARD")]
+    pub reward: Option<PathBuf>,
+    /// Compile with this C compiler: gcc, clang or a path. Programs in C++ and Fortran are built with the other
+    /// compilers of its family.
+    #[arg(long, default_value = "gcc", env = "FLOPSMITH_COMPILER")]
+    pub compiler: String,
+    /// Time programs with this number of threads.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    /// Check programs of the purpose `rank` with sanitizers, too. Those of the purpose `certify` are always checked.
+    #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
+    pub sanitize: bool,
+    /// The wait for a quiet machine, before a certification and while the machine is slower than before.
+    #[command(flatten)]
+    pub wait: Waiting,
+    /// Measure reference and peak of a problem again when they are older than this, e.g. 12h. Until then all numbers
+    /// and rewards of the problem refer to one measurement, also after a restart.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1d",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_REFRESH"
+    )]
+    pub refresh: String,
+    /// Remove finished jobs and results from the folder after this time.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "7d",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_KEEP_JOBS"
+    )]
+    pub keep_jobs: String,
+    /// Refuse requests whose body is longer than this many bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 16_777_216, allow_negative_numbers = true, env = "FLOPSMITH_MAX_BODY", value_parser = clap::value_parser!(u32).range(1024..=1_073_741_824))]
+    pub max_body: u32,
+    /// Refuse requests while more programs than this wait.
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, env = "FLOPSMITH_MAX_WAITING", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_waiting: u32,
+    /// Run the programs even where the jail gives less than its full protection.
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
+    pub allow_weaker_jail: bool,
+}

@@ -1,0 +1,62 @@
+//! `flopsmith serve`: evaluates programs over HTTP.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use flopsmith_run::console::usage;
+use flopsmith_run::{durations, paths};
+use flopsmith_serve::{Plan, Settings, Token, execute};
+
+use crate::args::Serve;
+
+/// The variable that holds the token. There is no option for it: other users can see the options of a process.
+const TOKEN: &str = "FLOPSMITH_SERVE_TOKEN";
+
+/// Serves until a stop request.
+pub fn run(args: &Serve) -> Result<ExitCode> {
+    let reward = match &args.reward {
+        Some(path) => flopsmith_config::load(path, &[])?.reward,
+        None => flopsmith_config::Settings::default().reward,
+    };
+    let folder = match &args.folder {
+        Some(folder) => folder.clone(),
+        None => paths::data_folder()?.join("serve"),
+    };
+    let refresh = durations::time(&args.refresh);
+    let keep = durations::time(&args.keep_jobs);
+    execute(Plan {
+        listen: args.listen,
+        token: token(args)?,
+        folder,
+        settings: Settings {
+            compiler: args.compiler.clone(),
+            threads: args.threads,
+            sanitize: args.sanitize,
+            wait: args.wait.limit()?,
+            refresh: refresh.context("--refresh (or FLOPSMITH_REFRESH) cannot be read")?,
+        },
+        reward,
+        allow_weaker_jail: args.allow_weaker_jail,
+        most_body: args.max_body as usize,
+        most_waiting: args.max_waiting as usize,
+        keep: keep.context("--keep-jobs (or FLOPSMITH_KEEP_JOBS) cannot be read")?,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The token of the file, or else of the variable, if there is one.
+fn token(args: &Serve) -> Result<Option<Token>> {
+    let text = match (&args.token_file, std::env::var(TOKEN)) {
+        (Some(file), _) => {
+            let text = std::fs::read_to_string(file);
+            let name = file.display();
+            text.map_err(|e| usage(format!("cannot read the token file {name}: {e}")))?
+        }
+        (None, Ok(text)) if !text.is_empty() => text,
+        (None, Err(std::env::VarError::NotUnicode(_))) => {
+            return Err(usage(format!("{TOKEN} is not text; use letters and digits")));
+        }
+        (None, _) => return Ok(None),
+    };
+    Token::new(&text).map(Some)
+}

@@ -1,0 +1,196 @@
+//! `serve`: real programs over HTTP, a kill in the middle, and the Python client.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::bench::GOOD;
+use crate::{flopsmith, root};
+
+/// Every event that a test waits for comes long before this, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// It does nothing.
+const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}";
+
+/// A running service.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(folder: &Path, more: &[&str]) -> Self {
+        let mut child = flopsmith()
+            .args(["serve", "--listen", "127.0.0.1:0", "--folder"])
+            .arg(folder)
+            .args(more)
+            .env_remove("FLOPSMITH_SERVE_TOKEN")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap_or_default();
+        assert!(!address.is_empty(), "no address: {line:?}");
+        Self {
+            address: address.to_owned(),
+            child,
+        }
+    }
+
+    /// Sends a request. With HTTP/1.0 the service closes the connection at the end of its response.
+    fn send(&self, head: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let request = format!(
+            "{head} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    /// The body of the response.
+    fn ask(&self, head: &str, body: &str) -> String {
+        let mut text = String::new();
+        self.send(head, body).read_to_string(&mut text).unwrap();
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        body.to_owned()
+    }
+
+    /// Asks it to stop, and returns its exit code.
+    fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let done = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(done.unwrap().success());
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn request(candidates: &[Value]) -> String {
+    json!({ "candidates": candidates, "purpose": "screen" }).to_string()
+}
+
+fn lines(body: &str) -> Vec<Value> {
+    let lines = body.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn programs_are_rewarded_and_a_kill_loses_no_job() {
+    let place = tempfile::tempdir().unwrap();
+    let reward = place.path().join("reward.toml");
+    std::fs::write(&reward, "[reward]\ntype = \"runtime_ratio\"\n").unwrap();
+    let folder = place.path().join("folder");
+    let with_reward = ["--reward", reward.to_str().unwrap()];
+    let service = Service::start(&folder, &with_reward);
+    let good = json!({ "id": "good", "problem": "dgemm", "source": GOOD });
+    let idle = json!({ "id": "idle", "problem": "dgemm", "source": IDLE });
+    let answers = lines(&service.ask(
+        "POST /v1/evaluate",
+        &request(&[good.clone(), idle.clone(), idle.clone()]),
+    ));
+    let [first, second, third] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    // Other tests keep the machine busy, so a screening need not converge.
+    let outcome = first["outcome"].as_str().unwrap();
+    assert!(["measured", "unconverged"].contains(&outcome), "{first}");
+    let number = |name: &str| first[name].as_f64().unwrap();
+    assert!((number("reward") - (number("ratio") - 1.0)).abs() < 1e-9, "{first}");
+    let reference = first["reference"]["gflops"].as_f64().unwrap();
+    assert!((number("gflops") / (number("ratio") * reference) - 1.0).abs() < 1e-9);
+    assert_eq!(first["techniques"], json!(["loop_reorder"]));
+    assert_eq!(second["reason"], "wrong_result", "{second}");
+    assert_eq!(second["reward"], -1.0);
+    assert_eq!((&second["cached"], &third["cached"]), (&json!(false), &json!(true)));
+    let attestation = first["measurement"]["attestation"].as_str().unwrap();
+    let attested = folder.join("attestations").join(format!("{attestation}.json"));
+    assert!(attested.is_file(), "{}", attested.display());
+
+    // A job is confirmed, and the process is killed.
+    let fresh = json!({ "id": "fresh", "problem": "dgemm", "source": format!("{GOOD}/* again */") });
+    let job: Value = serde_json::from_str(&service.ask("POST /v1/jobs", &request(&[idle, fresh]))).unwrap();
+    let id = job["id"].as_str().unwrap().to_owned();
+    drop(service);
+
+    let service = Service::start(&folder, &with_reward);
+    let state = service.ask(&format!("GET /v1/jobs/{id}?wait=100"), "");
+    let state: Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(state["status"], "done", "{state}");
+    assert_eq!(state["results"][0]["cached"], true, "{state}");
+    assert_eq!(state["results"][1]["id"], "fresh", "{state}");
+    // Both processes refer to one measurement of the reference.
+    assert_eq!(state["results"][1]["reference"], first["reference"]);
+    let metrics = service.ask("GET /metrics", "");
+    assert!(metrics.contains("flopsmith_serve_evaluations_total"), "{metrics}");
+    assert_eq!(service.stop(), Some(0));
+}
+
+#[test]
+fn the_python_client_gets_rewards_from_a_real_service() {
+    let place = tempfile::tempdir().unwrap();
+    let service = Service::start(&place.path().join("folder"), &[]);
+    let tests = root().join("clients/python/tests/test_service.py");
+    let output = Command::new("python3")
+        .arg(tests)
+        .env("FLOPSMITH_URL", format!("http://{}", service.address))
+        .env_remove("FLOPSMITH_SERVE_TOKEN")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("Ran 3 tests"), "{said}");
+    assert_eq!(service.stop(), Some(0));
+}
+
+#[test]
+fn a_service_that_cannot_be_as_asked_does_not_start() {
+    let place = tempfile::tempdir().unwrap();
+    let token = place.path().join("token");
+    std::fs::write(&token, "short").unwrap();
+    let token = token.to_str().unwrap();
+    for (more, said) in [
+        (&["--listen", "0.0.0.0:0"][..], "needs a token"),
+        (&["--token-file", token][..], "16 to 1024"),
+        (&["--token-file", "no/such/file"][..], "cannot read the token file"),
+        (&["--reward", "no/such/file"][..], "cannot read the configuration"),
+        (&["--compiler", "ls"][..], "name gcc, clang"),
+        (&["--threads", "100000"][..], "may use only"),
+        (&["--refresh", "soon"][..], "--refresh"),
+        (&["--listen", "192.0.2.1:1", "--token-file", "Cargo.lock"][..], "16 to 1024"),
+    ] {
+        let output = flopsmith()
+            .args(["serve", "--folder"])
+            .arg(place.path().join("folder"))
+            .args(more)
+            .env_remove("FLOPSMITH_SERVE_TOKEN")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {stderr}");
+        assert!(stderr.contains(said), "{more:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{more:?}");
+    }
+}

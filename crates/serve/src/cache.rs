@@ -1,0 +1,286 @@
+//! Results of programs, and the speeds of references that they refer to, in the folder of the service.
+//!
+//! ```text
+//! results/PP/PROGRAM.json      the final result of a program; PP is the beginning of its key
+//! references/PROBLEM-GRADE.json the reference of a problem
+//! attestations/DIGEST.json     the machine that a measurement names
+//! ```
+//!
+//! A result counts only beside results that refer to the same measurement of the reference, so it is used only as long as
+//! that reference is the current one.
+
+use std::collections::HashMap;
+use std::io::Result;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use flopsmith_machine::attest::Attestation;
+use flopsmith_measure::Chains;
+use flopsmith_problem::Problem;
+use flopsmith_protocol::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{make, remove_older, write};
+use crate::program::{Judged, Program};
+use crate::wire::{Purpose, ReferenceSpeeds};
+
+/// How long the reference of a measurement was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Grade {
+    /// In one process: for screenings and rankings.
+    Quick,
+    /// In several processes: for certified numbers.
+    Refined,
+}
+
+impl Grade {
+    /// The grade that a purpose needs.
+    pub fn of(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Screen | Purpose::Rank => Self::Quick,
+            Purpose::Certify => Self::Refined,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Refined => "refined",
+        }
+    }
+}
+
+/// A measured reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Everything that has to be the same for the reference to hold: machine, toolchain, method, threads, sanitizers.
+    pub circumstances: String,
+    /// The ratios of reference and baseline.
+    pub chains: Chains,
+    /// Speed of the reference at each of several workloads, 10⁹ operations a second; empty where there is one.
+    #[serde(default)]
+    pub of_each: Vec<f64>,
+    /// The speeds, for people and rewards.
+    pub speeds: ReferenceSpeeds,
+    /// Why the machine was not quiet while it was measured, if it was not.
+    pub busy: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    /// The id of the reference that the result refers to.
+    reference: String,
+    judged: Judged,
+}
+
+/// The cache of a folder.
+pub struct Cache {
+    folder: PathBuf,
+    /// The ids of the current references.
+    current: Mutex<HashMap<(Digest, Grade), String>>,
+}
+
+impl Cache {
+    /// The cache in `folder`.
+    pub fn open(folder: &Path) -> Result<Self> {
+        for inner in ["results", "references", "attestations"] {
+            make(&folder.join(inner))?;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            current: Mutex::default(),
+        })
+    }
+
+    fn current(&self) -> MutexGuard<'_, HashMap<(Digest, Grade), String>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on results refer to this reference of the problem.
+    pub fn refer_to(&self, problem: &Problem, grade: Grade, reference: &Reference) {
+        let slot = (problem.digest.clone(), grade);
+        self.current().insert(slot, reference.speeds.id.clone());
+    }
+
+    /// The known result of a program; none if there is none under the current reference, or if no reference was measured
+    /// or read since the service was started.
+    pub fn look_up(&self, program: &Program) -> Option<Judged> {
+        let slot = (program.problem.digest.clone(), Grade::of(program.purpose));
+        let current = self.current().get(&slot)?.clone();
+        let bytes = std::fs::read(self.result(program.key())).ok()?;
+        let entry: Entry = serde_json::from_slice(&bytes).ok()?;
+        (entry.reference == current).then_some(Judged {
+            cached: true,
+            ..entry.judged
+        })
+    }
+
+    /// Keeps a result, unless another evaluation could change it.
+    pub fn keep(&self, program: &Program, judged: &Judged) -> Result<()> {
+        let Some(reference) = judged.reference.as_ref().filter(|_| judged.is_final()) else {
+            return Ok(());
+        };
+        let path = self.result(program.key());
+        if let Some(folder) = path.parent() {
+            make(folder)?;
+        }
+        let entry = Entry {
+            reference: reference.id.clone(),
+            judged: judged.clone(),
+        };
+        write(&path, &entry)
+    }
+
+    fn result(&self, key: &Digest) -> PathBuf {
+        let beginning = &key.short()[..2];
+        let folder = self.folder.join("results").join(beginning);
+        folder.join(format!("{key}.json"))
+    }
+
+    fn reference(&self, problem: &Problem, grade: Grade) -> PathBuf {
+        let name = format!("{}-{}.json", problem.digest, grade.name());
+        self.folder.join("references").join(name)
+    }
+
+    /// The kept reference of a problem.
+    pub fn read_reference(&self, problem: &Problem, grade: Grade) -> Option<Reference> {
+        let bytes = std::fs::read(self.reference(problem, grade)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Keeps the reference of a problem.
+    pub fn keep_reference(&self, problem: &Problem, grade: Grade, reference: &Reference) -> Result<()> {
+        write(&self.reference(problem, grade), reference)
+    }
+
+    /// Keeps the attestation of a machine under its digest.
+    pub fn keep_attestation(&self, attestation: &Attestation) -> Result<()> {
+        let name = format!("{}.json", attestation.digest());
+        let path = self.folder.join("attestations").join(name);
+        std::fs::write(path, attestation.to_json())
+    }
+
+    /// Removes results that are older than `keep`.
+    pub fn sweep(&self, keep: Duration, now: SystemTime) -> Result<()> {
+        for entry in std::fs::read_dir(self.folder.join("results"))? {
+            remove_older(&entry?.path(), keep, now)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::sync::Arc;
+
+    use flopsmith_measure::Chain;
+    use flopsmith_problem::Language;
+    use flopsmith_protocol::{CandidateFault, Failure};
+    use flopsmith_test_support::{Measured, measured};
+
+    use super::*;
+
+    fn problem() -> Arc<Problem> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        Arc::new(Problem::load(&root).unwrap())
+    }
+
+    fn program(purpose: Purpose) -> Program {
+        Program::new(problem(), Language::C, "int x;".into(), purpose)
+    }
+
+    fn reference(id: &str) -> Reference {
+        let chain = Chain {
+            log_ratio: 1.5,
+            log_se: 0.004,
+            reference_seconds: 2.0,
+            baseline_seconds: 0.1,
+        };
+        Reference {
+            circumstances: "this machine".into(),
+            chains: chain.into(),
+            of_each: Vec::new(),
+            speeds: ReferenceSpeeds {
+                id: id.into(),
+                gflops: 2.0,
+                peak_gflops: 80.0,
+                measured_unix_ms: 7,
+            },
+            busy: None,
+        }
+    }
+
+    fn judged(under: &Reference, verdict: flopsmith_protocol::Verdict) -> Judged {
+        Judged {
+            verdict,
+            reference: Some(under.speeds.clone()),
+            ..Judged::failed(Failure::candidate(CandidateFault::Format, ""))
+        }
+    }
+
+    #[test]
+    fn a_result_is_known_as_long_as_its_reference_is_the_current_one() {
+        let place = tempfile::tempdir().unwrap();
+        let program = program(Purpose::Rank);
+        let (first, second) = (reference("first"), reference("second"));
+        {
+            let cache = Cache::open(place.path()).unwrap();
+            cache.keep(&program, &judged(&first, measured(40.0))).unwrap();
+            assert_eq!(cache.look_up(&program), None, "no reference is current");
+        }
+        // After a restart.
+        let cache = Cache::open(place.path()).unwrap();
+        cache.refer_to(&program.problem, Grade::Quick, &first);
+        let found = cache.look_up(&program).unwrap();
+        assert!(found.cached);
+        assert_eq!(found.verdict, measured(40.0));
+        cache.refer_to(&program.problem, Grade::Quick, &second);
+        assert_eq!(cache.look_up(&program), None);
+    }
+
+    #[test]
+    fn a_certified_number_has_a_reference_and_an_entry_of_its_own() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path()).unwrap();
+        let (rank, certify) = (program(Purpose::Rank), program(Purpose::Certify));
+        let reference = reference("quick");
+        cache.refer_to(&rank.problem, Grade::Quick, &reference);
+        cache.keep(&rank, &judged(&reference, measured(40.0))).unwrap();
+        assert!(cache.look_up(&rank).is_some());
+        assert_eq!(cache.look_up(&certify), None);
+    }
+
+    #[test]
+    fn a_number_that_did_not_converge_is_measured_again() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path()).unwrap();
+        let program = program(Purpose::Screen);
+        let reference = reference("quick");
+        cache.refer_to(&program.problem, Grade::Quick, &reference);
+        let unsure = judged(&reference, Measured::at(40.0).unconverged().verdict());
+        cache.keep(&program, &unsure).unwrap();
+        assert_eq!(cache.look_up(&program), None);
+    }
+
+    #[test]
+    fn references_come_back_and_old_results_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path()).unwrap();
+        let program = program(Purpose::Rank);
+        let reference = reference("quick");
+        let problem = &program.problem;
+        cache.keep_reference(problem, Grade::Quick, &reference).unwrap();
+        let found = cache.read_reference(problem, Grade::Quick);
+        assert_eq!(found.as_ref(), Some(&reference));
+        assert_eq!(cache.read_reference(problem, Grade::Refined), None);
+        cache.refer_to(problem, Grade::Quick, &reference);
+        cache.keep(&program, &judged(&reference, measured(40.0))).unwrap();
+        let hour = Duration::from_secs(3600);
+        cache.sweep(hour, SystemTime::now()).unwrap();
+        assert!(cache.look_up(&program).is_some());
+        cache.sweep(hour, SystemTime::now() + 2 * hour).unwrap();
+        assert_eq!(cache.look_up(&program), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The routes that only tell: problems, health, metrics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flopsmith_problem::{Language, Params, Problem, prompt};
+use flopsmith_protocol::{Technique, TechniqueSet};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::http::{App, json};
+use crate::refusal::{Kind, Refusal};
+
+/// A workload of a problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// The sizes of its calls.
+    pub params: BTreeMap<String, i64>,
+}
+
+/// A problem in the list of all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Listed {
+    /// Its name.
+    pub problem: String,
+    /// One line about it; null if its definition cannot be used.
+    pub title: Option<String>,
+    /// The collection that it belongs to.
+    pub suite: Option<String>,
+    /// The workloads at which its programs are timed.
+    pub workloads: Vec<Workload>,
+    /// Why its definition cannot be used.
+    pub error: Option<String>,
+}
+
+/// A problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Described {
+    /// Its name.
+    pub problem: String,
+    /// One line about it.
+    pub title: String,
+    /// The collection that it belongs to.
+    pub suite: Option<String>,
+    /// The language of programs that name none: `c`, `c++`, `fortran` or `fortran77`.
+    #[schemars(with = "String")]
+    pub language: Language,
+    /// The function that a program defines.
+    pub entry: String,
+    /// Its prototype in C.
+    pub prototype: String,
+    /// The workloads at which its programs are timed.
+    pub workloads: Vec<Workload>,
+    /// The techniques that its programs may use.
+    pub techniques: TechniqueSet,
+    /// The C headers that programs may include.
+    pub includes: Vec<String>,
+    /// Length of the longest program, bytes.
+    pub max_source_bytes: usize,
+    /// Digest of the definition.
+    pub digest: String,
+    /// The prompt about the task for a model; every technique but OpenMP is permitted.
+    pub prompt: String,
+}
+
+/// The state of the service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// `ok`, or `stopping`.
+    pub status: String,
+    /// The version of Flopsmith.
+    pub version: String,
+    /// Number of programs that wait or are being evaluated.
+    pub waiting: usize,
+    /// Whether a program is being evaluated.
+    pub evaluating: bool,
+    /// Number of jobs that are not done.
+    pub unfinished_jobs: usize,
+    /// Expected time until the queue is empty, seconds.
+    pub expected_wait_seconds: f64,
+}
+
+fn workloads(problem: &Problem) -> Vec<Workload> {
+    let of = |name: &str, params: &Params| Workload {
+        name: name.to_owned(),
+        params: params.clone(),
+    };
+    let each = problem.workloads.iter();
+    each.map(|workload| of(&workload.name, &workload.params)).collect()
+}
+
+/// All problems.
+pub async fn problems(State(app): State<App>) -> Result<Response, Refusal> {
+    let service = Arc::clone(&app.service);
+    let all = tokio::task::spawn_blocking(move || service.catalog.all());
+    let all = all.await.unwrap_or_default();
+    let listed = all.into_iter().map(|(name, found)| match found {
+        Ok(problem) => Listed {
+            problem: name,
+            title: Some(problem.title.clone()),
+            suite: problem.suite.clone(),
+            workloads: workloads(&problem),
+            error: None,
+        },
+        Err(why) => Listed {
+            problem: name,
+            title: None,
+            suite: None,
+            workloads: Vec::new(),
+            error: Some(why),
+        },
+    });
+    let listed: Vec<Listed> = listed.collect();
+    Ok(json(StatusCode::OK, &listed))
+}
+
+/// One problem.
+pub async fn problem(State(app): State<App>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    let service = Arc::clone(&app.service);
+    let found = tokio::task::spawn_blocking(move || service.catalog.find(&name, &[]));
+    let found = found.await.unwrap_or_else(|e| Err(e.to_string()));
+    let problem = found.map_err(|why| Refusal::new(Kind::NotFound, why))?;
+    let permitted = problem.techniques.without(Technique::Openmp);
+    let described = Described {
+        problem: problem.id.to_string(),
+        title: problem.title.clone(),
+        suite: problem.suite.clone(),
+        language: problem.language,
+        entry: problem.entry.name.clone(),
+        prototype: problem.entry.prototype.clone(),
+        workloads: workloads(&problem),
+        techniques: problem.techniques,
+        includes: problem.includes.clone(),
+        max_source_bytes: problem.max_source_bytes,
+        digest: problem.digest.to_string(),
+        prompt: prompt::render(&problem, permitted, None, prompt::Style::Full),
+    };
+    Ok(json(StatusCode::OK, &described))
+}
+
+/// The state of the service.
+pub fn health(app: &App) -> Response {
+    let service = &app.service;
+    let (waiting, evaluating) = service.waiting();
+    let status = match service.stopping().is_cancelled() {
+        true => "stopping",
+        false => "ok",
+    };
+    let health = Health {
+        status: status.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        waiting,
+        evaluating,
+        unfinished_jobs: service.unfinished(),
+        expected_wait_seconds: service.queue_seconds(),
+    };
+    json(StatusCode::OK, &health)
+}
+
+/// The metrics, in Prometheus' text format.
+pub fn metrics(app: &App) -> Response {
+    let (waiting, _) = app.service.waiting();
+    let text = app.service.metrics.text(waiting, app.service.unfinished());
+    let mut response = Response::new(Body::from(text));
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,517 @@
+//! The routes, and the checks that every request passes.
+
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{MatchedPath, Path, Query, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use flopsmith_protocol::Digest;
+use futures::Stream;
+use http_body_util::LengthLimitError;
+use hyper::header::{
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
+    LOCATION,
+};
+use hyper::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Token, is_loopback};
+use crate::describe;
+use crate::journal::{Idempotency, JobId};
+use crate::openapi;
+use crate::refusal::{Kind, Refusal};
+use crate::service::{Job, Service};
+use crate::trainers;
+
+/// The header of the version of the service.
+const VERSION: &str = "flopsmith-version";
+/// The header of the job of a request.
+const JOB: &str = "flopsmith-job";
+/// The header of the number of evaluations before the next one of the job.
+const POSITION: &str = "flopsmith-queue-position";
+/// The header of the seconds until the job is expected to be done.
+const EXPECTED_WAIT: &str = "flopsmith-expected-wait";
+/// The header that makes two requests the same one.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Length of the longest idempotency key, bytes.
+const LONGEST_KEY: usize = 255;
+
+/// The longest wait of one request for a job, seconds.
+const LONGEST_WAIT: f64 = 300.0;
+/// Time that the body of a request may take to arrive.
+pub const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// The state that all routes share.
+#[derive(Clone)]
+pub struct App {
+    /// The jobs.
+    pub service: Arc<Service>,
+    /// The token that requests need; without one, only requests to loopback are answered.
+    pub token: Option<Arc<Token>>,
+    /// Length of the longest body, bytes.
+    pub most_body: usize,
+    /// Time that a body may take to arrive.
+    pub body_time: Duration,
+}
+
+/// The routes of a service.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/v1/evaluate", post(evaluate))
+        .route("/v1/jobs", post(begin_job))
+        .route("/v1/jobs/{id}", get(show_job))
+        .route("/v1/problems", get(describe::problems))
+        .route("/v1/problems/{name}", get(describe::problem))
+        .route("/v1/health", get(|State(app): State<App>| ready(describe::health(&app))))
+        .route("/v1/openapi.json", get(|| ready(json(StatusCode::OK, &openapi::document()))))
+        .route("/v1/openrlhf", post(trainers::openrlhf))
+        .route("/v1/slime", post(trainers::slime))
+        .route("/metrics", get(|State(app): State<App>| ready(describe::metrics(&app))))
+        .fallback(|request: Request| ready(no_route(&request)))
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// Checks a request before its route sees it, and completes the response.
+async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let matched = request.extensions().get::<MatchedPath>();
+    let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let mut response = match app.admits(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response = wrong_method(&method, response.headers().get(ALLOW));
+    }
+    let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
+    response.headers_mut().insert(VERSION, version);
+    let status = response.status().as_u16();
+    app.service.metrics.answered(&route, status);
+    response
+}
+
+fn wrong_method(method: &Method, allowed: Option<&HeaderValue>) -> Response {
+    let words = allowed.and_then(|allowed| allowed.to_str().ok());
+    let detail = format!("{method} has no meaning here; use {}", words.unwrap_or("another method"));
+    let mut response = Refusal::new(Kind::WrongMethod, detail).into_response();
+    if let Some(allowed) = allowed {
+        response.headers_mut().insert(ALLOW, allowed.clone());
+    }
+    response
+}
+
+fn no_route(request: &Request) -> Refusal {
+    let detail = format!(
+        "there is no {}; GET /v1/openapi.json describes all routes",
+        request.uri().path()
+    );
+    Refusal::new(Kind::NotFound, detail)
+}
+
+impl App {
+    fn admits(&self, request: &Request) -> Result<(), Refusal> {
+        let headers = request.headers();
+        let Some(token) = &self.token else {
+            let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+            return match host {
+                Some(host) if !is_loopback(host) => Err(Refusal::new(
+                    Kind::WrongHost,
+                    "without a token the service answers requests to localhost only; call it by 127.0.0.1, or start it with --token-file",
+                )),
+                _ => Ok(()),
+            };
+        };
+        // Probes have no token, and the answer to them is no secret.
+        let is_probe = request.uri().path() == "/v1/health";
+        if is_probe || token.is_in(headers.get(AUTHORIZATION).map(HeaderValue::as_bytes)) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Kind::Unauthorized,
+            "send the header `Authorization: Bearer TOKEN` with the token of the service",
+        ))
+    }
+
+    /// The JSON body of a request, within the limits of length and time.
+    pub async fn body(&self, request: Request) -> Result<Bytes, Refusal> {
+        let headers = request.headers();
+        if !is_json(headers) {
+            return Err(Refusal::new(
+                Kind::WrongMediaType,
+                "send JSON with the header `Content-Type: application/json`",
+            ));
+        }
+        let too_large = || {
+            let detail = format!(
+                "the body may have {} bytes; send fewer candidates at once, or start the service with a larger --max-body",
+                self.most_body
+            );
+            Refusal::new(Kind::TooLarge, detail)
+        };
+        let length = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok());
+        let length = length.and_then(|n| n.parse::<u64>().ok());
+        let most = u64::try_from(self.most_body).unwrap_or(u64::MAX);
+        if length.is_some_and(|length| length > most) {
+            return Err(too_large());
+        }
+        let read = to_bytes(request.into_body(), self.most_body);
+        match timeout(self.body_time, read).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(error)) => {
+                let is_long = error.source().is_some_and(|e| e.is::<LengthLimitError>());
+                Err(match is_long {
+                    true => too_large(),
+                    false => {
+                        let detail = format!("the body cannot be read: {error}");
+                        Refusal::new(Kind::Malformed, detail)
+                    }
+                })
+            }
+            Err(_) => {
+                let seconds = self.body_time.as_secs();
+                let detail = format!("the body did not arrive within {seconds} s");
+                Err(Refusal::new(Kind::TooSlow, detail))
+            }
+        }
+    }
+
+    /// Makes a job of the request that `read` makes of a body.
+    pub async fn submit(
+        &self,
+        bytes: Bytes,
+        idempotency: Option<Idempotency>,
+        read: impl FnOnce(&[u8], &Service) -> Result<crate::wire::Request, Refusal> + Send + 'static,
+    ) -> Result<(Arc<Job>, bool), Refusal> {
+        let service = Arc::clone(&self.service);
+        let submitted = tokio::task::spawn_blocking(move || {
+            let request = read(&bytes, &service)?;
+            service.submit(request, idempotency.as_ref())
+        });
+        submitted.await.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// Waits until a job is done.
+    ///
+    /// # Errors
+    /// The service is stopping.
+    pub async fn finished(&self, job: &Job) -> Result<(), Refusal> {
+        let mut told = job.listen();
+        let stopping = self.service.stopping();
+        while !job.is_done() {
+            tokio::select! {
+                changed = told.changed() => if changed.is_err() { break },
+                () = stopping.cancelled() => {
+                    return Err(Refusal::stopping().of_job(job.id.as_str()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The refusal of a request whose handling panicked; the log has the message.
+fn panicked() -> Refusal {
+    Refusal::new(Kind::Storage, "the request could not be handled; the log of the service says why")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = value.and_then(|value| value.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Reads a JSON body.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        Refusal::new(
+            Kind::Malformed,
+            format!("the body cannot be read: {e}; GET /v1/openapi.json describes it"),
+        )
+    })
+}
+
+/// A response of one JSON value.
+pub fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    // The values of the interface have string keys, so they always have a JSON form.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// The idempotency key of a request with this body, if it has one.
+fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, Refusal> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        let detail = format!("an Idempotency-Key has 1 to {LONGEST_KEY} bytes");
+        return Err(Refusal::new(Kind::Malformed, detail));
+    }
+    Ok(Some(Idempotency {
+        key: Digest::of(key.as_bytes()),
+        body: Digest::of(body),
+    }))
+}
+
+/// The form of the answers to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A JSON object a line, as they come.
+    Lines,
+    /// One JSON array, once all are there.
+    Array,
+}
+
+impl Form {
+    /// The form that a client accepts; lines if it accepts both.
+    fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let mut accepted = headers.get_all(ACCEPT).iter().peekable();
+        if accepted.peek().is_none() {
+            return Ok(Self::Lines);
+        }
+        let values = accepted.filter_map(|value| value.to_str().ok());
+        let kinds: Vec<String> = values
+            .flat_map(|value| value.split(','))
+            .filter_map(|kind| kind.split(';').next())
+            .map(|kind| kind.trim().to_ascii_lowercase())
+            .collect();
+        let accepts = |kind: &str| kinds.iter().any(|k| k == kind);
+        if accepts("application/x-ndjson") {
+            Ok(Self::Lines)
+        } else if accepts("application/json") {
+            Ok(Self::Array)
+        } else if accepts("*/*") || accepts("application/*") {
+            Ok(Self::Lines)
+        } else {
+            Err(Refusal::new(
+                Kind::NotAcceptable,
+                "the answers are `application/x-ndjson` or `application/json`; accept one of these",
+            ))
+        }
+    }
+}
+
+async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let form = Form::of(request.headers())?;
+    let headers = request.headers().clone();
+    let body = app.body(request).await?;
+    let idempotency = idempotency(&headers, &body)?;
+    let (job, _) = app.submit(body, idempotency, |body, _| parse(body)).await?;
+    let place = place_of(&app.service, &job);
+    let mut response = match form {
+        Form::Lines => {
+            let lines = lines(Arc::clone(&job), app.service.stopping().clone());
+            let mut response = Response::new(Body::from_stream(lines));
+            let kind = HeaderValue::from_static("application/x-ndjson");
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+            response
+        }
+        Form::Array => {
+            app.finished(&job).await?;
+            let answers = job.answers_from(0);
+            let answers: Vec<&crate::wire::Answer> = answers.iter().map(Arc::as_ref).collect();
+            json(StatusCode::OK, &answers)
+        }
+    };
+    response.headers_mut().extend(place);
+    Ok(response)
+}
+
+/// The headers that say where a job is.
+fn place_of(service: &Service, job: &Job) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let id = job.id.as_str();
+    // An id has hexadecimal digits only.
+    for (name, text) in [(JOB, id.to_owned()), (LOCATION.as_str(), format!("/v1/jobs/{id}"))] {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            headers.insert(name, value);
+        }
+    }
+    if let Some(wait) = service.wait_of(job) {
+        headers.insert(POSITION, HeaderValue::from(wait.position));
+        let seconds = wait.seconds.ceil().clamp(0.0, 1e9) as u64;
+        headers.insert(EXPECTED_WAIT, HeaderValue::from(seconds));
+    }
+    headers
+}
+
+/// The answers of a job as JSON lines in the order of the candidates, as they come.
+fn lines(job: Arc<Job>, stopping: CancellationToken) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let told = job.listen();
+    let cursor = Cursor {
+        job,
+        told,
+        stopping,
+        next: 0,
+        ended: false,
+    };
+    futures::stream::unfold(cursor, |mut cursor| async move {
+        let piece = cursor.piece().await?;
+        Some((Ok(piece), cursor))
+    })
+}
+
+/// The place in a stream of answers.
+struct Cursor {
+    job: Arc<Job>,
+    told: watch::Receiver<usize>,
+    stopping: CancellationToken,
+    /// The first candidate whose answer was not sent.
+    next: usize,
+    ended: bool,
+}
+
+impl Cursor {
+    /// The next lines; none after the last one. If the service stops, the last line is a refusal.
+    async fn piece(&mut self) -> Option<Bytes> {
+        loop {
+            if self.ended || self.next == self.job.total() {
+                return None;
+            }
+            let answers = self.job.answers_from(self.next);
+            if !answers.is_empty() {
+                let mut text = String::new();
+                for answer in &answers {
+                    // The fields of an answer have names, so it always has a JSON form.
+                    text.push_str(&serde_json::to_string(answer.as_ref()).unwrap_or_default());
+                    text.push('\n');
+                }
+                self.next += answers.len();
+                return Some(text.into());
+            }
+            tokio::select! {
+                changed = self.told.changed() => if changed.is_err() { return None },
+                () = self.stopping.cancelled() => {
+                    self.ended = true;
+                    let refusal = Refusal::stopping().of_job(self.job.id.as_str());
+                    return Some(format!("{}\n", refusal.line()).into());
+                }
+            }
+        }
+    }
+}
+
+async fn begin_job(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let headers = request.headers().clone();
+    let body = app.body(request).await?;
+    let idempotency = idempotency(&headers, &body)?;
+    let (job, _) = app.submit(body, idempotency, |body, _| parse(body)).await?;
+    Ok(state_of(&app.service, &job))
+}
+
+/// The state of a job: 200 if it is done, else 202.
+fn state_of(service: &Service, job: &Job) -> Response {
+    let state = service.state_of(job);
+    let status = match state.done == state.total {
+        true => StatusCode::OK,
+        false => StatusCode::ACCEPTED,
+    };
+    let mut response = json(status, &state);
+    response.headers_mut().extend(place_of(service, job));
+    response
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Waiting {
+    /// Seconds to wait until the job is done.
+    #[serde(default)]
+    wait: f64,
+}
+
+async fn show_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    query: Result<Query<Waiting>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let wait = match query {
+        Ok(Query(Waiting { wait })) if wait.is_finite() && wait >= 0.0 => wait.min(LONGEST_WAIT),
+        _ => {
+            return Err(Refusal::new(
+                Kind::Malformed,
+                "write `?wait=SECONDS` with a number that is not negative, or nothing",
+            ));
+        }
+    };
+    let service = Arc::clone(&app.service);
+    let found = tokio::task::spawn_blocking(move || match JobId::parse(&id) {
+        Some(id) => service.job(&id),
+        None => Ok(None),
+    });
+    let found = found.await.map_err(|_| panicked())?;
+    let job = found.map_err(|e| Refusal::storage(&e))?.ok_or_else(|| {
+        Refusal::new(
+            Kind::NotFound,
+            "there is no such job; finished jobs are removed after the time of --keep-jobs",
+        )
+    })?;
+    // The state so far is the answer when the time is over, and when the service stops.
+    let limit = Duration::from_secs_f64(wait);
+    if let Ok(Err(stopping)) = timeout(limit, app.finished(&job)).await {
+        tracing::debug!(job = job.id.as_str(), ?stopping, "a wait for a job ends");
+    }
+    Ok(state_of(&app.service, &job))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(accept: &[&'static str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in accept {
+            headers.append(ACCEPT, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn a_client_chooses_the_form_of_the_answers() {
+        let cases: [(&[&'static str], Result<Form, Kind>); 8] = [
+            (&[], Ok(Form::Lines)),
+            (&["*/*"], Ok(Form::Lines)),
+            (&["application/json"], Ok(Form::Array)),
+            (&["application/json, */*;q=0.5"], Ok(Form::Array)),
+            (&["Application/X-NDJSON"], Ok(Form::Lines)),
+            (&["application/json", "application/x-ndjson"], Ok(Form::Lines)),
+            (&["text/html, application/json;q=0.9"], Ok(Form::Array)),
+            (&["text/html"], Err(Kind::NotAcceptable)),
+        ];
+        for (accept, form) in cases {
+            let found = Form::of(&headers(accept)).map_err(|refusal| refusal.kind);
+            assert_eq!(found, form, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn only_json_is_read() {
+        for (kind, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/plain", false),
+            ("application/x-www-form-urlencoded", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            assert_eq!(is_json(&headers), expected, "{kind}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+    }
+}

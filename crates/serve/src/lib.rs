@@ -1,0 +1,237 @@
+//! An HTTP service that evaluates programs for other tools: trainers, searches, agents.
+//!
+//! A request becomes a job in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one thread
+//! evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to whoever
+//! waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]). Rewards are those of runs
+//! (`flopsmith-reward`).
+//!
+//! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
+//!
+//! Invariants:
+//! - One program is evaluated at a time, and the threads that answer requests stay off the timed cores where there are
+//!   others.
+//! - A confirmed job and an answer that was sent are in the folder: a restart loses neither.
+//! - An infrastructure failure has no reward, and no number stands in for one.
+//! - A request names problems, never paths. Sources run in the jail only.
+//! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
+
+mod auth;
+mod cache;
+mod catalog;
+mod describe;
+mod http;
+mod journal;
+mod listen;
+mod metrics;
+mod openapi;
+mod program;
+mod queue;
+mod refusal;
+mod service;
+mod station;
+mod trainers;
+mod wire;
+
+use std::cell::Cell;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use flopsmith_evaluate::{cores_to_watch, has_cores, is_compiler};
+use flopsmith_machine::pinning;
+use flopsmith_reward::Reward;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::{jail, paths};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use auth::Token;
+pub use station::Settings;
+
+use cache::Cache;
+use catalog::Catalog;
+use http::{App, BODY_TIME};
+use journal::Journal;
+use program::Judge;
+use service::Service;
+use station::Station;
+
+/// Interval between two removals of old jobs and results.
+const SWEEP: Duration = Duration::from_secs(3600);
+
+/// What a service shall do.
+pub struct Plan {
+    /// The address that it listens at.
+    pub listen: SocketAddr,
+    /// The token that requests need.
+    pub token: Option<Token>,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// How it evaluates.
+    pub settings: Settings,
+    /// The reward of an outcome.
+    pub reward: Reward,
+    /// Run untrusted programs even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+    /// Length of the longest body of a request, bytes.
+    pub most_body: usize,
+    /// Number of programs that may wait.
+    pub most_waiting: usize,
+    /// Age at which finished jobs and results are removed.
+    pub keep: Duration,
+}
+
+/// Serves until a stop request.
+///
+/// # Errors
+/// Wrong usage, and failures that keep this machine from evaluating programs.
+pub fn execute(plan: Plan) -> Result<()> {
+    if plan.token.is_none() && !plan.listen.ip().is_loopback() {
+        return Err(usage(format!(
+            "{} can be reached from other machines, so the service needs a token there: name a file with --token-file, set FLOPSMITH_SERVE_TOKEN, or listen at 127.0.0.1",
+            plan.listen
+        )));
+    }
+    // The prerequisites of every program are checked before the first request.
+    is_compiler(&plan.settings.compiler)?;
+    has_cores(plan.settings.threads)?;
+    let journal = Journal::open(&plan.folder)?;
+    let cache = Cache::open(&plan.folder);
+    let cache = Arc::new(cache.with_context(|| format!("cannot write {}", plan.folder.display()))?);
+    let harness = paths::harness()?;
+    let sandbox = Arc::new(jail::open(plan.allow_weaker_jail)?);
+    let catalog = Catalog::new(paths::problem_roots()?);
+    let watch =
+        Watch::saying("stopping after the current evaluation (press Ctrl-C again to stop at once)…")?;
+    let stopping = watch.asked().clone();
+    let station = Station::new(
+        plan.settings.clone(),
+        sandbox,
+        harness,
+        Arc::clone(&cache),
+        stopping.clone(),
+    );
+    let service = Service::open(
+        journal,
+        cache,
+        catalog,
+        plan.reward,
+        plan.most_waiting,
+        stopping,
+    );
+    let folder = plan.folder.display();
+    let service = service.with_context(|| format!("cannot read the jobs in {folder}"))?;
+    listen::allow_connections();
+    let cores = cores_to_answer_on(plan.settings.threads);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("http")
+        .on_thread_start(move || {
+            // The service works without it, too; times are then less certain.
+            if !cores.is_empty() {
+                let _ = pinning::pin_this_thread(&cores);
+            }
+        })
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    let served = runtime.block_on(serve(plan, Arc::new(service), Box::new(station)));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    served
+}
+
+/// The cores for everything but measurements: those that share no physical core with a timed one, or else those that are
+/// not timed. None if all are timed.
+fn cores_to_answer_on(threads: u32) -> Vec<usize> {
+    let timed = cores_to_watch(threads);
+    let allowed = pinning::allowed_cores();
+    let untimed = allowed.into_iter().filter(|core| !timed.kernel.contains(core));
+    let untimed: Vec<usize> = untimed.collect();
+    let apart = untimed.iter().copied().filter(|core| !timed.siblings.contains(core));
+    let apart: Vec<usize> = apart.collect();
+    if apart.is_empty() { untimed } else { apart }
+}
+
+async fn serve(plan: Plan, service: Arc<Service>, judge: Box<dyn Judge>) -> Result<()> {
+    let listener = TcpListener::bind(plan.listen).await.map_err(|e| {
+        usage(format!(
+            "cannot listen at {}: {e}; name another address with --listen",
+            plan.listen
+        ))
+    })?;
+    let address = listener.local_addr().context("the listener has no address")?;
+    let unfinished = service.unfinished();
+    if unfinished > 0 {
+        say(&format!("going on with {unfinished} unfinished jobs"));
+    }
+    let ended = CancellationToken::new();
+    let worker = start(&service, judge, ended.clone())?;
+    let app = App {
+        service: Arc::clone(&service),
+        token: plan.token.map(Arc::new),
+        most_body: plan.most_body,
+        body_time: BODY_TIME,
+    };
+    let router = http::router(app);
+    let stopping = service.stopping().clone();
+    // A script reads the address, and the port where it asked for any.
+    data(&format!("http://{address}"));
+    let connections = listen::serve(listener, router, Arc::clone(&service), listen::HEADER_TIME);
+    let failed = Cell::new(false);
+    let evaluating = async {
+        ended.cancelled().await;
+        failed.set(!stopping.is_cancelled());
+        // The connections then end in order.
+        stopping.cancel();
+        pending::<()>().await;
+    };
+    tokio::select! {
+        () = connections => {}
+        () = evaluating => {}
+        () = sweep(Arc::clone(&service), plan.keep) => {}
+    }
+    service.wake();
+    // The current evaluation ends first; its result is then in the folder.
+    let joined = tokio::task::spawn_blocking(move || worker.join().is_ok());
+    let joined = joined.await.unwrap_or(false);
+    if failed.get() || !joined {
+        bail!("the thread that evaluates ended; start the service again, it goes on with its jobs");
+    }
+    Ok(())
+}
+
+/// Starts the thread that evaluates; it cancels `ended` at its end.
+fn start(
+    service: &Arc<Service>,
+    mut judge: Box<dyn Judge>,
+    ended: CancellationToken,
+) -> Result<std::thread::JoinHandle<()>> {
+    let service = Arc::clone(service);
+    let guard = ended.drop_guard();
+    let thread = std::thread::Builder::new().name("evaluate".into());
+    let started = thread.spawn(move || {
+        let _guard = guard;
+        service.work(judge.as_mut());
+    });
+    started.context("cannot start the thread that evaluates")
+}
+
+/// Removes old jobs and results now and then; never returns.
+async fn sweep(service: Arc<Service>, keep: Duration) {
+    let mut interval = tokio::time::interval(SWEEP);
+    loop {
+        interval.tick().await;
+        let service = Arc::clone(&service);
+        let swept = tokio::task::spawn_blocking(move || service.sweep(keep));
+        if swept.await.is_err() {
+            tracing::warn!("removing old jobs and results panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

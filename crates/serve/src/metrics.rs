@@ -1,0 +1,173 @@
+//! The counters of the service, for Prometheus. Labels have few values each, never a program or a job.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::program::{Judged, Program};
+use crate::wire::Outcome;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfOutcome {
+    outcome: &'static str,
+    /// The fault, or the part that failed; empty if the program was measured.
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPurpose {
+    purpose: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfResponse {
+    route: String,
+    status: u16,
+}
+
+/// The counters of a process.
+pub struct Metrics {
+    registry: Registry,
+    evaluations: Family<OfOutcome, Counter>,
+    cached: Counter,
+    seconds: Family<OfPurpose, Counter<f64, AtomicU64>>,
+    responses: Family<OfResponse, Counter>,
+    waiting: Gauge,
+    jobs: Gauge,
+    connections: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("flopsmith_serve");
+        let evaluations = Family::default();
+        registry.register(
+            "evaluations",
+            "Programs evaluated by this process, by outcome and reason",
+            evaluations.clone(),
+        );
+        let cached = Counter::default();
+        registry.register(
+            "cached",
+            "Candidates answered with the result of an earlier evaluation",
+            cached.clone(),
+        );
+        let seconds = Family::default();
+        registry.register_with_unit(
+            "evaluation",
+            "Time that evaluations took, by purpose",
+            Unit::Seconds,
+            seconds.clone(),
+        );
+        let responses = Family::default();
+        registry.register(
+            "responses",
+            "Responses, by route and HTTP status",
+            responses.clone(),
+        );
+        let waiting = Gauge::default();
+        let help = "Programs that wait or are being evaluated";
+        registry.register("waiting", help, waiting.clone());
+        let jobs = Gauge::default();
+        registry.register("jobs", "Jobs that are not done", jobs.clone());
+        let connections = Gauge::default();
+        registry.register("connections", "Open connections", connections.clone());
+        Self {
+            registry,
+            evaluations,
+            cached,
+            seconds,
+            responses,
+            waiting,
+            jobs,
+            connections,
+        }
+    }
+}
+
+impl Metrics {
+    /// A program was evaluated in `seconds`.
+    pub fn evaluated(&self, program: &Program, judged: &Judged, seconds: f64) {
+        let (outcome, reason) = Outcome::of(&judged.verdict);
+        let of = OfOutcome {
+            outcome: outcome.name(),
+            reason: reason.unwrap_or_default(),
+        };
+        self.evaluations.get_or_create(&of).inc();
+        let purpose = program.purpose.name();
+        let time = self.seconds.get_or_create(&OfPurpose { purpose });
+        time.inc_by(seconds.max(0.0));
+    }
+
+    /// A candidate was answered from the cache.
+    pub fn cached(&self) {
+        self.cached.inc();
+    }
+
+    /// A request was answered. `route` is the pattern of its path.
+    pub fn answered(&self, route: &str, status: u16) {
+        let of = OfResponse {
+            route: route.to_owned(),
+            status,
+        };
+        self.responses.get_or_create(&of).inc();
+    }
+
+    /// A connection was opened; dropping the guard closes it.
+    pub fn connected(&self) -> Connected {
+        self.connections.inc();
+        Connected(self.connections.clone())
+    }
+
+    /// All metrics in Prometheus' text format, with these numbers of programs that wait and of jobs that are not done.
+    pub fn text(&self, waiting: usize, jobs: usize) -> String {
+        let whole = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.waiting.set(whole(waiting));
+        self.jobs.set(whole(jobs));
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// An open connection.
+pub struct Connected(Gauge);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_every_metric() {
+        let metrics = Metrics::default();
+        metrics.answered("/v1/health", 200);
+        let guard = metrics.connected();
+        let text = metrics.text(3, 2);
+        assert!(text.contains("flopsmith_serve_waiting 3"), "{text}");
+        assert!(text.contains("flopsmith_serve_jobs 2"), "{text}");
+        assert!(text.contains("flopsmith_serve_connections 1"), "{text}");
+        drop(guard);
+        assert!(metrics.text(0, 0).contains("flopsmith_serve_connections 0"));
+        let page = include_str!("../../../docs/reference/http.md");
+        let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let mut seen = 0;
+        for line in described {
+            let name = line.split(' ').next().unwrap_or_default();
+            assert!(page.contains(&format!("| `{name}")), "docs/reference/http.md lacks {name}");
+            seen += 1;
+        }
+        assert_eq!(seen, 7);
+    }
+}

@@ -1,0 +1,259 @@
+//! The order of evaluations. Pure: time comes in.
+//!
+//! One program is evaluated at a time, in the order in which programs were first asked for. A program that several
+//! candidates ask for is evaluated once for all of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::wire::Purpose;
+
+/// Weight of the newest evaluation in the mean time of its purpose.
+const NEWEST: f64 = 0.2;
+
+/// Programs that wait, by keys `K`, and the jobs `J` that wait for them.
+#[derive(Debug)]
+pub struct Queue<K, J> {
+    waiting: VecDeque<K>,
+    wanted: HashMap<K, Wanted<J>>,
+    running: Option<(K, Duration)>,
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct Wanted<J> {
+    purpose: Purpose,
+    /// Jobs, with the index of the candidate in its job.
+    by: Vec<(J, usize)>,
+}
+
+/// The wait of a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wait {
+    /// Number of evaluations before the next one of the job; 0 if the job is next or being evaluated.
+    pub position: usize,
+    /// Expected time until its last evaluation ends.
+    pub seconds: f64,
+}
+
+/// The mean seconds of evaluations, by purpose.
+#[derive(Debug)]
+struct Pace([f64; 3]);
+
+impl Pace {
+    /// Before the first evaluation: the times that `flopsmith bench --help` states.
+    fn usual() -> Self {
+        Self([1.0, 2.0, 20.0])
+    }
+
+    fn of(&self, purpose: Purpose) -> f64 {
+        self.0[purpose as usize]
+    }
+
+    fn learn(&mut self, purpose: Purpose, seconds: f64) {
+        let mean = &mut self.0[purpose as usize];
+        *mean += NEWEST * (seconds - *mean);
+    }
+}
+
+impl<K: Clone + Eq + Hash, J: Clone + Eq> Default for Queue<K, J> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            wanted: HashMap::new(),
+            running: None,
+            pace: Pace::usual(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
+    /// A candidate asks for a program. It waits at the end of the queue, unless the program is waiting or being
+    /// evaluated already.
+    pub fn push(&mut self, key: K, purpose: Purpose, by: (J, usize)) {
+        if let Some(wanted) = self.wanted.get_mut(&key) {
+            wanted.by.push(by);
+            return;
+        }
+        self.waiting.push_back(key.clone());
+        let wanted = Wanted {
+            purpose,
+            by: vec![by],
+        };
+        self.wanted.insert(key, wanted);
+    }
+
+    /// The program whose evaluation begins at `now`; none if there is none or another one is being evaluated.
+    pub fn next(&mut self, now: Duration) -> Option<K> {
+        if self.running.is_some() {
+            return None;
+        }
+        let key = self.waiting.pop_front()?;
+        self.running = Some((key.clone(), now));
+        Some(key)
+    }
+
+    /// The evaluation of the running program ended at `now`. Returns the candidates that asked for the program. `timed`
+    /// says whether its duration tells how long others take: a result from the cache does not.
+    pub fn ended(&mut self, now: Duration, timed: bool) -> Vec<(J, usize)> {
+        let Some((key, began)) = self.running.take() else {
+            return Vec::new();
+        };
+        let Some(wanted) = self.wanted.remove(&key) else {
+            return Vec::new();
+        };
+        if timed {
+            let seconds = now.saturating_sub(began).as_secs_f64();
+            self.pace.learn(wanted.purpose, seconds);
+        }
+        wanted.by
+    }
+
+    /// Number of programs that wait or are being evaluated.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + usize::from(self.running.is_some())
+    }
+
+    /// True if a program is being evaluated.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Expected time until all programs are decided, seconds.
+    pub fn seconds(&self, now: Duration) -> f64 {
+        self.ahead(now).map(|(_, seconds)| seconds).sum()
+    }
+
+    /// The wait of a job at `now`; none if it waits for no program.
+    pub fn wait_of(&self, job: &J, now: Duration) -> Option<Wait> {
+        let mut found = None;
+        let mut sum = 0.0;
+        for (place, (wanted, seconds)) in self.ahead(now).enumerate() {
+            sum += seconds;
+            if wanted.by.iter().any(|(other, _)| other == job) {
+                let position = found.map_or(place, |wait: Wait| wait.position);
+                found = Some(Wait {
+                    position,
+                    seconds: sum,
+                });
+            }
+        }
+        found
+    }
+
+    /// The running program and those that wait, in order, with the seconds that each is expected to take from `now` on.
+    fn ahead(&self, now: Duration) -> impl Iterator<Item = (&Wanted<J>, f64)> {
+        let running = self.running.iter().filter_map(move |(key, began)| {
+            let wanted = self.wanted.get(key)?;
+            let passed = now.saturating_sub(*began).as_secs_f64();
+            Some((wanted, (self.pace.of(wanted.purpose) - passed).max(0.0)))
+        });
+        let waiting = self.waiting.iter().filter_map(|key| {
+            let wanted = self.wanted.get(key)?;
+            Some((wanted, self.pace.of(wanted.purpose)))
+        });
+        running.chain(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_program_is_evaluated_once_for_all_that_ask_for_it() {
+        let mut queue = Queue::<&str, u32>::default();
+        queue.push("a", Purpose::Rank, (1, 0));
+        queue.push("b", Purpose::Rank, (1, 1));
+        assert_eq!(queue.next(at(0)), Some("a"));
+        assert_eq!(queue.next(at(0)), None, "one at a time");
+        // It is being evaluated already.
+        queue.push("a", Purpose::Rank, (2, 0));
+        assert_eq!(queue.ended(at(1), true), [(1, 0), (2, 0)]);
+        assert_eq!(queue.next(at(1)), Some("b"));
+        assert_eq!(queue.ended(at(2), true), [(1, 1)]);
+        assert_eq!((queue.next(at(2)), queue.len()), (None, 0));
+        // It may be asked for once more.
+        queue.push("a", Purpose::Rank, (3, 0));
+        assert_eq!(queue.next(at(3)), Some("a"));
+    }
+
+    #[test]
+    fn a_wait_is_the_sum_of_what_is_ahead() {
+        let mut queue = Queue::<&str, u32>::default();
+        queue.push("a", Purpose::Screen, (1, 0));
+        queue.push("b", Purpose::Rank, (2, 0));
+        queue.push("c", Purpose::Certify, (1, 1));
+        let wait = |queue: &Queue<&str, u32>, job, now| queue.wait_of(&job, now);
+        let of = |position, seconds| Some(Wait { position, seconds });
+        assert_eq!(wait(&queue, 1, at(0)), of(0, 23.0));
+        assert_eq!(wait(&queue, 2, at(0)), of(1, 3.0));
+        assert_eq!(wait(&queue, 3, at(0)), None);
+        assert_eq!(queue.next(at(0)), Some("a"));
+        assert_eq!(wait(&queue, 2, Duration::from_millis(500)), of(1, 2.5));
+        // It takes longer than expected.
+        assert_eq!(wait(&queue, 2, at(9)), of(1, 2.0));
+        queue.ended(at(11), true);
+        queue.push("d", Purpose::Screen, (4, 0));
+        // A fifth of the way from 1 s to 11 s.
+        assert_eq!(wait(&queue, 4, at(11)), of(2, 25.0));
+        assert!((queue.seconds(at(11)) - 25.0).abs() < 1e-9);
+        queue.next(at(11));
+        queue.ended(at(99), false);
+        assert_eq!(wait(&queue, 1, at(99)), of(0, 20.0), "a cached result");
+    }
+
+    proptest! {
+        /// Candidates ask in any order while evaluations begin and end: each gets one answer, no program is evaluated twice
+        /// for the same candidates, and programs are evaluated in the order in which they were asked for.
+        #[test]
+        fn each_candidate_is_answered_once(steps in prop::collection::vec((0u8..3, 0u32..6), 1..80)) {
+            let mut queue = Queue::<u32, u32>::default();
+            let (mut asked, mut answered) = (BTreeMap::new(), BTreeSet::new());
+            let mut order = VecDeque::new();
+            let mut running = None;
+            let end = |queue: &mut Queue<u32, u32>, running: &mut Option<u32>, answered: &mut BTreeSet<(u32, usize)>, asked: &BTreeMap<(u32, usize), u32>| {
+                for by in queue.ended(at(0), true) {
+                    assert_eq!(asked.get(&by).copied(), *running);
+                    assert!(answered.insert(by), "answered twice");
+                }
+                *running = None;
+            };
+            for (job, (step, key)) in steps.into_iter().enumerate() {
+                let by = (job as u32, job % 3);
+                match step {
+                    0 => {
+                        if running != Some(key) && !order.contains(&key) {
+                            order.push_back(key);
+                        }
+                        asked.insert(by, key);
+                        queue.push(key, Purpose::Screen, by);
+                    }
+                    1 => {
+                        let next = queue.next(at(0));
+                        let expected = if running.is_some() { None } else { order.pop_front() };
+                        prop_assert_eq!(next, expected);
+                        running = running.or(next);
+                    }
+                    _ => end(&mut queue, &mut running, &mut answered, &asked),
+                }
+                prop_assert_eq!(queue.len(), order.len() + usize::from(running.is_some()));
+            }
+            end(&mut queue, &mut running, &mut answered, &asked);
+            while let Some(key) = queue.next(at(0)) {
+                running = Some(key);
+                end(&mut queue, &mut running, &mut answered, &asked);
+            }
+            prop_assert_eq!(answered.len(), asked.len());
+        }
+    }
+}

@@ -1,0 +1,555 @@
+//! The jobs of the service: requests in, answers out, and the folder between them.
+//!
+//! Requests come from many tasks; one thread evaluates ([`Service::work`]). A job is in the folder before its request is
+//! answered, and an answer before anybody sees it, so that a process that is killed loses nothing that it confirmed. What
+//! was being evaluated is evaluated again.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use flopsmith_problem::prompt::{self, Style};
+use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_reward::Reward;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::Cache;
+use crate::catalog::Catalog;
+use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
+use crate::metrics::Metrics;
+use crate::program::{Asked, Judge, Judged, Program};
+use crate::queue::{Queue, Wait};
+use crate::refusal::{Kind, Mistake, Refusal};
+use crate::station::unix_ms;
+use crate::wire::{Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Request, Status};
+
+/// Number of finished jobs that stay in memory. Older ones are read from the folder.
+const RECENT: usize = 64;
+/// Number of mistakes that a refusal lists.
+const MOST_MISTAKES: usize = 20;
+
+/// The jobs and the queue.
+pub struct Service {
+    state: Mutex<State>,
+    /// Notified when there is a program to evaluate, or none any more.
+    work: Condvar,
+    /// Held while a request becomes a job: two requests with one idempotency key are one job.
+    submitting: Mutex<()>,
+    journal: Journal,
+    cache: Arc<Cache>,
+    /// The problems.
+    pub catalog: Catalog,
+    /// The counters.
+    pub metrics: Metrics,
+    reward: Reward,
+    most_waiting: usize,
+    began: Instant,
+    stopping: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    queue: Queue<flopsmith_protocol::Digest, JobId>,
+    /// The programs of the queue.
+    programs: HashMap<flopsmith_protocol::Digest, Arc<Program>>,
+    /// Unfinished jobs, and recent ones.
+    jobs: HashMap<JobId, Arc<Job>>,
+    recent: VecDeque<JobId>,
+    /// The number of the next order.
+    number: u64,
+}
+
+/// A request and its answers.
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    created_unix_ms: u64,
+    asked: Vec<Asked>,
+    answers: Mutex<Answers>,
+    /// The number of answers. It changes once an answer can be read.
+    told: watch::Sender<usize>,
+}
+
+struct Answers {
+    all: Vec<Option<Arc<Answer>>>,
+    done: usize,
+}
+
+/// A candidate that was checked.
+enum Unit {
+    Program(Arc<Program>),
+    /// It needs no evaluation.
+    Decided(Box<Judged>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Job {
+    fn new(id: JobId, created_unix_ms: u64, asked: Vec<Asked>) -> Self {
+        let answers = Answers {
+            all: vec![None; asked.len()],
+            done: 0,
+        };
+        Self {
+            id,
+            created_unix_ms,
+            asked,
+            answers: Mutex::new(answers),
+            told: watch::Sender::new(0),
+        }
+    }
+
+    /// Number of candidates.
+    pub fn total(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// A receiver that changes when an answer comes.
+    pub fn listen(&self) -> watch::Receiver<usize> {
+        self.told.subscribe()
+    }
+
+    /// The answers from candidate `from` on, up to the first that is missing.
+    pub fn answers_from(&self, from: usize) -> Vec<Arc<Answer>> {
+        let answers = lock(&self.answers);
+        let rest = answers.all.iter().skip(from);
+        rest.map_while(Clone::clone).collect()
+    }
+
+    /// True if all answers are there.
+    pub fn is_done(&self) -> bool {
+        lock(&self.answers).done == self.total()
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        let answers = lock(&self.answers);
+        let known = answers.all.iter().flatten();
+        known.map(|answer| answer.as_ref().clone()).collect()
+    }
+
+    /// Adds answers. Returns true if these were the last ones.
+    fn add(&self, answers: Vec<Arc<Answer>>) -> bool {
+        let mut known = lock(&self.answers);
+        let before = known.done;
+        for answer in answers {
+            let Some(place) = known.all.get_mut(answer.index) else {
+                continue;
+            };
+            if place.is_none() {
+                *place = Some(answer);
+                known.done += 1;
+            }
+        }
+        let done = known.done;
+        drop(known);
+        self.told.send_replace(done);
+        before < done && done == self.total()
+    }
+}
+
+impl Service {
+    /// A service on an open folder, with the unfinished jobs of the folder in its queue. It takes requests as long as at
+    /// most `most_waiting` programs wait. Cancelling `stopping` ends it.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn open(
+        journal: Journal,
+        cache: Arc<Cache>,
+        catalog: Catalog,
+        reward: Reward,
+        most_waiting: usize,
+        stopping: CancellationToken,
+    ) -> io::Result<Self> {
+        let service = Self {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            submitting: Mutex::new(()),
+            journal,
+            cache,
+            catalog,
+            metrics: Metrics::default(),
+            reward,
+            most_waiting,
+            began: Instant::now(),
+            stopping,
+        };
+        for kept in service.journal.unfinished()? {
+            service.go_on(kept);
+        }
+        Ok(service)
+    }
+
+    /// Puts an unfinished job of an earlier process into the queue.
+    fn go_on(&self, kept: Kept) {
+        let request = &kept.order.request;
+        let asked: Vec<Asked> = (0..).zip(&request.candidates).map(|(n, c)| asked(n, c, request)).collect();
+        let job = Arc::new(Job::new(kept.id, kept.order.created_unix_ms, asked));
+        let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
+        let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
+        let units = (0..).zip(&request.candidates);
+        let units = units.filter(|(index, _)| !answered.contains(index));
+        let units = units.map(|(index, candidate)| {
+            let unit = self.unit(candidate, request).unwrap_or_else(|mistake| {
+                let why = format!("the service cannot go on with this candidate: {}", mistake.detail);
+                let failure = Failure::infrastructure(InfrastructureCause::Store, why);
+                Unit::Decided(Box::new(Judged::failed(failure)))
+            });
+            (index, unit)
+        });
+        let units = units.collect();
+        {
+            let mut state = lock(&self.state);
+            state.number = state.number.max(kept.order.number);
+        }
+        self.enqueue(&job, units);
+        if whole {
+            // The earlier process was killed before it could say so.
+            self.finish(&job);
+        }
+    }
+
+    /// Makes a job of a request. True if an earlier request had the same idempotency key, and the job is that one's.
+    ///
+    /// # Errors
+    /// A refusal with all mistakes of the request, or the reason why there can be no job now.
+    pub fn submit(
+        &self,
+        request: Request,
+        idempotency: Option<&Idempotency>,
+    ) -> Result<(Arc<Job>, bool), Refusal> {
+        let units = self.units(&request)?;
+        let _one = lock(&self.submitting);
+        if self.stopping.is_cancelled() {
+            return Err(Refusal::stopping());
+        }
+        if let Some(wanted) = idempotency {
+            let of_key = self.journal.of_key(&wanted.key);
+            if let Some(known) = of_key.map_err(|e| Refusal::storage(&e))? {
+                if known.body != wanted.body {
+                    let detail = "this Idempotency-Key was sent with another body; use a new key for a new request";
+                    return Err(Refusal::new(Kind::KeyReused, detail).of_job(known.job.as_str()));
+                }
+                // Without a job, the process was killed before it made the job.
+                if let Some(job) = self.job(&known.job).map_err(|e| Refusal::storage(&e))? {
+                    return Ok((job, true));
+                }
+            }
+        }
+        let (waiting, number) = {
+            let mut state = lock(&self.state);
+            state.number += 1;
+            (state.queue.len(), state.number)
+        };
+        if waiting + units.len() > self.most_waiting {
+            let detail = format!(
+                "{waiting} programs wait, and the service lets {} wait at most; try again later, or with fewer candidates",
+                self.most_waiting
+            );
+            let seconds = self.queue_seconds().ceil().clamp(1.0, 60.0) as u64;
+            return Err(Refusal::new(Kind::Unavailable, detail).retry_after(seconds));
+        }
+        let candidates = request.candidates.iter();
+        let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, &request));
+        let job = Job::new(JobId::random(), unix_ms(), asked.collect());
+        let job = Arc::new(job);
+        let order = Order {
+            request,
+            created_unix_ms: job.created_unix_ms,
+            number,
+        };
+        let begun = match idempotency {
+            Some(wanted) => self.journal.note_key(wanted, &job.id),
+            None => Ok(()),
+        };
+        begun
+            .and_then(|()| self.journal.begin(&job.id, &order))
+            .map_err(|e| Refusal::storage(&e))?;
+        self.enqueue(&job, (0..).zip(units).collect());
+        Ok((job, false))
+    }
+
+    /// All candidates of a request, checked.
+    fn units(&self, request: &Request) -> Result<Vec<Unit>, Refusal> {
+        let count = request.candidates.len();
+        if count == 0 || count > MOST_CANDIDATES {
+            return Err(Refusal::invalid(vec![Mistake {
+                pointer: "/candidates".into(),
+                detail: format!("there are {count} candidates; send 1 to {MOST_CANDIDATES}"),
+            }]));
+        }
+        let mut units = Vec::with_capacity(count);
+        let mut mistakes = Vec::new();
+        for (index, candidate) in request.candidates.iter().enumerate() {
+            match self.unit(candidate, request) {
+                Ok(unit) => units.push(unit),
+                Err(mistake) if mistakes.len() < MOST_MISTAKES => mistakes.push(Mistake {
+                    pointer: format!("/candidates/{index}/{}", mistake.pointer),
+                    ..mistake
+                }),
+                Err(_) => {}
+            }
+        }
+        if mistakes.is_empty() {
+            Ok(units)
+        } else {
+            Err(Refusal::invalid(mistakes))
+        }
+    }
+
+    /// A candidate, checked. The pointer of a mistake is the name of its field.
+    fn unit(&self, candidate: &Candidate, request: &Request) -> Result<Unit, Mistake> {
+        let mistake = |field: &str, detail: String| Mistake {
+            pointer: field.to_owned(),
+            detail,
+        };
+        if candidate.id.as_ref().is_some_and(|id| id.len() > LONGEST_ID) {
+            let detail = format!("the id is longer than {LONGEST_ID} bytes; use a shorter one");
+            return Err(mistake("id", detail));
+        }
+        let workloads = &candidate.workloads;
+        let found = self.catalog.find(&candidate.problem, workloads);
+        let problem = found.map_err(|why| {
+            let whole = self.catalog.find(&candidate.problem, &[]);
+            let field = if whole.is_ok() { "workloads" } else { "problem" };
+            mistake(field, why)
+        })?;
+        let language = candidate.language.unwrap_or(problem.language);
+        let source = match (&candidate.source, &candidate.answer) {
+            (Some(source), None) => source.clone(),
+            (None, Some(answer)) => match prompt::extract(answer, Style::Full, language) {
+                Some(source) => source,
+                None => return Ok(Unit::Decided(Box::new(Judged::without_program(language)))),
+            },
+            _ => {
+                let detail = "send either `source`, a program, or `answer`, a model's text with a program in it";
+                return Err(mistake("source", detail.into()));
+            }
+        };
+        let program = Program::new(problem, language, source, request.purpose);
+        Ok(Unit::Program(Arc::new(program)))
+    }
+
+    /// Adds a job whose order is in the folder. Candidates whose results are known are answered at once.
+    fn enqueue(&self, job: &Arc<Job>, units: Vec<(usize, Unit)>) {
+        let mut known = Vec::new();
+        let mut programs = Vec::new();
+        for (index, unit) in units {
+            match unit {
+                Unit::Decided(judged) => known.push((index, *judged)),
+                Unit::Program(program) => match self.cache.look_up(&program) {
+                    Some(judged) => known.push((index, judged)),
+                    None => programs.push((index, program)),
+                },
+            }
+        }
+        let mut state = lock(&self.state);
+        state.jobs.insert(job.id.clone(), Arc::clone(job));
+        for (index, program) in programs {
+            let key = program.key().clone();
+            let by = (job.id.clone(), index);
+            state.queue.push(key.clone(), program.purpose, by);
+            state.programs.entry(key).or_insert(program);
+        }
+        drop(state);
+        self.work.notify_all();
+        self.deliver(job, known);
+    }
+
+    /// Gives results to candidates of a job.
+    fn deliver(&self, job: &Arc<Job>, results: Vec<(usize, Judged)>) {
+        let answers = results.into_iter().filter_map(|(index, judged)| {
+            if judged.cached {
+                self.metrics.cached();
+            }
+            let asked = job.asked.get(index)?;
+            Some(Arc::new(judged.answer(index, asked, &self.reward)))
+        });
+        let answers: Vec<Arc<Answer>> = answers.collect();
+        let lines: Vec<&Answer> = answers.iter().map(Arc::as_ref).collect();
+        if lines.is_empty() {
+            return;
+        }
+        if let Err(error) = self.journal.answered(&job.id, &lines) {
+            tracing::warn!(job = job.id.as_str(), %error, "answers cannot be written; a restart would evaluate them again");
+        }
+        if job.add(answers) {
+            self.finish(job);
+        }
+    }
+
+    /// All answers of a job are there.
+    fn finish(&self, job: &Job) {
+        let mut state = lock(&self.state);
+        state.recent.push_back(job.id.clone());
+        if state.recent.len() > RECENT
+            && let Some(old) = state.recent.pop_front()
+        {
+            state.jobs.remove(&old);
+        }
+        drop(state);
+        if let Err(error) = self.journal.finished(&job.id) {
+            tracing::warn!(job = job.id.as_str(), %error, "a job cannot be marked as done");
+        }
+    }
+
+    /// A job by its id: one that is not done, or a finished one of which the folder has all answers.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn job(&self, id: &JobId) -> io::Result<Option<Arc<Job>>> {
+        if let Some(job) = lock(&self.state).jobs.get(id) {
+            return Ok(Some(Arc::clone(job)));
+        }
+        let Some(kept) = self.journal.finished_job(id)? else {
+            return Ok(None);
+        };
+        let request = &kept.order.request;
+        let candidates = request.candidates.iter();
+        let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, request));
+        let job = Job::new(kept.id, kept.order.created_unix_ms, asked.collect());
+        let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
+        Ok(whole.then(|| Arc::new(job)))
+    }
+
+    /// The state of a job.
+    pub fn state_of(&self, job: &Job) -> JobState {
+        let results = job.answers();
+        let (total, done) = (job.total(), results.len());
+        let wait = self.wait_of(job);
+        let status = match done {
+            done if done == total => Status::Done,
+            0 => Status::Queued,
+            _ => Status::Running,
+        };
+        JobState {
+            id: job.id.as_str().to_owned(),
+            status,
+            created_unix_ms: job.created_unix_ms,
+            total,
+            done,
+            position: wait.map(|wait| wait.position),
+            expected_wait_seconds: wait.map(|wait| wait.seconds),
+            results,
+        }
+    }
+
+    /// The wait of a job; none if it waits for no program.
+    pub fn wait_of(&self, job: &Job) -> Option<Wait> {
+        lock(&self.state).queue.wait_of(&job.id, self.began.elapsed())
+    }
+
+    /// Number of programs that wait or are being evaluated, and whether one is being evaluated.
+    pub fn waiting(&self) -> (usize, bool) {
+        let state = lock(&self.state);
+        (state.queue.len(), state.queue.is_running())
+    }
+
+    /// Expected time until the queue is empty, seconds.
+    pub fn queue_seconds(&self) -> f64 {
+        lock(&self.state).queue.seconds(self.began.elapsed())
+    }
+
+    /// Number of jobs that are not done.
+    pub fn unfinished(&self) -> usize {
+        let state = lock(&self.state);
+        state.jobs.len().saturating_sub(state.recent.len())
+    }
+
+    /// Evaluates programs until the service stops. The program that is being evaluated then is finished first.
+    pub fn work(&self, judge: &mut dyn Judge) {
+        while let Some(program) = self.next() {
+            let began = Instant::now();
+            let judged = judge.judge(&program);
+            // Ctrl-C reaches processes in the jail, too: a failure after it says nothing about the program.
+            let is_result = judged.cached || judged.verdict.measurement().is_some();
+            if self.stopping.is_cancelled() && !is_result {
+                return;
+            }
+            self.decided(&program, judged, began.elapsed());
+        }
+    }
+
+    /// Waits for the next program; none once the service stops.
+    fn next(&self) -> Option<Arc<Program>> {
+        let mut state = lock(&self.state);
+        loop {
+            if self.stopping.is_cancelled() {
+                return None;
+            }
+            if let Some(key) = state.queue.next(self.began.elapsed()) {
+                return state.programs.get(&key).cloned();
+            }
+            let woken = self.work.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn decided(&self, program: &Program, judged: Judged, took: Duration) {
+        if !judged.cached {
+            let seconds = took.as_secs_f64();
+            self.metrics.evaluated(program, &judged, seconds);
+        }
+        let mut by_job: Vec<(Arc<Job>, Vec<usize>)> = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            let candidates = state.queue.ended(self.began.elapsed(), !judged.cached);
+            state.programs.remove(program.key());
+            for (id, index) in candidates {
+                if let Some((_, indexes)) = by_job.iter_mut().find(|(job, _)| job.id == id) {
+                    indexes.push(index);
+                } else if let Some(job) = state.jobs.get(&id) {
+                    by_job.push((Arc::clone(job), vec![index]));
+                }
+            }
+        }
+        let mut first = true;
+        for (job, indexes) in by_job {
+            let results = indexes.into_iter().map(|index| {
+                // The other candidates with this program have a result from before.
+                let cached = judged.cached || !std::mem::replace(&mut first, false);
+                let judged = Judged {
+                    cached,
+                    ..judged.clone()
+                };
+                (index, judged)
+            });
+            let results = results.collect();
+            self.deliver(&job, results);
+        }
+    }
+
+    /// Wakes the thread that evaluates, so that it learns that the service stops.
+    pub fn wake(&self) {
+        // With the lock, the thread either has not looked yet or waits already.
+        let _state = lock(&self.state);
+        self.work.notify_all();
+    }
+
+    /// The token that ends the service.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// Removes finished jobs, keys and results that are older than `keep`.
+    pub fn sweep(&self, keep: Duration) {
+        let now = SystemTime::now();
+        let swept = self.journal.sweep(keep, now);
+        if let Err(error) = swept.and_then(|()| self.cache.sweep(keep, now)) {
+            tracing::warn!(%error, "old jobs and results cannot be removed");
+        }
+    }
+}
+
+/// The parts of a candidate that its answer repeats.
+fn asked(index: usize, candidate: &Candidate, request: &Request) -> Asked {
+    Asked {
+        id: candidate.id.clone().unwrap_or_else(|| index.to_string()),
+        problem: candidate.problem.clone(),
+        purpose: request.purpose,
+    }
+}

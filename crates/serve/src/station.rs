@@ -1,0 +1,347 @@
+//! Evaluates programs on this machine, one at a time.
+//!
+//! A problem's compiler, verifier and timer stay open for the next program of the problem. Its reference and the peak are
+//! measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart. They are
+//! measured again when they are older than [`Settings::refresh`], or when machine, toolchain or method changed.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flopsmith_evaluate::{Evaluator, cores_to_watch};
+use flopsmith_measure::{HARNESS_VERSION, METHOD, Timer, Verifier};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{Digest, Failure, InfrastructureCause, UnknownCause, Verdict};
+use flopsmith_run::idle_wait::{self, Patience, Waited};
+use flopsmith_run::measuring_lock;
+use flopsmith_sandbox::Sandbox;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Cache, Grade, Reference};
+use crate::program::{Judge, Judged, Program};
+use crate::wire::{Purpose, ReferenceSpeeds};
+
+/// Number of problems that stay open. Each has processes and buffers of its own.
+const OPEN: usize = 8;
+
+/// How programs are evaluated.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The C compiler.
+    pub compiler: String,
+    /// Number of threads that programs are timed with.
+    pub threads: u32,
+    /// True if sanitizers check rankings as well; they check certifications always.
+    pub sanitize: bool,
+    /// Longest time to wait for a quiet machine before each evaluation.
+    pub wait: Duration,
+    /// Age at which references and peaks are measured again.
+    pub refresh: Duration,
+}
+
+/// Evaluates programs with real compilers, jails and clocks.
+pub struct Station {
+    settings: Settings,
+    sandbox: Arc<Sandbox>,
+    harness: PathBuf,
+    cache: Arc<Cache>,
+    /// The open problems, the most recently used first.
+    benches: VecDeque<Bench>,
+    stopped: CancellationToken,
+    /// True once this process was announced as one that measures.
+    announced: bool,
+}
+
+/// The stages of one problem.
+struct Bench {
+    problem: Arc<Problem>,
+    /// Without sanitizers.
+    plain: Evaluator,
+    /// With sanitizers.
+    sanitizing: Evaluator,
+    verifier: Verifier,
+    timer: Timer,
+    /// The disturbance while the timer measured its reference.
+    reference_busy: Option<String>,
+    circumstances: String,
+    quick: Option<Reference>,
+    refined: Option<Reference>,
+}
+
+impl Station {
+    /// A station without open problems. Cancelling `stopped` ends a wait for a quiet machine.
+    pub fn new(
+        settings: Settings,
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        cache: Arc<Cache>,
+        stopped: CancellationToken,
+    ) -> Self {
+        Self {
+            settings,
+            sandbox,
+            harness,
+            cache,
+            benches: VecDeque::new(),
+            stopped,
+            announced: false,
+        }
+    }
+
+    fn evaluate(&mut self, program: &Program) -> Result<Judged, Failure> {
+        if !std::mem::replace(&mut self.announced, true) {
+            measuring_lock::announce("serve");
+        }
+        let grade = Grade::of(program.purpose);
+        self.make_ready(&program.problem, grade)?;
+        // A result of an earlier process is known now that the reference is.
+        if let Some(known) = self.cache.look_up(program) {
+            return Ok(known);
+        }
+        let Some(bench) = self.benches.front_mut() else {
+            return Err(Failure::infrastructure(
+                InfrastructureCause::Harness,
+                "the problem is not open",
+            ));
+        };
+        let done = bench.evaluate(program, &self.settings, &self.stopped)?;
+        if let Err(error) = self.cache.keep(program, &done) {
+            tracing::warn!(%error, "a result cannot be kept");
+        }
+        Ok(done)
+    }
+
+    /// Puts the bench of a problem to the front, with a reference of this grade that is not too old.
+    fn make_ready(&mut self, problem: &Arc<Problem>, grade: Grade) -> Result<(), Failure> {
+        let is_it = |bench: &Bench| bench.problem.digest == problem.digest;
+        let now = unix_ms();
+        let known = self.benches.iter().position(is_it);
+        let mut bench = match known.and_then(|place| self.benches.remove(place)) {
+            Some(bench) if !bench.is_stale(grade, now, self.settings.refresh) => bench,
+            // The old timer ends before the new one measures.
+            old => {
+                drop(old);
+                self.bench(problem)?
+            }
+        };
+        let found = bench.find_reference(grade, &self.cache, now, self.settings.refresh);
+        let reference = match found {
+            Some(reference) => reference,
+            None => {
+                let reference = bench.measure_reference(grade, &self.settings, &self.stopped)?;
+                let kept = self.cache.keep_reference(problem, grade, &reference);
+                if let Err(error) = kept {
+                    tracing::warn!(%error, "a reference cannot be kept");
+                }
+                reference
+            }
+        };
+        bench.timer.go_on_with(&reference.chains);
+        self.cache.refer_to(problem, grade, &reference);
+        bench.set_reference(grade, reference);
+        self.benches.push_front(bench);
+        self.benches.truncate(OPEN);
+        Ok(())
+    }
+
+    /// Opens a problem: finds the compiler, runs the reference, and measures peak and baseline.
+    fn bench(&self, problem: &Arc<Problem>) -> Result<Bench, Failure> {
+        let threads = self.settings.threads;
+        let made = Evaluator::new(
+            Arc::clone(problem),
+            &self.settings.compiler,
+            Arc::clone(&self.sandbox),
+            self.harness.clone(),
+        );
+        let plain = made.map_err(|error| match error {
+            flopsmith_evaluate::Error::Stage(failure) => failure,
+            flopsmith_evaluate::Error::Input(why) => {
+                Failure::infrastructure(InfrastructureCause::Compiler, why)
+            }
+        })?;
+        let sanitizing = plain.clone().with_sanitizers(threads);
+        let verifier = plain.verifier(threads)?;
+        let cores = cores_to_watch(threads);
+        let mut patience = Patience::new(self.settings.wait);
+        let waited = patience.wait(|| idle_wait::used(&cores), &self.stopped);
+        let reference_busy = disturbance(waited)?;
+        let timer = plain.timer(threads)?;
+        let attestation = timer.attestation();
+        if let Err(error) = self.cache.keep_attestation(attestation) {
+            tracing::warn!(%error, "an attestation cannot be kept");
+        }
+        let circumstances = format!(
+            "machine {} toolchain {} harness {HARNESS_VERSION} method {METHOD} version {} threads {threads} sanitize {}",
+            attestation.class_key(),
+            plain.toolchain.fingerprint,
+            env!("CARGO_PKG_VERSION"),
+            self.settings.sanitize,
+        );
+        Ok(Bench {
+            problem: Arc::clone(problem),
+            plain,
+            sanitizing,
+            verifier,
+            timer,
+            reference_busy,
+            circumstances,
+            quick: None,
+            refined: None,
+        })
+    }
+}
+
+impl Judge for Station {
+    fn judge(&mut self, program: &Program) -> Judged {
+        let done = catch_unwind(AssertUnwindSafe(|| self.evaluate(program)));
+        let judged = match done {
+            Ok(Ok(judged)) => judged,
+            Ok(Err(failure)) => Judged::failed(failure),
+            Err(_) => Judged::failed(Failure::unknown(
+                UnknownCause::Panicked,
+                "the evaluation panicked; the log of the service has the message",
+            )),
+        };
+        if !judged.verdict.counts() {
+            // The next program of this problem gets new processes.
+            let failed = &program.problem.digest;
+            self.benches.retain(|bench| bench.problem.digest != *failed);
+        }
+        judged
+    }
+}
+
+impl Bench {
+    fn reference(&self, grade: Grade) -> Option<&Reference> {
+        match grade {
+            Grade::Quick => self.quick.as_ref(),
+            Grade::Refined => self.refined.as_ref(),
+        }
+    }
+
+    fn set_reference(&mut self, grade: Grade, reference: Reference) {
+        match grade {
+            Grade::Quick => self.quick = Some(reference),
+            Grade::Refined => self.refined = Some(reference),
+        }
+    }
+
+    /// True if the reference of this grade is known and too old.
+    fn is_stale(&self, grade: Grade, now: u64, refresh: Duration) -> bool {
+        let known = self.reference(grade);
+        known.is_some_and(|reference| !is_fresh(reference, now, refresh))
+    }
+
+    /// The reference that was measured before, by this process or an earlier one.
+    fn find_reference(
+        &self,
+        grade: Grade,
+        cache: &Cache,
+        now: u64,
+        refresh: Duration,
+    ) -> Option<Reference> {
+        let known = self.reference(grade).cloned();
+        let known = known.or_else(|| cache.read_reference(&self.problem, grade));
+        known.filter(|reference| {
+            is_fresh(reference, now, refresh) && reference.circumstances == self.circumstances
+        })
+    }
+
+    /// Measures the reference; the timer has done so for [`Grade::Quick`].
+    fn measure_reference(
+        &mut self,
+        grade: Grade,
+        settings: &Settings,
+        stopped: &CancellationToken,
+    ) -> Result<Reference, Failure> {
+        if grade == Grade::Refined {
+            let mut patience = Patience::new(settings.wait);
+            let timer = &mut self.timer;
+            let waited = patience.wait(|| idle_wait::look(timer), stopped);
+            self.reference_busy = disturbance(waited)?;
+            self.timer.refine_reference()?;
+        }
+        let chains = self.timer.chains();
+        let measured_unix_ms = unix_ms();
+        let name = format!(
+            "{} {} {:?} {measured_unix_ms} {chains:?}",
+            self.circumstances, self.problem.digest, grade
+        );
+        Ok(Reference {
+            circumstances: self.circumstances.clone(),
+            speeds: ReferenceSpeeds {
+                id: Digest::of(name.as_bytes()).short().to_owned(),
+                gflops: self.timer.reference_gflops(),
+                peak_gflops: self.timer.peak_gflops(),
+                measured_unix_ms,
+            },
+            busy: self.reference_busy.clone(),
+            of_each: self.timer.reference_gflops_of_each(),
+            chains,
+        })
+    }
+
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        settings: &Settings,
+        stopped: &CancellationToken,
+    ) -> Result<Judged, Failure> {
+        let purpose = program.purpose;
+        let certifies = purpose == Purpose::Certify;
+        let evaluator = match settings.sanitize || certifies {
+            true => &self.sanitizing,
+            false => &self.plain,
+        };
+        let verifier = &mut self.verifier;
+        let last_look = purpose != Purpose::Screen;
+        let mut prepared =
+            evaluator.prepare(program.language, &program.source, verifier, last_look);
+        if certifies {
+            prepared.verify_other_layouts(verifier);
+        }
+        let reference = self.reference(Grade::of(purpose)).cloned();
+        let reference = reference.ok_or_else(|| {
+            Failure::infrastructure(InfrastructureCause::Baseline, "no reference was measured")
+        })?;
+        let mut busy = None;
+        if prepared.can_be_timed() {
+            let mut patience = Patience::new(settings.wait);
+            let timer = &mut self.timer;
+            // A look at the cores takes a sixth of a second. The quarantine costs nothing while the machine is quiet.
+            let waited = match certifies {
+                true => patience.wait(|| idle_wait::look(timer), stopped),
+                false => patience.wait(|| idle_wait::drifted(timer), stopped),
+            };
+            busy = idle_wait::resting_on(reference.busy.as_deref(), disturbance(waited)?);
+        }
+        let mut done = prepared.time(&mut self.timer, purpose.into(), None);
+        if let Verdict::Measured { measurement } = &mut done.verdict {
+            // The timer may have been made anew since the reference was measured.
+            let speeds = &reference.speeds;
+            measurement.tell_in(speeds.gflops, &reference.of_each, speeds.peak_gflops);
+        }
+        done.busy = busy.filter(|_| matches!(done.verdict, Verdict::Measured { .. }));
+        Ok(Judged::of(done, reference.speeds))
+    }
+}
+
+/// The disturbance that remains after a wait.
+fn disturbance(waited: Waited) -> Result<Option<String>, Failure> {
+    waited.go_on().map_err(|_| {
+        Failure::infrastructure(InfrastructureCause::Shutdown, "the service is stopping")
+    })
+}
+
+fn is_fresh(reference: &Reference, now: u64, refresh: Duration) -> bool {
+    let age = now.saturating_sub(reference.speeds.measured_unix_ms);
+    u128::from(age) <= refresh.as_millis()
+}
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |passed| u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
+}

@@ -55,7 +55,9 @@ pub fn is_loopback(host: &str) -> bool {
         None => host.split_once(':').map_or(host, |(name, _)| name),
     };
     name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -97,10 +99,24 @@ mod tests {
 
     #[test]
     fn loopback_has_these_names() {
-        for host in ["localhost", "LocalHost:80", "127.0.0.1:8765", "127.8.0.1", "[::1]:80", "[::1]"] {
+        for host in [
+            "localhost",
+            "LocalHost:80",
+            "127.0.0.1:8765",
+            "127.8.0.1",
+            "[::1]:80",
+            "[::1]",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["", "example.org", "localhost.example.org", "10.0.0.1:80", "[::2]", "0.0.0.0"] {
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "10.0.0.1:80",
+            "[::2]",
+            "0.0.0.0",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }

@@ -150,7 +150,12 @@ impl Cache {
     }
 
     /// Keeps the reference of a problem.
-    pub fn keep_reference(&self, problem: &Problem, grade: Grade, reference: &Reference) -> Result<()> {
+    pub fn keep_reference(
+        &self,
+        problem: &Problem,
+        grade: Grade,
+        reference: &Reference,
+    ) -> Result<()> {
         write(&self.reference(problem, grade), reference)
     }
 
@@ -227,7 +232,9 @@ mod tests {
         let (first, second) = (reference("first"), reference("second"));
         {
             let cache = Cache::open(place.path()).unwrap();
-            cache.keep(&program, &judged(&first, measured(40.0))).unwrap();
+            cache
+                .keep(&program, &judged(&first, measured(40.0)))
+                .unwrap();
             assert_eq!(cache.look_up(&program), None, "no reference is current");
         }
         // After a restart.
@@ -247,7 +254,9 @@ mod tests {
         let (rank, certify) = (program(Purpose::Rank), program(Purpose::Certify));
         let reference = reference("quick");
         cache.refer_to(&rank.problem, Grade::Quick, &reference);
-        cache.keep(&rank, &judged(&reference, measured(40.0))).unwrap();
+        cache
+            .keep(&rank, &judged(&reference, measured(40.0)))
+            .unwrap();
         assert!(cache.look_up(&rank).is_some());
         assert_eq!(cache.look_up(&certify), None);
     }
@@ -271,12 +280,16 @@ mod tests {
         let program = program(Purpose::Rank);
         let reference = reference("quick");
         let problem = &program.problem;
-        cache.keep_reference(problem, Grade::Quick, &reference).unwrap();
+        cache
+            .keep_reference(problem, Grade::Quick, &reference)
+            .unwrap();
         let found = cache.read_reference(problem, Grade::Quick);
         assert_eq!(found.as_ref(), Some(&reference));
         assert_eq!(cache.read_reference(problem, Grade::Refined), None);
         cache.refer_to(problem, Grade::Quick, &reference);
-        cache.keep(&program, &judged(&reference, measured(40.0))).unwrap();
+        cache
+            .keep(&program, &judged(&reference, measured(40.0)))
+            .unwrap();
         let hour = Duration::from_secs(3600);
         cache.sweep(hour, SystemTime::now()).unwrap();
         assert!(cache.look_up(&program).is_some());

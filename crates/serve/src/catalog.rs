@@ -157,7 +157,15 @@ mod tests {
         let catalog = shipped();
         let absolute = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let absolute = absolute.canonicalize().unwrap();
-        for name in ["../problems/dgemm", "./dgemm", "dgemm/", "dgemm/.", "", ".", ".."] {
+        for name in [
+            "../problems/dgemm",
+            "./dgemm",
+            "dgemm/",
+            "dgemm/.",
+            "",
+            ".",
+            "..",
+        ] {
             assert!(catalog.find(name, &[]).is_err(), "{name:?}");
         }
         assert!(catalog.find(absolute.to_str().unwrap(), &[]).is_err());

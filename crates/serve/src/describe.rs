@@ -93,7 +93,8 @@ fn workloads(problem: &Problem) -> Vec<Workload> {
         params: params.clone(),
     };
     let each = problem.workloads.iter();
-    each.map(|workload| of(&workload.name, &workload.params)).collect()
+    each.map(|workload| of(&workload.name, &workload.params))
+        .collect()
 }
 
 /// All problems.
@@ -122,7 +123,10 @@ pub async fn problems(State(app): State<App>) -> Result<Response, Refusal> {
 }
 
 /// One problem.
-pub async fn problem(State(app): State<App>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub async fn problem(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
     let service = Arc::clone(&app.service);
     let found = tokio::task::spawn_blocking(move || service.catalog.find(&name, &[]));
     let found = found.await.unwrap_or_else(|e| Err(e.to_string()));

@@ -75,11 +75,20 @@ pub fn router(app: App) -> Router {
         .route("/v1/jobs/{id}", get(show_job))
         .route("/v1/problems", get(describe::problems))
         .route("/v1/problems/{name}", get(describe::problem))
-        .route("/v1/health", get(|State(app): State<App>| ready(describe::health(&app))))
-        .route("/v1/openapi.json", get(|| ready(json(StatusCode::OK, &openapi::document()))))
+        .route(
+            "/v1/health",
+            get(|State(app): State<App>| ready(describe::health(&app))),
+        )
+        .route(
+            "/v1/openapi.json",
+            get(|| ready(json(StatusCode::OK, &openapi::document()))),
+        )
         .route("/v1/openrlhf", post(trainers::openrlhf))
         .route("/v1/slime", post(trainers::slime))
-        .route("/metrics", get(|State(app): State<App>| ready(describe::metrics(&app))))
+        .route(
+            "/metrics",
+            get(|State(app): State<App>| ready(describe::metrics(&app))),
+        )
         .fallback(|request: Request| ready(no_route(&request)))
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
@@ -106,7 +115,10 @@ async fn guard(State(app): State<App>, request: Request, next: Next) -> Response
 
 fn wrong_method(method: &Method, allowed: Option<&HeaderValue>) -> Response {
     let words = allowed.and_then(|allowed| allowed.to_str().ok());
-    let detail = format!("{method} has no meaning here; use {}", words.unwrap_or("another method"));
+    let detail = format!(
+        "{method} has no meaning here; use {}",
+        words.unwrap_or("another method")
+    );
     let mut response = Refusal::new(Kind::WrongMethod, detail).into_response();
     if let Some(allowed) = allowed {
         response.headers_mut().insert(ALLOW, allowed.clone());
@@ -126,7 +138,9 @@ impl App {
     fn admits(&self, request: &Request) -> Result<(), Refusal> {
         let headers = request.headers();
         let Some(token) = &self.token else {
-            let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+            let host = headers
+                .get(HOST)
+                .map(|host| host.to_str().unwrap_or_default());
             return match host {
                 Some(host) if !is_loopback(host) => Err(Refusal::new(
                     Kind::WrongHost,
@@ -225,7 +239,10 @@ impl App {
 
 /// The refusal of a request whose handling panicked; the log has the message.
 fn panicked() -> Refusal {
-    Refusal::new(Kind::Storage, "the request could not be handled; the log of the service says why")
+    Refusal::new(
+        Kind::Storage,
+        "the request could not be handled; the log of the service says why",
+    )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -339,7 +356,10 @@ fn place_of(service: &Service, job: &Job) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let id = job.id.as_str();
     // An id has hexadecimal digits only.
-    for (name, text) in [(JOB, id.to_owned()), (LOCATION.as_str(), format!("/v1/jobs/{id}"))] {
+    for (name, text) in [
+        (JOB, id.to_owned()),
+        (LOCATION.as_str(), format!("/v1/jobs/{id}")),
+    ] {
         if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(name, value);
         }
@@ -353,7 +373,10 @@ fn place_of(service: &Service, job: &Job) -> HeaderMap {
 }
 
 /// The answers of a job as JSON lines in the order of the candidates, as they come.
-fn lines(job: Arc<Job>, stopping: CancellationToken) -> impl Stream<Item = Result<Bytes, Infallible>> {
+fn lines(
+    job: Arc<Job>,
+    stopping: CancellationToken,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let told = job.listen();
     let cursor = Cursor {
         job,
@@ -490,7 +513,10 @@ mod tests {
             (&["application/json"], Ok(Form::Array)),
             (&["application/json, */*;q=0.5"], Ok(Form::Array)),
             (&["Application/X-NDJSON"], Ok(Form::Lines)),
-            (&["application/json", "application/x-ndjson"], Ok(Form::Lines)),
+            (
+                &["application/json", "application/x-ndjson"],
+                Ok(Form::Lines),
+            ),
             (&["text/html, application/json;q=0.9"], Ok(Form::Array)),
             (&["text/html"], Err(Kind::NotAcceptable)),
         ];

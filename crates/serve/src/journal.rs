@@ -145,7 +145,10 @@ impl Journal {
     /// Writes the order of a new job.
     pub fn begin(&self, id: &JobId, order: &Order) -> Result<()> {
         // Names of jobs do not begin with a dot.
-        let part = self.folder.join("jobs/open").join(format!(".{}", id.as_str()));
+        let part = self
+            .folder
+            .join("jobs/open")
+            .join(format!(".{}", id.as_str()));
         make(&part)?;
         write(&part.join("order.json"), order)?;
         std::fs::rename(&part, self.of("open", id))
@@ -277,7 +280,10 @@ fn read_job(id: &JobId, folder: &Path, mend: bool) -> Result<Option<Kept>> {
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(e),
     };
-    let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let whole = text
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     if mend && whole < text.len() {
         let file = File::options().write(true).open(&path)?;
         file.set_len(u64::try_from(whole).map_err(Error::other)?)?;
@@ -441,7 +447,13 @@ mod tests {
     fn only_an_id_is_one() {
         let id = JobId::random();
         assert_eq!(JobId::parse(id.as_str()), Some(id.clone()));
-        for wrong in ["", "..", &"a".repeat(31), &"A".repeat(32), "../../0123456789abcdef0123456789"] {
+        for wrong in [
+            "",
+            "..",
+            &"a".repeat(31),
+            &"A".repeat(32),
+            "../../0123456789abcdef0123456789",
+        ] {
             assert_eq!(JobId::parse(wrong), None, "{wrong}");
         }
     }

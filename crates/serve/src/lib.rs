@@ -105,8 +105,9 @@ pub fn execute(plan: Plan) -> Result<()> {
     let harness = paths::harness()?;
     let sandbox = Arc::new(jail::open(plan.allow_weaker_jail)?);
     let catalog = Catalog::new(paths::problem_roots()?);
-    let watch =
-        Watch::saying("stopping after the current evaluation (press Ctrl-C again to stop at once)…")?;
+    let watch = Watch::saying(
+        "stopping after the current evaluation (press Ctrl-C again to stop at once)…",
+    )?;
     let stopping = watch.asked().clone();
     let station = Station::new(
         plan.settings.clone(),
@@ -149,9 +150,14 @@ pub fn execute(plan: Plan) -> Result<()> {
 fn cores_to_answer_on(threads: u32) -> Vec<usize> {
     let timed = cores_to_watch(threads);
     let allowed = pinning::allowed_cores();
-    let untimed = allowed.into_iter().filter(|core| !timed.kernel.contains(core));
+    let untimed = allowed
+        .into_iter()
+        .filter(|core| !timed.kernel.contains(core));
     let untimed: Vec<usize> = untimed.collect();
-    let apart = untimed.iter().copied().filter(|core| !timed.siblings.contains(core));
+    let apart = untimed
+        .iter()
+        .copied()
+        .filter(|core| !timed.siblings.contains(core));
     let apart: Vec<usize> = apart.collect();
     if apart.is_empty() { untimed } else { apart }
 }
@@ -163,7 +169,9 @@ async fn serve(plan: Plan, service: Arc<Service>, judge: Box<dyn Judge>) -> Resu
             plan.listen
         ))
     })?;
-    let address = listener.local_addr().context("the listener has no address")?;
+    let address = listener
+        .local_addr()
+        .context("the listener has no address")?;
     let unfinished = service.unfinished();
     if unfinished > 0 {
         say(&format!("going on with {unfinished} unfinished jobs"));

@@ -36,7 +36,12 @@ pub fn allow_connections() {
 }
 
 /// Answers requests until the service stops; then lets the responses under way end, for a limited time.
-pub async fn serve(listener: TcpListener, router: Router, service: Arc<Service>, header_time: Duration) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    service: Arc<Service>,
+    header_time: Duration,
+) {
     let places = Arc::new(Semaphore::new(MOST));
     let mut answering = JoinSet::new();
     let stopping = service.stopping().clone();

@@ -165,7 +165,10 @@ mod tests {
         let mut seen = 0;
         for line in described {
             let name = line.split(' ').next().unwrap_or_default();
-            assert!(page.contains(&format!("| `{name}")), "docs/reference/http.md lacks {name}");
+            assert!(
+                page.contains(&format!("| `{name}")),
+                "docs/reference/http.md lacks {name}"
+            );
             seen += 1;
         }
         assert_eq!(seen, 7);

@@ -18,7 +18,8 @@ pub fn document() -> Value {
     for operation in paths.values_mut().filter_map(Value::as_object_mut) {
         for (method, described) in operation.iter_mut() {
             if method != "parameters" {
-                described["responses"]["default"] = json!({ "$ref": "#/components/responses/Refused" });
+                described["responses"]["default"] =
+                    json!({ "$ref": "#/components/responses/Refused" });
             }
         }
     }
@@ -46,7 +47,11 @@ pub fn document() -> Value {
 /// The kinds of refusals with their statuses.
 fn refusals() -> String {
     let kinds = KINDS.map(|(kind, status, title)| {
-        format!("urn:flopsmith:error:{} ({}): {title}", kind.name(), status.as_u16())
+        format!(
+            "urn:flopsmith:error:{} ({}): {title}",
+            kind.name(),
+            status.as_u16()
+        )
     });
     kinds.join("; ")
 }
@@ -66,7 +71,8 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
         "description": "Requests with the same key and body are one request.",
     });
     let task = ["problem", "workload", "purpose", "language"];
-    let task = task.map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }));
+    let task =
+        task.map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }));
     let all = json!({
         "/v1/evaluate": { "post": {
             "operationId": "evaluate",
@@ -200,7 +206,10 @@ mod tests {
         for (path, operations) in document["paths"].as_object().unwrap() {
             for (method, operation) in operations.as_object().unwrap() {
                 let place = format!("{method} {path}");
-                assert!(names.insert(operation["operationId"].as_str().unwrap()), "{place}");
+                assert!(
+                    names.insert(operation["operationId"].as_str().unwrap()),
+                    "{place}"
+                );
                 assert!(operation["responses"]["default"].is_object(), "{place}");
             }
         }
@@ -213,7 +222,10 @@ mod tests {
         for (path, operations) in document()["paths"].as_object().unwrap() {
             for method in operations.as_object().unwrap().keys() {
                 let named = format!("| `{} {path}` |", method.to_uppercase());
-                assert!(page.contains(&named), "docs/reference/http.md lacks {named}");
+                assert!(
+                    page.contains(&named),
+                    "docs/reference/http.md lacks {named}"
+                );
             }
         }
     }

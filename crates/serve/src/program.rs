@@ -26,7 +26,12 @@ pub struct Program {
 
 impl Program {
     /// Makes a program and its key.
-    pub fn new(problem: Arc<Problem>, language: Language, source: String, purpose: Purpose) -> Self {
+    pub fn new(
+        problem: Arc<Problem>,
+        language: Language,
+        source: String,
+        purpose: Purpose,
+    ) -> Self {
         let text = format!(
             "{}\0{}\0{}\0{}\0{source}",
             problem.id,

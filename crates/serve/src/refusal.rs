@@ -9,20 +9,76 @@ use serde::{Deserialize, Serialize};
 
 /// The kinds of refusals, in the order of the reference page: name, status, title.
 pub const KINDS: [(Kind, StatusCode, &str); 14] = [
-    (Kind::Malformed, StatusCode::BAD_REQUEST, "The request cannot be read"),
-    (Kind::Unauthorized, StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong"),
-    (Kind::WrongHost, StatusCode::FORBIDDEN, "The request names another host"),
-    (Kind::NotFound, StatusCode::NOT_FOUND, "There is no such resource"),
-    (Kind::WrongMethod, StatusCode::METHOD_NOT_ALLOWED, "The resource does not have this method"),
-    (Kind::NotAcceptable, StatusCode::NOT_ACCEPTABLE, "The answer has no such media type"),
-    (Kind::TooSlow, StatusCode::REQUEST_TIMEOUT, "The request came too slowly"),
-    (Kind::KeyReused, StatusCode::CONFLICT, "The idempotency key belongs to another request"),
-    (Kind::TooLarge, StatusCode::PAYLOAD_TOO_LARGE, "The request is too large"),
-    (Kind::WrongMediaType, StatusCode::UNSUPPORTED_MEDIA_TYPE, "The request is not JSON"),
-    (Kind::Invalid, StatusCode::UNPROCESSABLE_ENTITY, "The request cannot be worked on"),
-    (Kind::Storage, StatusCode::INTERNAL_SERVER_ERROR, "The service cannot write its folder"),
-    (Kind::Infrastructure, StatusCode::SERVICE_UNAVAILABLE, "The machine could not evaluate the program"),
-    (Kind::Unavailable, StatusCode::SERVICE_UNAVAILABLE, "The service takes no requests now"),
+    (
+        Kind::Malformed,
+        StatusCode::BAD_REQUEST,
+        "The request cannot be read",
+    ),
+    (
+        Kind::Unauthorized,
+        StatusCode::UNAUTHORIZED,
+        "The bearer token is missing or wrong",
+    ),
+    (
+        Kind::WrongHost,
+        StatusCode::FORBIDDEN,
+        "The request names another host",
+    ),
+    (
+        Kind::NotFound,
+        StatusCode::NOT_FOUND,
+        "There is no such resource",
+    ),
+    (
+        Kind::WrongMethod,
+        StatusCode::METHOD_NOT_ALLOWED,
+        "The resource does not have this method",
+    ),
+    (
+        Kind::NotAcceptable,
+        StatusCode::NOT_ACCEPTABLE,
+        "The answer has no such media type",
+    ),
+    (
+        Kind::TooSlow,
+        StatusCode::REQUEST_TIMEOUT,
+        "The request came too slowly",
+    ),
+    (
+        Kind::KeyReused,
+        StatusCode::CONFLICT,
+        "The idempotency key belongs to another request",
+    ),
+    (
+        Kind::TooLarge,
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "The request is too large",
+    ),
+    (
+        Kind::WrongMediaType,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "The request is not JSON",
+    ),
+    (
+        Kind::Invalid,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "The request cannot be worked on",
+    ),
+    (
+        Kind::Storage,
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The service cannot write its folder",
+    ),
+    (
+        Kind::Infrastructure,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The machine could not evaluate the program",
+    ),
+    (
+        Kind::Unavailable,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The service takes no requests now",
+    ),
 ];
 
 /// Kinds of refusals.
@@ -81,7 +137,9 @@ impl Kind {
 
     fn row(self) -> (StatusCode, &'static str) {
         let row = KINDS.iter().find(|(kind, ..)| *kind == self);
-        row.map_or((StatusCode::INTERNAL_SERVER_ERROR, ""), |row| (row.1, row.2))
+        row.map_or((StatusCode::INTERNAL_SERVER_ERROR, ""), |row| {
+            (row.1, row.2)
+        })
     }
 
     /// The status of its responses.
@@ -156,7 +214,8 @@ impl Refusal {
 
     /// The folder of the service could not be written or read.
     pub fn storage(error: &std::io::Error) -> Self {
-        let detail = format!("the folder of the service: {error}; make room or repair it, and try again");
+        let detail =
+            format!("the folder of the service: {error}; make room or repair it, and try again");
         Self::new(Kind::Storage, detail).retry_after(10)
     }
 

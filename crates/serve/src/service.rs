@@ -187,7 +187,10 @@ impl Service {
     /// Puts an unfinished job of an earlier process into the queue.
     fn go_on(&self, kept: Kept) {
         let request = &kept.order.request;
-        let asked: Vec<Asked> = (0..).zip(&request.candidates).map(|(n, c)| asked(n, c, request)).collect();
+        let asked: Vec<Asked> = (0..)
+            .zip(&request.candidates)
+            .map(|(n, c)| asked(n, c, request))
+            .collect();
         let job = Arc::new(Job::new(kept.id, kept.order.created_unix_ms, asked));
         let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
@@ -195,7 +198,10 @@ impl Service {
         let units = units.filter(|(index, _)| !answered.contains(index));
         let units = units.map(|(index, candidate)| {
             let unit = self.unit(candidate, request).unwrap_or_else(|mistake| {
-                let why = format!("the service cannot go on with this candidate: {}", mistake.detail);
+                let why = format!(
+                    "the service cannot go on with this candidate: {}",
+                    mistake.detail
+                );
                 let failure = Failure::infrastructure(InfrastructureCause::Store, why);
                 Unit::Decided(Box::new(Judged::failed(failure)))
             });
@@ -307,7 +313,11 @@ impl Service {
             pointer: field.to_owned(),
             detail,
         };
-        if candidate.id.as_ref().is_some_and(|id| id.len() > LONGEST_ID) {
+        if candidate
+            .id
+            .as_ref()
+            .is_some_and(|id| id.len() > LONGEST_ID)
+        {
             let detail = format!("the id is longer than {LONGEST_ID} bytes; use a shorter one");
             return Err(mistake("id", detail));
         }
@@ -315,7 +325,11 @@ impl Service {
         let found = self.catalog.find(&candidate.problem, workloads);
         let problem = found.map_err(|why| {
             let whole = self.catalog.find(&candidate.problem, &[]);
-            let field = if whole.is_ok() { "workloads" } else { "problem" };
+            let field = if whole.is_ok() {
+                "workloads"
+            } else {
+                "problem"
+            };
             mistake(field, why)
         })?;
         let language = candidate.language.unwrap_or(problem.language);
@@ -440,7 +454,9 @@ impl Service {
 
     /// The wait of a job; none if it waits for no program.
     pub fn wait_of(&self, job: &Job) -> Option<Wait> {
-        lock(&self.state).queue.wait_of(&job.id, self.began.elapsed())
+        lock(&self.state)
+            .queue
+            .wait_of(&job.id, self.began.elapsed())
     }
 
     /// Number of programs that wait or are being evaluated, and whether one is being evaluated.

@@ -343,5 +343,7 @@ fn is_fresh(reference: &Reference, now: u64, refresh: Duration) -> bool {
 /// Milliseconds since 1970.
 pub fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |passed| u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
+    now.map_or(0, |passed| {
+        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+    })
 }

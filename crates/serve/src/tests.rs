@@ -111,7 +111,9 @@ impl Server {
         let worker = super::start(&service, Box::new(judge), CancellationToken::new()).unwrap();
         let app = App {
             service: Arc::clone(&service),
-            token: options.token.map(|token| Arc::new(Token::new(token).unwrap())),
+            token: options
+                .token
+                .map(|token| Arc::new(Token::new(token).unwrap())),
             most_body: options.most_body,
             body_time: options.patience,
         };
@@ -225,11 +227,16 @@ impl Reply {
     /// The kind of its problem details.
     fn refused(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
-        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json")
+        );
         let details = self.json();
         assert_eq!(details["status"], status);
         let kind = details["type"].as_str().unwrap();
-        kind.strip_prefix("urn:flopsmith:error:").unwrap().to_owned()
+        kind.strip_prefix("urn:flopsmith:error:")
+            .unwrap()
+            .to_owned()
     }
 }
 
@@ -263,7 +270,10 @@ fn answers_come_in_the_order_of_the_candidates_and_equal_programs_are_evaluated_
     assert_eq!(reply.header("content-type"), Some("application/x-ndjson"));
     let answers = reply.lines();
     assert_eq!(column(&answers, "index"), [0, 1, 2, 3]);
-    assert_eq!(column(&answers, "id"), ["of right 40", "of wrong", "of right 40", "of jail"]);
+    assert_eq!(
+        column(&answers, "id"),
+        ["of right 40", "of wrong", "of right 40", "of jail"]
+    );
     let rewards = [json!(0.5), json!(-0.1), json!(0.5), json!(null)];
     assert_eq!(column(&answers, "reward"), rewards);
     let outcomes = ["measured", "rejected", "measured", "infrastructure"];
@@ -272,7 +282,11 @@ fn answers_come_in_the_order_of_the_candidates_and_equal_programs_are_evaluated_
     assert_eq!(answers[3]["reason"], "jail");
     assert_eq!(*server.seen.lock().unwrap(), ["right 40", "wrong", "jail"]);
 
-    let array = server.ask("POST /v1/evaluate", &["Accept: application/json"], &body.to_string());
+    let array = server.ask(
+        "POST /v1/evaluate",
+        &["Accept: application/json"],
+        &body.to_string(),
+    );
     assert_eq!(array.header("content-type"), Some("application/json"));
     assert_eq!(array.json().as_array().unwrap().len(), 4);
     let job = array.header("location").unwrap().to_owned();
@@ -373,7 +387,9 @@ fn requests_with_one_key_at_the_same_time_are_one_job() {
         let ask = || server.ask("POST /v1/jobs", &["Idempotency-Key: one"], &body);
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
         let replies = threads.into_iter().map(|thread| thread.join().unwrap());
-        replies.map(|reply| reply.json()["id"].to_string()).collect()
+        replies
+            .map(|reply| reply.json()["id"].to_string())
+            .collect()
     });
     assert_eq!(jobs.len(), 1, "{jobs:?}");
     assert_eq!(server.seen.lock().unwrap().len(), 1);
@@ -387,13 +403,22 @@ fn a_service_with_a_token_answers_nobody_else() {
         ..Options::default()
     };
     let server = Server::start(place.path(), options);
-    for path in ["/v1/problems", "/metrics", "/v1/openapi.json", "/v1/jobs/x", "/no/such/path"] {
+    for path in [
+        "/v1/problems",
+        "/metrics",
+        "/v1/openapi.json",
+        "/v1/jobs/x",
+        "/no/such/path",
+    ] {
         let reply = server.get(path);
         assert_eq!(reply.refused(401), "unauthorized", "{path}");
         assert_eq!(reply.header("www-authenticate"), Some("bearer"));
     }
     let body = programs(&["right 1"]).to_string();
-    for header in ["Authorization: Bearer 0123456789abcdeg", "Authorization: 0123456789abcdef"] {
+    for header in [
+        "Authorization: Bearer 0123456789abcdeg",
+        "Authorization: 0123456789abcdef",
+    ] {
         let reply = server.ask("POST /v1/evaluate", &[header], &body);
         assert_eq!(reply.refused(401), "unauthorized");
     }
@@ -444,10 +469,15 @@ fn a_long_body_is_refused_whether_it_says_its_length_or_not() {
     assert_eq!(Reply::read(stream).refused(413), "too-large");
     let mut stream = server.connect();
     let chunk = "x".repeat(600);
-    let request = format!("{head}Transfer-Encoding: chunked\r\n\r\n258\r\n{chunk}\r\n258\r\n{chunk}\r\n0\r\n\r\n");
+    let request = format!(
+        "{head}Transfer-Encoding: chunked\r\n\r\n258\r\n{chunk}\r\n258\r\n{chunk}\r\n0\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).unwrap();
     assert_eq!(Reply::read(stream).refused(413), "too-large");
-    assert_eq!(server.post("/v1/evaluate", &programs(&["right 1"])).status, 200);
+    assert_eq!(
+        server.post("/v1/evaluate", &programs(&["right 1"])).status,
+        200
+    );
 }
 
 #[test]
@@ -466,7 +496,9 @@ fn a_slow_client_is_not_waited_for() {
     assert_eq!(Reply::read(stream).refused(408), "too-slow");
     // A header that never ends.
     let mut stream = server.connect();
-    stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost:").unwrap();
+    stream
+        .write_all(b"GET /v1/health HTTP/1.1\r\nHost:")
+        .unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     assert!(!text.contains(" 200 "), "{text}");
@@ -480,7 +512,13 @@ fn a_slow_client_is_not_waited_for() {
 fn a_mistake_is_shown_with_its_place() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());
-    for body in ["", "{", "[]", "{\"candidates\":1}", "{\"candidates\":[],\"budget\":1}"] {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "{\"candidates\":1}",
+        "{\"candidates\":[],\"budget\":1}",
+    ] {
         let reply = server.ask("POST /v1/evaluate", &[], body);
         assert_eq!(reply.refused(400), "malformed", "{body}");
     }
@@ -505,10 +543,16 @@ fn a_mistake_is_shown_with_its_place() {
     wrong(json!([size]), &["/candidates/0/workloads"]);
     let both = json!({ "problem": "dgemm", "source": "x", "answer": "y" });
     let none = json!({ "problem": "dgemm" });
-    wrong(json!([both, none]), &["/candidates/0/source", "/candidates/1/source"]);
+    wrong(
+        json!([both, none]),
+        &["/candidates/0/source", "/candidates/1/source"],
+    );
     let long = json!({ "problem": "dgemm", "source": "x", "id": "i".repeat(201) });
     wrong(json!([long]), &["/candidates/0/id"]);
-    assert!(server.seen.lock().unwrap().is_empty(), "no part of a wrong request is evaluated");
+    assert!(
+        server.seen.lock().unwrap().is_empty(),
+        "no part of a wrong request is evaluated"
+    );
     let html = server.ask("POST /v1/evaluate", &["Accept: text/html"], "{}");
     assert_eq!(html.refused(406), "not-acceptable");
     assert_eq!(server.get("/v1").refused(404), "not-found");
@@ -522,7 +566,8 @@ fn a_program_is_found_in_an_answer() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());
     let answer = |text: &str| json!({ "problem": "dgemm", "answer": text });
-    let body = json!({ "candidates": [answer("Sure.\n```c\nright 8\n```\n"), answer("No program.")] });
+    let body =
+        json!({ "candidates": [answer("Sure.\n```c\nright 8\n```\n"), answer("No program.")] });
     let answers = server.post("/v1/evaluate", &body).lines();
     assert_eq!(column(&answers, "id"), ["0", "1"]);
     assert_eq!(column(&answers, "reason"), [json!(null), json!("format")]);
@@ -559,7 +604,10 @@ fn a_restart_goes_on_where_the_service_stopped() {
     let state = server.get(&format!("/v1/jobs/{job}?wait=25")).json();
     assert_eq!(state["status"], "done", "{state}");
     let results = state["results"].as_array().unwrap();
-    assert_eq!(column(results, "gflops"), [json!(1.0), json!(2.0), json!(null)]);
+    assert_eq!(
+        column(results, "gflops"),
+        [json!(1.0), json!(2.0), json!(null)]
+    );
     assert_eq!(*server.seen.lock().unwrap(), ["right 2", "wrong"]);
     // The client's second try leads to the same job.
     let again = server.ask("POST /v1/evaluate", &[key], &body);
@@ -583,12 +631,20 @@ fn a_full_queue_takes_no_more() {
         ..options
     };
     let server = Server::start(place.path(), options);
-    assert_eq!(server.post("/v1/jobs", &programs(&["right 1", "right 2"])).status, 202);
+    assert_eq!(
+        server
+            .post("/v1/jobs", &programs(&["right 1", "right 2"]))
+            .status,
+        202
+    );
     let full = server.post("/v1/jobs", &programs(&["right 3"]));
     assert_eq!(full.refused(503), "unavailable");
     assert!(full.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     let health = server.get("/v1/health").json();
-    assert_eq!((&health["waiting"], &health["unfinished_jobs"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&health["waiting"], &health["unfinished_jobs"]),
+        (&json!(2), &json!(1))
+    );
     drop(open);
 }
 
@@ -636,7 +692,10 @@ fn trainers_get_rewards_in_their_own_formats() {
     assert_eq!(slime("jail").refused(503), "infrastructure");
     let body = json!({ "prompt": "p", "response": "r" });
     assert_eq!(server.post("/v1/slime", &body).refused(422), "invalid");
-    assert_eq!(server.post("/v1/slime?purpose=fast", &body).refused(400), "malformed");
+    assert_eq!(
+        server.post("/v1/slime?purpose=fast", &body).refused(400),
+        "malformed"
+    );
 }
 
 #[test]
@@ -646,11 +705,16 @@ fn every_route_of_the_document_is_there() {
     let document = server.get("/v1/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
     for (path, operations) in paths {
-        let path = path.replace("{name}", "dgemm").replace("{id}", &"0".repeat(32));
+        let path = path
+            .replace("{name}", "dgemm")
+            .replace("{id}", &"0".repeat(32));
         for method in operations.as_object().unwrap().keys() {
             let reply = server.ask(&format!("{} {path}", method.to_uppercase()), &[], "{}");
             assert_ne!(reply.status, 405, "{method} {path}");
-            assert!(reply.header("flopsmith-version").is_some(), "{method} {path}");
+            assert!(
+                reply.header("flopsmith-version").is_some(),
+                "{method} {path}"
+            );
             let is_job = path.starts_with("/v1/jobs/");
             assert_eq!(reply.status == 404, is_job, "{method} {path}: {reply:?}");
         }
@@ -660,12 +724,23 @@ fn every_route_of_the_document_is_there() {
     assert!(names.contains(&json!("dgemm")), "{names:?}");
     let problem = server.get("/v1/problems/dgemm").json();
     assert_eq!(problem["entry"], "dgemm");
-    assert!(problem["prompt"].as_str().unwrap().contains("void dgemm("), "{problem}");
+    assert!(
+        problem["prompt"].as_str().unwrap().contains("void dgemm("),
+        "{problem}"
+    );
     assert_eq!(server.get("/v1/problems/dgem").refused(404), "not-found");
     let health = server.get("/v1/health").json();
-    assert_eq!((&health["status"], &health["evaluating"]), (&json!("ok"), &json!(false)));
+    assert_eq!(
+        (&health["status"], &health["evaluating"]),
+        (&json!("ok"), &json!(false))
+    );
     let metrics = server.get("/metrics");
-    assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(
+        metrics
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/openmetrics-text")
+    );
     let route = "flopsmith_serve_responses_total{route=\"/v1/problems/{name}\",status=\"404\"} 1";
     assert!(metrics.body.contains(route), "{}", metrics.body);
 }

@@ -110,9 +110,8 @@ fn answer_of(query: &str, prompt: &str) -> Result<String, String> {
 
 impl OpenRlhf {
     fn request(self, task: &Task) -> Result<wire::Request, Refusal> {
-        let mistake = |pointer: String, detail: String| {
-            Refusal::invalid(vec![Mistake { pointer, detail }])
-        };
+        let mistake =
+            |pointer: String, detail: String| Refusal::invalid(vec![Mistake { pointer, detail }]);
         let labels = self.labels.unwrap_or_default();
         let count = self.query.len();
         if self.prompts.len() != count || !(labels.is_empty() || labels.len() == count) {
@@ -211,7 +210,10 @@ async fn answers(
         let refusal = Refusal::new(Kind::Infrastructure, detail);
         return Err(refusal.retry_after(5).of_job(job.id.as_str()));
     }
-    Ok(answers.iter().map(|answer| answer.as_ref().clone()).collect())
+    Ok(answers
+        .iter()
+        .map(|answer| answer.as_ref().clone())
+        .collect())
 }
 
 #[cfg(test)]
@@ -235,7 +237,10 @@ mod tests {
             unreachable!("{request:?}")
         };
         assert_eq!(candidate.problem, "dgemm");
-        assert_eq!(candidate.answer.as_deref(), Some("```c\nint fast;\n```<|im_end|>"));
+        assert_eq!(
+            candidate.answer.as_deref(),
+            Some("```c\nint fast;\n```<|im_end|>")
+        );
         let body = json!({ "query": ["another"], "prompts": [prompt], "labels": ["dgemm"] });
         let refusal = read(body).request(&Task::default()).unwrap_err();
         assert_eq!(refusal.kind, Kind::Invalid);

@@ -11,9 +11,7 @@ pub const MOST_CANDIDATES: usize = 4096;
 pub const LONGEST_ID: usize = 200;
 
 /// Standards of a measurement.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A first look: tens of milliseconds of calls.

@@ -54,7 +54,9 @@ fn token(args: &Serve) -> Result<Option<Token>> {
         }
         (None, Ok(text)) if !text.is_empty() => text,
         (None, Err(std::env::VarError::NotUnicode(_))) => {
-            return Err(usage(format!("{TOKEN} is not text; use letters and digits")));
+            return Err(usage(format!(
+                "{TOKEN} is not text; use letters and digits"
+            )));
         }
         (None, _) => return Ok(None),
     };

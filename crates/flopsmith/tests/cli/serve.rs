@@ -117,20 +117,30 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     let outcome = first["outcome"].as_str().unwrap();
     assert!(["measured", "unconverged"].contains(&outcome), "{first}");
     let number = |name: &str| first[name].as_f64().unwrap();
-    assert!((number("reward") - (number("ratio") - 1.0)).abs() < 1e-9, "{first}");
+    assert!(
+        (number("reward") - (number("ratio") - 1.0)).abs() < 1e-9,
+        "{first}"
+    );
     let reference = first["reference"]["gflops"].as_f64().unwrap();
     assert!((number("gflops") / (number("ratio") * reference) - 1.0).abs() < 1e-9);
     assert_eq!(first["techniques"], json!(["loop_reorder"]));
     assert_eq!(second["reason"], "wrong_result", "{second}");
     assert_eq!(second["reward"], -1.0);
-    assert_eq!((&second["cached"], &third["cached"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&second["cached"], &third["cached"]),
+        (&json!(false), &json!(true))
+    );
     let attestation = first["measurement"]["attestation"].as_str().unwrap();
-    let attested = folder.join("attestations").join(format!("{attestation}.json"));
+    let attested = folder
+        .join("attestations")
+        .join(format!("{attestation}.json"));
     assert!(attested.is_file(), "{}", attested.display());
 
     // A job is confirmed, and the process is killed.
-    let fresh = json!({ "id": "fresh", "problem": "dgemm", "source": format!("{GOOD}/* again */") });
-    let job: Value = serde_json::from_str(&service.ask("POST /v1/jobs", &request(&[idle, fresh]))).unwrap();
+    let fresh =
+        json!({ "id": "fresh", "problem": "dgemm", "source": format!("{GOOD}/* again */") });
+    let job: Value =
+        serde_json::from_str(&service.ask("POST /v1/jobs", &request(&[idle, fresh]))).unwrap();
     let id = job["id"].as_str().unwrap().to_owned();
     drop(service);
 
@@ -143,7 +153,10 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     // Both processes refer to one measurement of the reference.
     assert_eq!(state["results"][1]["reference"], first["reference"]);
     let metrics = service.ask("GET /metrics", "");
-    assert!(metrics.contains("flopsmith_serve_evaluations_total"), "{metrics}");
+    assert!(
+        metrics.contains("flopsmith_serve_evaluations_total"),
+        "{metrics}"
+    );
     assert_eq!(service.stop(), Some(0));
 }
 
@@ -174,12 +187,21 @@ fn a_service_that_cannot_be_as_asked_does_not_start() {
     for (more, said) in [
         (&["--listen", "0.0.0.0:0"][..], "needs a token"),
         (&["--token-file", token][..], "16 to 1024"),
-        (&["--token-file", "no/such/file"][..], "cannot read the token file"),
-        (&["--reward", "no/such/file"][..], "cannot read the configuration"),
+        (
+            &["--token-file", "no/such/file"][..],
+            "cannot read the token file",
+        ),
+        (
+            &["--reward", "no/such/file"][..],
+            "cannot read the configuration",
+        ),
         (&["--compiler", "ls"][..], "name gcc, clang"),
         (&["--threads", "100000"][..], "may use only"),
         (&["--refresh", "soon"][..], "--refresh"),
-        (&["--listen", "192.0.2.1:1", "--token-file", "Cargo.lock"][..], "16 to 1024"),
+        (
+            &["--listen", "192.0.2.1:1", "--token-file", "Cargo.lock"][..],
+            "16 to 1024",
+        ),
     ] {
         let output = flopsmith()
             .args(["serve", "--folder"])

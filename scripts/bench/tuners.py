@@ -168,7 +168,7 @@ def arguments(given=None):
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results/tuners.json")
     options = parser.parse_args(given)
     options.problems = options.problems or (QUICK if options.quick else PROBLEMS)
-    options.minutes = options.minutes or (0.5 if options.quick else 3)
+    options.minutes = (0.5 if options.quick else 3) if options.minutes is None else options.minutes
     options.purpose = options.purpose or ("rank" if options.quick else "certify")
     options.yardsticks = [name for name in options.yardsticks.split(",") if name]
     unknown = [name for name in options.yardsticks if name not in YARDSTICKS]

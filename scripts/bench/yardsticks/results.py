@@ -1,5 +1,6 @@
 """Ratios, tables and the plot of `scripts/bench/tuners.py`."""
 
+import json
 import math
 from html import escape
 
@@ -14,7 +15,6 @@ COLOURS = {"gcc": "#7b828c", "clang": "#b8860b", "polly": "#d2691e", "baseline":
 
 def rows(stdout):
     """The objects of `flopsmith bench --format json` by the names of their files without endings."""
-    import json
     found = {}
     for line in stdout.splitlines():
         if line.startswith("{"):

@@ -217,6 +217,8 @@ fn a_bound_that_admits_a_reference_with_fewer_digits_is_refused() {
     for file in ["problem.toml", "reference.c", "baseline.c"] {
         let text = std::fs::read_to_string(quick::problems().join("dgemm").join(file)).unwrap();
         let loose = text.replace("c = 4.0", "c = 1e9");
+        // The prompt must promise the same.
+        let loose = loose.replace("4·√n·eps", "1000000000·√n·eps");
         assert_eq!(loose != text, file == "problem.toml");
         std::fs::write(folder.join(file), loose).unwrap();
     }
@@ -272,6 +274,7 @@ fn a_baseline_that_is_right_where_it_is_timed_only_is_found_and_named() {
     }
     change("baseline.c", "rest += 0 * x[j];", rest);
     change("problem.toml", "c = 4.0", "c = 0.0001");
+    change("problem.toml", "4·√n·eps", "0.0001·√n·eps");
     let found = errors();
     assert!(found[0].contains("`bound.c` is too small"), "{found:?}");
 }

@@ -147,7 +147,9 @@ mod tests {
     #[test]
     fn a_problem_without_a_space_says_why() {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
-        let problem = Problem::load(&problems.join("sort64")).unwrap();
+        let mut problem = Problem::load(&problems.join("sort64")).unwrap();
+        assert!(Programs::of(&problem).is_ok());
+        problem.template = None;
         let why = Programs::of(&problem).err().unwrap();
         assert!(why.contains("affine"), "{why}");
     }

@@ -128,7 +128,10 @@ fn apart(program: &Program, array: &Array, index: &Poly, domain: &System) -> Opt
     }
     // `i * w + w - 1` is the last column of row i, not the column before the first of row i + 1.
     for n in (1..subscripts.len()).rev() {
-        let Some(extent) = array.extents[n].clone() else {
+        let stated = array.extents[n].clone();
+        let is_inferred = stated.is_none();
+        let Some(extent) = stated.or_else(|| row_length(&array.strides[n - 1], &array.strides[n]))
+        else {
             continue;
         };
         let inside = |s: &Affine| domain.implies(s) && domain.implies(&extent.minus(s).offset(-1));
@@ -142,10 +145,19 @@ fn apart(program: &Program, array: &Array, index: &Poly, domain: &System) -> Opt
         if let Some(by) = better {
             subscripts[n] = subscripts[n].plus_times(-by, &extent);
             subscripts[n - 1] = subscripts[n - 1].offset(by);
+        } else if is_inferred {
+            // Such an array gets rows of another length, so no element may belong to two rows.
+            return None;
         }
     }
     let _ = program;
     Some(subscripts)
+}
+
+/// The number of steps of one stride within the next larger one.
+fn row_length(larger: &Poly, stride: &Poly) -> Option<Affine> {
+    let (quotient, remainder) = larger.divided(stride)?;
+    (remainder == Poly::default()).then(|| quotient.as_affine())?
 }
 
 /// The strides of an array whose extents nobody stated, by the products of parameters that iterators are multiplied with.

@@ -153,6 +153,12 @@ mod tests {
     fn the_reference_lists_every_metric() {
         let metrics = Metrics::default();
         metrics.answered("/v1/health", 200);
+        // A family without a member is not written.
+        let (outcome, reason) = ("measured", "");
+        let of = OfOutcome { outcome, reason };
+        metrics.evaluations.get_or_create(&of).inc();
+        let of = OfPurpose { purpose: "rank" };
+        metrics.seconds.get_or_create(&of).inc_by(1.0);
         let guard = metrics.connected();
         let text = metrics.text(3, 2);
         assert!(text.contains("flopsmith_serve_waiting 3"), "{text}");

@@ -18,13 +18,32 @@ from yardsticks.compilers import newest_clang  # noqa: E402
 from yardsticks.results import COLOURS, NAMES, by_own_clock, figure, judged, plot, rows, summary, table  # noqa: E402
 from yardsticks.tools import Missing, last_line, run  # noqa: E402
 
-RECORDED = Path(__file__).parent / "yardsticks/recorded"
+# The beginning of what gcc 12.2 prints.
+GCC_TARGET = """The following options are target specific:
+  -m128bit-long-double        		[enabled]
+  -mabm                       		[enabled]
+  -march=                     		cooperlake
+  -mtune=                     		cooperlake
+"""
 
 
 def case(name="dgemm", **params):
     folder = ROOT / "problems" / name
     listed = [{"problem": name, "folder": str(folder), "error": None, "workloads": [{"name": "small", "timed": params or {"n": 64}}]}]
     return chosen(listed, [name])[0]
+
+
+def row(name, seconds, ratio, half=0.01, own=0.004, **more):
+    """A line of `flopsmith bench --format json`, with the fields that tuners.py reads. The problem has a million operations a call."""
+    interval = {"low": ratio * math.exp(-half), "high": ratio * math.exp(half)}
+    return {"file": f"/tries/{name}.c", "problem": "dgemm", "outcome": "measured", "reason": None, "diagnostics": "", "techniques": [], "gflops": 1e-3 / seconds,
+            "seconds_per_call": seconds, "ratio": ratio, "interval": interval, "log_ratio_se": own / 1.96, "reference_gflops": 1e-3 / seconds / ratio, **more}
+
+
+REFUSED = row("wrong", 1, 1) | {"outcome": "rejected", "reason": "wrong_result", "gflops": None, "seconds_per_call": None, "ratio": None, "interval": None,
+                                "log_ratio_se": None, "diagnostics": "n = 64: element 3 is 2 instead of 1"}
+GCC = "\n".join(map(json.dumps, (row("baseline", 2e-4, 20.0), row("gcc", 4e-3, 1.0), REFUSED))) + "\n"
+CLANG = json.dumps(row("clang", 1e-3, 1.1, half=0.2, own=0.003)) + "\n"
 
 
 def refused(kind, words, call, *given, **named):
@@ -46,20 +65,22 @@ def every_yardstick_has_a_name_and_a_colour(_):
 
 
 def cases_come_from_the_list_of_problems(_):
-    listed = json.loads((RECORDED / "problem-list.json").read_text())
-    for entry in listed:
-        entry["folder"] = "problems/" + entry["folder"].split("/problems/")[-1]
+    def sizes(name, *params):
+        return {"problem": name, "folder": f"problems/{name}", "error": None, "workloads": [{"name": n, "timed": p} for n, p in params]}
+    listed = [sizes("dgemm", ("n=256", {"n": 256}), ("n=512", {"n": 512})), sizes("dgemv", ("m=768, n=768", {"m": 768, "n": 768}))]
+    listed.append({"problem": "odd", "folder": "odd", "error": "line 3: no", "workloads": None})
     dgemm, gemv = chosen(listed, ["dgemm", "dgemv"])
     assert (dgemm.workload, dgemm.params, dgemm.several) == ("n=256", {"n": 256}, True), dgemm
     assert not gemv.several and [kind for _, kind, _ in gemv.arguments()][:2] == ["int", "int"]
     assert chosen(listed, ["dgemm"], "n=512")[0].params == {"n": 512}
     refused(ValueError, "unknown problem dgem; known are", chosen, listed, ["dgem"])
+    refused(ValueError, "the definition of odd is broken: line 3: no", chosen, listed, ["odd"])
     refused(ValueError, "dgemm has no workload tall; it has n=256", chosen, listed, ["dgemm"], "tall")
     assert formula("(n+1)*m/2", {"n": 3, "m": 5}) == 10 and formula("sqrt(n)", {"n": 16}) == 4
 
 
 def programs_of_one_command_are_compared_with_one_reference(_):
-    gcc = rows((RECORDED / "bench-gcc.jsonl").read_text())
+    gcc = rows(GCC)
     assert set(gcc) == {"gcc", "baseline", "wrong"}, set(gcc)
     pairs, facts = judged([gcc])
     low, high = pairs["gcc"]["interval"]
@@ -69,14 +90,13 @@ def programs_of_one_command_are_compared_with_one_reference(_):
 
 
 def programs_of_another_compiler_are_compared_by_seconds(_):
-    gcc, clang = (rows((RECORDED / f"bench-{name}.jsonl").read_text()) for name in ("gcc", "clang"))
+    gcc, clang = rows(GCC), rows(CLANG)
     pairs, facts = judged([gcc, clang])
     assert math.isclose(pairs["clang"]["ratio"], facts["reference_seconds"] / clang["clang"]["seconds_per_call"])
     low, high = pairs["clang"]["interval"]
     assert math.isclose(math.sqrt(low * high), pairs["clang"]["ratio"]), (low, high)
-    # Its interval has the errors of both sides.
-    own = 1.96 * clang["clang"]["log_ratio_se"]
-    assert math.log(high / low) / 2 >= own
+    # Its interval has the errors of both programs, and not that of the reference built by clang.
+    assert math.isclose(pairs["clang"]["ratio"], 4.0) and math.isclose(math.log(high / low) / 2, math.sqrt(0.003**2 + 0.01**2 - 0.004**2)), (low, high)
     alone, _ = judged([{}, clang])
     assert "ratio" not in alone["clang"], "there is no reference of gcc to compare with"
     library = by_own_clock({"seconds": facts["reference_seconds"] / 4}, facts)
@@ -133,12 +153,13 @@ def finished_pairs_are_kept(folder):
 
 
 def a_resumed_case_is_not_judged_again(folder):
-    """The whole of a case, with a program that prints what `flopsmith bench` printed."""
+    """The whole of a case, with a program that prints lines as `flopsmith bench` does."""
     if not shutil.which("gcc"):
         print("skipped: there is no gcc")
         return
     program = folder / "flopsmith"
-    program.write_text(f"#!/bin/sh\necho \"$@\" >> {folder}/calls\ncat {RECORDED}/bench-gcc.jsonl\n")
+    (folder / "said").write_text(GCC)
+    program.write_text(f"#!/bin/sh\necho \"$@\" >> {folder}/calls\ncat {folder}/said\n")
     program.chmod(0o755)
     results = {}
     given = ["--flopsmith", str(program), "--work", str(folder / "work"), "--yardsticks", "gcc,baseline"]
@@ -182,14 +203,15 @@ def failures_are_reasons(_):
     refused(Missing, "sh ended with 3: no", run, ["sh", "-c", "echo no >&2; exit 3"])
     refused(Missing, "could not be started", run, ["/nowhere/tool"])
     refused(Missing, "did not end within", run, ["sleep", "5"], limit=0.05)
-    assert metaschedule.processor((RECORDED / "gcc-target.txt").read_text()) == "cooperlake"
+    assert metaschedule.processor(GCC_TARGET) == "cooperlake"
     refused(Missing, "no tensor expression for lu", metaschedule.metaschedule, Case("lu", ROOT, "n", {}, {}), None, None)
     refused(Missing, "no kernel with parameters for lu", parameters.kernel_tuner, Case("lu", ROOT, "n", {}, {}), None, None)
 
 
 def the_fastest_configuration_is_taken(_):
-    configuration, tried = parameters.best_of((RECORDED / "kernel-tuner.txt").read_text())
-    assert configuration == {"TI": 32, "TJ": 8, "ROWS_FIRST": 1} and tried == 6, (configuration, tried)
+    said = [{"TI": 4, "TJ": 8, "time": 0.5}, {"TI": 32, "TJ": 8, "time": 0.25}, {"TI": 64, "TJ": 8, "time": "CompilationFailedConfig"}]
+    configuration, tried = parameters.best_of("tuned\n" + json.dumps({"parameters": ["TI", "TJ"], "results": said}))
+    assert configuration == {"TI": 32, "TJ": 8} and tried == 3, (configuration, tried)
     none = json.dumps({"parameters": ["TI"], "results": [{"TI": 4, "time": "CompilationFailedConfig"}]})
     refused(Missing, "no configuration that runs", parameters.best_of, none)
 

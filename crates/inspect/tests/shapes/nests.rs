@@ -39,8 +39,8 @@ impl Counts {
     }
 }
 
-/// Different programs of a space, from many schedules.
-fn programs(space: &Space, wanted: usize) -> Vec<Rendered> {
+/// Different programs of a space, from many schedules, of at most `largest` bytes.
+fn programs(space: &Space, wanted: usize, largest: usize) -> Vec<Rendered> {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut all = vec![(space.plain(), space.render(&space.plain()).unwrap())];
     for _ in 0..wanted * DRAWS {
@@ -54,6 +54,7 @@ fn programs(space: &Space, wanted: usize) -> Vec<Rendered> {
             space::neighbour(space, &all[at].0, TechniqueSet::all(), &mut rng)
         };
         if let Ok(rendered) = space.render(&schedule)
+            && rendered.text.len() <= largest
             && all.iter().all(|(_, known)| known.text != rendered.text)
         {
             all.push((schedule, rendered));
@@ -76,7 +77,10 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
         };
         nests += 1;
         let space = Space::new(read);
-        for (number, rendered) in programs(&space, wanted).into_iter().enumerate() {
+        for (number, rendered) in programs(&space, wanted, problem.max_source_bytes)
+            .into_iter()
+            .enumerate()
+        {
             let program = Program {
                 name: format!("{name}_{number}"),
                 kind: "nest".into(),

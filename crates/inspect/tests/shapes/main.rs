@@ -58,7 +58,10 @@ static PROBLEMS: LazyLock<BTreeMap<String, Problem>> = LazyLock::new(|| {
 
 /// The techniques that the detection finds.
 fn techniques(program: &Program) -> TechniqueSet {
-    let problem = &PROBLEMS[&program.problem];
+    let mut problem = PROBLEMS[&program.problem].clone();
+    // Expanded macros are longer than the source that the limit is for.
+    problem.max_source_bytes = 1 << 20;
+    let problem = &problem;
     let (source, language) = (&program.source, program.language);
     let found = if language.is_fortran() {
         scan::check_fortran(source, problem, language)

@@ -1,6 +1,6 @@
 // attack: 21, 26
 // how: has the compiler fill a table of 64 MiB and keep it in each of five objects; hopes that compilers have memory and time without end
-// refused as: compile_limit | compile_error
+// refused as: compile_limit | compile_error | harmless
 struct Table {
   unsigned char value[1 << 26];
   constexpr Table() : value() {

@@ -1,8 +1,8 @@
 //! The shipped problems, suites included, and the problems that a costly test tries.
 //!
 //! Tests that only read definitions take [`problems`]. Tests that build, verify or time programs take [`tried`] or
-//! [`share`]: the commit chooses a part of the problems in suites, whose number would otherwise decide how long all
-//! tests take.
+//! [`share`]: problems in suites, whose number would otherwise decide how long all tests take, are left to the checks
+//! that try all cases.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,6 @@ pub const SHIPPED: &str = "FLOPSMITH_SHIPPED";
 
 /// Number of shipped problems: a test of fewer ones would leave some out.
 const AT_LEAST: usize = 53;
-/// Of the problems in suites, each commit tries one in this many, and other commits try others. No share of the other
-/// problems has a common factor with it, so commits combine all shares of both.
-const OF_SUITES: usize = 7;
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems")
 }
@@ -59,8 +55,8 @@ pub fn name(folder: &Path) -> &str {
     name.expect("a problem has a name")
 }
 
-/// The folders of the problems that a costly test tries for this commit: one in `parts` of those outside suites, and a
-/// fixed share of those in suites. [`SHIPPED`] names other ones, and [`SAMPLE`](crate::sample::SAMPLE) other shares.
+/// The folders of the problems that a costly test tries for this commit: one in `parts` of those outside suites. If
+/// [`SAMPLE`](crate::sample::SAMPLE) is `all`, they are all problems; [`SHIPPED`] names other ones.
 pub fn tried(parts: usize) -> Vec<PathBuf> {
     share(problems(), |folder| name(folder), parts)
 }
@@ -74,25 +70,29 @@ pub fn share<T>(
     let cases = cases.into_iter();
     match named() {
         Some(names) => cases.filter(|case| is_among(&names, of(case))).collect(),
+        // A part of one is always the whole, so that of two tells whether all cases are asked for.
         None => divided(
             cases,
             of,
             Part::of_commit(parts),
-            Part::of_commit(OF_SUITES),
+            Part::of_commit(2).is_all(),
         ),
     }
 }
 
-/// One part of the cases outside suites, then one of those in suites.
+/// A part of the cases outside suites, then, if asked for, all those in suites.
 fn divided<T>(
     cases: impl Iterator<Item = T>,
     of: impl Fn(&T) -> &str,
-    outside: Part,
-    of_suites: Part,
+    part: Part,
+    with_suites: bool,
 ) -> Vec<T> {
     let is_outside = |case: &T| is_problem(&root().join(of(case)));
-    let (others, in_suites): (Vec<T>, Vec<T>) = cases.partition(is_outside);
-    outside.of(others).chain(of_suites.of(in_suites)).collect()
+    let (others, mut in_suites): (Vec<T>, Vec<T>) = cases.partition(is_outside);
+    if !with_suites {
+        in_suites.clear();
+    }
+    part.of(others).chain(in_suites).collect()
 }
 
 /// True if [`SHIPPED`] names this problem, or names none.
@@ -155,31 +155,23 @@ mod tests {
     }
 
     #[test]
-    fn commits_divide_all_problems_among_them() {
-        let in_suites = |folders: &[PathBuf]| {
-            let suite = folders
-                .iter()
-                .filter(|f| f.parent() != Some(root().as_path()));
-            suite.count()
-        };
-        let all = problems();
-        assert!(in_suites(&all) >= 30);
+    fn commits_divide_the_problems_outside_suites_and_a_whole_has_all() {
+        let all: Vec<String> = problems().iter().map(|f| name(f).to_owned()).collect();
         let mut tried = BTreeSet::new();
-        for number in 0..4 * OF_SUITES {
-            let part = |parts| Part::named(&number.to_string(), parts);
-            let of = |folder: &PathBuf| name(folder).to_owned();
-            let names: Vec<String> = all.iter().map(of).collect();
-            let found = divided(names.iter(), |n| n.as_str(), part(4), part(OF_SUITES));
-            let folders: Vec<PathBuf> = found.iter().map(|name| problem(name)).collect();
-            let most = in_suites(&all).div_ceil(OF_SUITES);
-            assert!((most - 1..=most).contains(&in_suites(&folders)));
-            tried.extend(folders);
+        for number in 0..4 {
+            let part = Part::named(&number.to_string(), 4);
+            tried.extend(divided(all.iter(), |n| n.as_str(), part, false));
         }
-        assert_eq!(tried, all.into_iter().collect());
+        let (outside, in_suites): (BTreeSet<&String>, BTreeSet<&String>) =
+            all.iter().partition(|n| is_problem(&root().join(n)));
+        assert_eq!(tried, outside);
+        assert!(in_suites.len() >= 30);
         let whole = Part::named("all", 4);
         let names = ["dot", "polybench_lu", "lu"].map(str::to_owned);
-        let found = divided(names.iter(), |n| n.as_str(), whole, whole);
+        let found = divided(names.iter(), |n| n.as_str(), whole, true);
         assert_eq!(found, ["dot", "lu", "polybench_lu"]);
+        let found = divided(names.iter(), |n| n.as_str(), whole, false);
+        assert_eq!(found, ["dot", "lu"]);
     }
 
     #[test]

@@ -122,8 +122,8 @@ const AT_LEAST: usize = 70;
 /// With this environment variable, the tests try only programs whose names contain its value.
 const ONLY: &str = "FLOPSMITH_CORPUS";
 
-/// The programs that this commit tries: one in `parts`, and a fixed share of those for problems of suites. [`ONLY`] and
-/// [`SHIPPED`](shipped::SHIPPED) name other ones.
+/// The programs that this commit tries: one in `parts`, without those for problems of suites unless all are tried.
+/// [`ONLY`] and [`SHIPPED`](shipped::SHIPPED) name other ones.
 fn sampled<P: Borrow<Program>>(programs: impl IntoIterator<Item = P>, parts: usize) -> Vec<P> {
     if std::env::var_os(ONLY).is_some() {
         return named(programs);

@@ -42,7 +42,7 @@ fn all() -> Vec<Arc<Problem>> {
     loaded(&shipped::problems())
 }
 
-/// The problems that this commit tries: all outside suites, and a share of the others.
+/// The problems that this commit tries: all outside suites, and those in suites if all cases are tried.
 fn tried() -> Vec<Arc<Problem>> {
     loaded(&shipped::tried(1))
 }

@@ -122,7 +122,7 @@ struct Comparisons {
     a: String,
     b: String,
     comparisons: Vec<Comparison>,
-    /// What is not compared, and why.
+    /// Problems and models that are left out, each with its reason.
     left_out: Vec<String>,
 }
 

@@ -17,11 +17,11 @@ const LARGEST: u64 = 64 << 20;
 pub struct Model {
     /// Its name in results.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// What a model is.
+/// The kinds of models.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// A language model, or an adapter, in a folder.

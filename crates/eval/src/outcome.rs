@@ -17,7 +17,7 @@ pub struct Outcome {
     pub program: Digest,
     /// Number of threads that it was timed with.
     pub threads: u32,
-    /// What became of it.
+    /// The result of its evaluation.
     pub outcome: State,
     /// The fault or the cause, unless it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub record: Option<String>,
 }
 
-/// What became of a program.
+/// The result of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -85,7 +85,7 @@ pub struct Reference {
     /// The share of its roof that it reaches, if the roof is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_roof: Option<f64>,
-    /// What makes the roof: `compute` or `memory`.
+    /// The limit that makes the roof: `compute` or `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
 }

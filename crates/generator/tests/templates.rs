@@ -72,7 +72,7 @@ fn some(space: &Space, wanted: usize) -> Vec<Point> {
     chosen
 }
 
-/// What every driver begins with.
+/// The beginning of every driver.
 const BEGIN: &str = r#"
 #include <math.h>
 #include <stdint.h>

@@ -83,7 +83,7 @@ fn over_data(walk: &Walk) -> Vec<Var> {
         .collect()
 }
 
-/// What a loop runs over.
+/// The dimensions that a loop runs over.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     /// These dimensions of the target, one bit for each.

@@ -1,4 +1,4 @@
-//! Who may send requests.
+//! Bearer tokens: which address needs one, and whether a request has it.
 
 use std::net::IpAddr;
 

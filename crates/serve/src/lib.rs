@@ -63,7 +63,7 @@ use station::Station;
 /// Interval between two removals of old jobs and results.
 const SWEEP: Duration = Duration::from_secs(3600);
 
-/// What a service shall do.
+/// The settings of a service.
 pub struct Plan {
     /// The address that it listens at.
     pub listen: SocketAddr,

@@ -153,7 +153,7 @@ impl Kind {
 pub struct Mistake {
     /// Its place in the body, as a JSON pointer (RFC 6901).
     pub pointer: String,
-    /// What is wrong, and what to try.
+    /// The fault, and the advice what to try.
     pub detail: String,
 }
 
@@ -167,7 +167,7 @@ pub struct ProblemDetails {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong here, and what to try.
+    /// The fault of this request, and the advice what to try.
     pub detail: String,
     /// The mistakes of a request that cannot be worked on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -356,7 +356,7 @@ fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
         // The starter model answers with a program and nothing else.
         assert_eq!(answer["answer"], answer["program"]);
     }
-    // What is there is not drawn again, and the model is not loaded for that.
+    // Existing answers are not drawn again, and the model is not loaded for them.
     let again = eval(place, &arguments);
     assert_eq!(last_object(&again)["models"][0]["all"]["counts"], counts);
     assert_eq!(objects(&place.join("out/samples.jsonl")), answers);

@@ -322,7 +322,7 @@ impl Space for Configurations {
     fn write(&self, number: &u32) -> Option<Written> {
         (*number < self.count()).then(|| Written {
             text: self.text(*number),
-            // What a program is made of is seen once it is compiled.
+            // The techniques of a program are seen once it is compiled.
             techniques: TechniqueSet::EMPTY,
             features: self.features(*number),
         })

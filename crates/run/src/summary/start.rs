@@ -200,7 +200,7 @@ mod tests {
         let line = said.line();
         assert!(line.starts_with("  2.500× your program [2.2"), "{line}");
         assert!(line.ends_with("(20.00 GFLOPS)"), "{line}");
-        // What was measured after the end counts.
+        // The measurements after the end count.
         let certified = [(0, 21.0), (1, 42.0)].map(|(n, gflops): (usize, f64)| Certified {
             candidate: outcomes[n].candidate.id.clone(),
             measurement: Measured::at(gflops).measurement(),

@@ -54,7 +54,7 @@ def a_part_that_fails_stops_no_other(place):
     assert written["commit"] == "c" and not written["uncommitted_changes"] and written["not_run"] == []
 
 
-def what_passed_is_kept_for_the_same_commit(place):
+def passed_parts_are_kept_for_the_same_commit(place):
     ran = place / "ran"
     parts = [Part("first", "", f"echo first >>{ran}"), Part("second", "", f"echo second >>{ran}; exit 1"), Part("third", "", f"echo third >>{ran}")]
     code, written = verified(place, ["--only", "first", "--only", "second"], parts)
@@ -110,6 +110,6 @@ SHIPPED = verify.PARTS
 
 if __name__ == "__main__":
     sys.exit(run_all("verify", (
-        tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, what_passed_is_kept_for_the_same_commit,
+        tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
         parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
     )))

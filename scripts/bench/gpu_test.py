@@ -36,7 +36,7 @@ def a_ratio_is_the_median_of_the_rounds_ratios(_):
     assert (found["here"], found["peer"], found["ratio"], found["memory"], found["peer_memory"]) == (30, 10, 3, 5, 9), found
 
 
-def what_failed_or_does_not_run_is_no_number(_):
+def failed_and_missing_measurements_are_no_numbers(_):
     alone = row("14b", "sample", [{("sample", "here"): said(20, 5)}])
     assert (alone["peer"], alone["ratio"], alone["peer_memory"]) == (None, None, None)
     assert line(alone).split() == ["14b", "sample", "20", "-", "-", "5", "-"], line(alone)
@@ -55,5 +55,5 @@ def words_before_the_object_are_not_read(_):
 
 
 if __name__ == "__main__":
-    sys.exit(run_all("gpu", (both_sides_get_equal_shapes, a_ratio_is_the_median_of_the_rounds_ratios, what_failed_or_does_not_run_is_no_number,
+    sys.exit(run_all("gpu", (both_sides_get_equal_shapes, a_ratio_is_the_median_of_the_rounds_ratios, failed_and_missing_measurements_are_no_numbers,
                              words_before_the_object_are_not_read)))

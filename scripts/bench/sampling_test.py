@@ -26,11 +26,11 @@ def ratios_are_those_of_rounds_and_of_the_same_numbers(_):
     assert summary(ROUNDS)[("here", "float32")]["memory"] == 10
 
 
-def what_a_side_does_not_tell_is_no_number(_):
+def values_missing_from_a_side_are_no_numbers(_):
     lines = list(table(summary(ROUNDS)))
     assert len(lines) == 4 and lines[0].startswith("side")
     assert lines[3].split() == ["transformers", "float32", "10", "-", "-", "3.00", "3.00"], lines[3]
 
 
 if __name__ == "__main__":
-    sys.exit(run_all("sampling", (ratios_are_those_of_rounds_and_of_the_same_numbers, what_a_side_does_not_tell_is_no_number)))
+    sys.exit(run_all("sampling", (ratios_are_those_of_rounds_and_of_the_same_numbers, values_missing_from_a_side_are_no_numbers)))

@@ -117,7 +117,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(len(server.seen), 4)
         self.assertIn(mock.call(7.0), self.pauses.mock_calls)
 
-    def test_what_the_machine_failed_to_evaluate_is_sent_again(self):
+    def test_candidates_that_the_machine_failed_to_evaluate_are_sent_again(self):
         script = lines(answer(0), answer(1, None), answer(2, None)), lines(answer(0, 0.9), answer(1, None)), lines(answer(0, None))
         with Server(*script) as server:
             results = Evaluator(server.url).evaluate_many([Candidate("dgemm", source) for source in "abc"])

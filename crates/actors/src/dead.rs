@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_known_by_its_queue_and_its_id() {
+    fn unreadable_messages_are_identified_by_queue_and_id() {
         let tasks = [task(1, 0), task(1, 1)];
         let about = |id: &str, queue: &str| {
             let letter = DeadLetter {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_work_is_left_alone() {
+    fn letters_that_hold_no_work_are_left_alone() {
         let outcome = flopsmith_test_support::outcome(candidate(1, 0, 0), wrong());
         assert_eq!(Work::of(&letter(&outcome)), None);
         let truncated = DeadLetter {

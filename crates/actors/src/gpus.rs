@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_tool_says_is_read() {
+    fn the_output_of_nvidia_smi_is_parsed() {
         let gpus = parse("0, 37, 1024\n1, 0, 3\n2, [N/A], 10\nan error\n");
         let gpu = |index, utilization, mib: u64| Gpu {
             index,

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_trained_before_is_passed_over() {
+    fn steps_trained_before_are_skipped() {
         let mut ledger = Ledger::starting_at(2);
         for item in everything() {
             match item {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_names_what_can_be_lowered_and_how_large_it_is() {
+    fn the_memory_advice_names_settings_to_lower_and_their_values() {
         let step = Step {
             samples: 64,
             longest: 900,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_low_as_it_goes_is_not_to_be_lowered() {
+    fn settings_at_their_minimum_are_not_advised_to_be_lowered() {
         let step = Step {
             samples: 8,
             longest: 900,

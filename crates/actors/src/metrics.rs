@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_have_gone_are_forgotten_and_what_is_not_known_is_not_told() {
+    fn gone_queues_are_forgotten_and_unknown_values_are_not_exported() {
         let metrics = Metrics::default();
         let before = text(&metrics);
         for absent in [

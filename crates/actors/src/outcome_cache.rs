@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_too_long_takes_the_place_and_a_late_outcome_still_counts() {
+    fn a_duplicate_that_waits_too_long_is_evaluated_and_a_late_outcome_counts() {
         let none = TechniqueSet::default();
         let [first, duplicate, third] =
             [0, 1, 2].map(|sample| permitting(none, Purpose::Train, sample));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_under_sanitizers_is_not_tried_again() {
+    fn programs_refused_by_sanitizers_are_not_tried_again() {
         let mut entry = Entry::default();
         let none = TechniqueSet::default();
         let first = permitting(none, Purpose::Train, 0);

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_or_is_too_old_is_left_out_where_that_is_asked_for() {
+    fn truncated_and_stale_samples_are_left_out_on_request() {
         let samples = || {
             vec![
                 sample(Some(7), true, true),

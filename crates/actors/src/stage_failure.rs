@@ -158,7 +158,7 @@ mod tests {
     use flopsmith_protocol::CandidateFault;
 
     #[test]
-    fn what_is_the_programs_own_fault_is_not_tried_again() {
+    fn candidate_faults_are_not_tried_again() {
         let wrong = StageFailure::from(Failure::candidate(CandidateFault::WrongResult, "wrong"));
         assert!(!wrong.try_again(1, 3));
         let jail = Failure::infrastructure(InfrastructureCause::Jail, "no jail");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_says_nothing_of_the_node() {
+    fn unchecked_programs_do_not_count_against_the_node() {
         let unchecked = StageFailure::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
         assert!(!unchecked.try_again(1, 3));
         assert!(
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn what_another_node_may_do_is_never_decided_here() {
+    fn work_for_another_node_is_always_handed_on() {
         let unfit = StageFailure::other_node("another version");
         assert!((1..100).all(|n| unfit.try_again(n, 3)));
     }
 
     #[test]
-    fn what_ran_out_is_waited_for_longer_and_what_is_missing_less_long() {
+    fn exhausted_resources_are_waited_for_longer_than_missing_ones() {
         use flopsmith_store::Error as Store;
         const EMFILE: i32 = 24;
         const EIO: i32 = 5;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_cut_off_because_the_node_stops_is_nobodys_failure() {
+    async fn work_cancelled_by_a_stopping_node_is_no_failure() {
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(std::future::pending::<()>());
         tasks.abort_all();

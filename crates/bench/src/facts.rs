@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_with_both_values() {
+    fn differing_facts_are_named_with_both_values() {
         let attested = |compiler: &str, cxx: &str| {
             Facts::of(&machine(&json!({
                 "cpu_model": "m",

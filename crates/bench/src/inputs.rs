@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_left_to_the_compile_stage() {
+    fn files_that_are_no_text_are_left_to_the_compile_stage() {
         assert_eq!(text(b"int x;".to_vec()), "int x;");
         assert_eq!(text(b"\xef\xbb\xbfint x;".to_vec()), "int x;");
         assert!(text(b"\xff\xfei\0n\0t\0".to_vec()).ends_with('\0'));

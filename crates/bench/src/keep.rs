@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_folder_keeps_its_name_and_what_is_new_gets_a_number() {
+    fn existing_files_keep_their_names_and_new_ones_get_a_number() {
         let place = tempfile::tempdir().unwrap();
         for file in ["a.so", "b.s", "b-2.so"] {
             std::fs::write(place.path().join(file), "older").unwrap();

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_timed_on_a_busy_machine_says_so() {
+    fn a_result_from_a_busy_machine_has_a_note() {
         let mut measured = fast("a.c", 1, 40.0);
         let without = text(&measured, "n = 8", Purpose::Certify).len();
         measured.done.busy = Some("core 1 is used 40 % by others".into());
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_called_so() {
+    fn a_refused_program_is_reported_as_refused() {
         let lines = text(
             &row("a.c", 1, flopsmith_test_support::wrong()),
             "n = 8",
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_decides_the_unit_and_whose_share_is_shown() {
+    fn the_binding_roof_decides_the_unit_and_the_share() {
         let mut measured = fast("a.c", 1, 1.25);
         let without = text(&measured, "n = 8", Purpose::Rank).len();
         measured.place = Some(by_memory());

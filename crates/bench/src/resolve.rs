@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_converge_is_measured_again_and_what_the_clock_hides_is_not() {
+    fn unconverged_programs_are_measured_again_but_not_those_below_clock_noise() {
         let mut rows = [
             fast("a.c", 1, 60.0),
             unsure("wild.c", 90.0),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_as_well_as_can_be_is_not_measured_again() {
+    fn programs_at_the_systematic_error_are_not_measured_again() {
         let mut rows = [
             at("a.c", 1, 40.0, SYSTEMATIC_LOG_SE),
             at("b.c", 1, 40.0, SYSTEMATIC_LOG_SE),

@@ -382,7 +382,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_did_not_converge_follows_without_a_place() {
+    fn unconverged_rows_follow_without_a_rank() {
         // 208 GFLOPS with a large error, 128 GFLOPS with a small one.
         let mut rows = [
             unsure("wild.c", 208.0),
@@ -489,7 +489,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_the_machine_could_not_do_outranks_what_a_program_did() {
+    fn infrastructure_failures_outrank_rejections_in_the_exit_code() {
         let good = || fast("a.c", 1, 40.0);
         let bad = || row("b.c", 1, wrong());
         let broken = || row("c.c", 1, infrastructure(InfrastructureCause::Jail));

@@ -468,7 +468,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_has_no_interval_is_not_saved() {
+    fn programs_without_an_interval_are_not_saved() {
         let mut vague = fast("a.c", 1, 40.0);
         vague.own = vague.own.map(|own| flopsmith_measure::ranking::LogRatio {
             se: f64::INFINITY,

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_are_compared_with_is_not_found_under_its_name() {
+    fn the_row_that_others_are_compared_with_is_not_found_by_name() {
         let mut rows = [fast("a.c", 1, 40.0), fast("a.c", 1, 41.0)];
         rows[0].against = true;
         let found = find(&mut rows, "a.c", 1);

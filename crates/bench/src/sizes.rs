@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_how_sizes_are_written() {
+    fn a_bad_size_gets_an_error_that_shows_the_syntax() {
         for text in [
             "64", "n=", "n=a", "n=0", "n=-4..8", "n=1..", "n=1..8/0", "n=1,,2",
         ] {

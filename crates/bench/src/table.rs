@@ -257,7 +257,7 @@ mod tests {
     use crate::workloads::tests::over_two;
 
     #[test]
-    fn the_fastest_stands_first_and_what_is_refused_last() {
+    fn the_fastest_program_stands_first_and_refused_ones_last() {
         let mut rows = [
             row("broken.c", 1, wrong()),
             fast("slow.c", 1, 8.0),
@@ -297,7 +297,7 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     }
 
     #[test]
-    fn what_did_not_converge_stands_beneath_without_a_rank() {
+    fn unconverged_programs_are_listed_below_without_a_rank() {
         let mut rows = [fast("good.c", 1, 128.0), unsure("wild.c", 208.0)];
         arrange(&mut rows, 1);
         let lines = lines(&rows, "n = 8", None);
@@ -427,7 +427,7 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     }
 
     #[test]
-    fn what_did_not_converge_is_marked_and_the_mark_explained() {
+    fn unconverged_programs_have_a_mark_that_is_explained() {
         let mut rows = [fast("a.c", 1, 40.0), unsure("b.c", 20.0)];
         arrange(&mut rows, 1);
         let marked = lines(&rows, "n = 8", None);
@@ -439,7 +439,7 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
     }
 
     #[test]
-    fn what_was_timed_on_a_busy_machine_is_marked_and_the_mark_says_who_disturbed() {
+    fn results_from_a_busy_machine_have_a_mark_that_names_the_disturbance() {
         let mut rows = [fast("a.c", 1, 40.0), fast("b.c", 1, 20.0)];
         rows[1].done.busy = Some("core 1 is used 40 % by others".into());
         arrange(&mut rows, 1);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_each_count_once_and_what_is_too_much_is_refused_with_what_is_not() {
+    fn a_list_has_each_count_once_and_excess_counts_are_refused_with_the_limit() {
         assert_eq!(on(&[Of(1)], 2, 1).unwrap(), [1]);
         assert_eq!(on(&[All, Of(2), Of(1), Of(3)], 4, 1).unwrap(), [1, 2, 3]);
         // If all cores are timed, the supervisor sleeps: less precise, but possible.

@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proves_who_one_is_is_shown_to_nobody() {
+    fn credentials_are_never_shown() {
         let shown = |url: &str| format!("{:?}", Options::new(url));
         for url in [
             "nats://me:hunter2@bus:4222",

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_killed_is_blamed_for_what_was_used_up_only() {
+    fn killed_compilers_are_a_candidate_fault_only_at_an_exhausted_limit() {
         use CandidateFault::CompileLimit;
         let gib = 1u64 << 30;
         let texts = [

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_leaves_the_weight_alone() {
+    fn a_non_finite_divergence_leaves_the_weight_alone() {
         assert_eq!(ADAPTIVE.next(0.3, f64::NAN, 10), 0.3);
         assert_eq!(ADAPTIVE.next(0.3, f64::INFINITY, 10), 0.3);
     }

@@ -11,8 +11,8 @@ settings! {
     /// Settings of PPO.
     #[derive(JsonSchema)]
     pub struct PpoConfig {
-        /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights); a model of a
-        /// few million needs 1e-4 or more.
+        /// Step size of AdamW after the warm-up. Default 1.41e-5 (Nichols et al., for billions of weights). A step of
+        /// N answers makes `epochs` × N / `batch` updates, so larger batches permit larger step sizes.
         pub learning_rate: f64 = 1.41e-5,
         /// Updates over which the step size grows linearly from 0. Default 0.
         pub warmup: u64 = 0,

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_a_configuration_with_every_default() {
+    fn the_printed_reference_is_a_configuration_with_every_default() {
         let settings: Settings = toml::from_str(&text("")).unwrap();
         assert_eq!(settings, Settings::default());
     }

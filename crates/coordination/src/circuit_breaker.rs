@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_a_row_rests_longer_each_time_and_forgets_it_once_it_works() {
+    fn rests_grow_with_failures_in_a_row_and_a_success_resets_them() {
         let breaker = CircuitBreaker::default();
         assert_eq!(rests(&breaker, 0..2), [0; 0]);
         assert_eq!(rests(&breaker, 2..9), [10, 20, 40, 80, 160, 300, 300]);

@@ -49,7 +49,7 @@ mod tests {
     proptest! {
         /// A reader of a part of a step's outcomes comes to the same tasks as a reader of all outcomes, or to fewer.
         #[test]
-        fn what_is_asked_for_only_grows(
+        fn a_reader_of_part_of_the_outcomes_asks_for_no_more_tasks(
             first in 1u32..6, rounds in 0u32..4, following in proptest::collection::vec(0u32..3, 40),
             hidden in proptest::collection::btree_set(0u32..40, 0..20)
         ) {

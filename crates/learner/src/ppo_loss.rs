@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_does_not_vanish() {
+    fn non_finite_values_stay_in_the_loss() {
         let drawn = Drawn {
             logprobs: vec![f64::NAN],
             values: vec![0.0],

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_skipped_is_handed_out_once() {
+    fn skipped_batches_are_handed_out_once() {
         let mut kept = Kept::default();
         kept.look_at(&Ok(()), 0, &[1]);
         kept.look_at(&bad(), 1, &[4, 2]);

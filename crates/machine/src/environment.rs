@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_say_is_unknown() {
+    fn counters_missing_from_the_kernel_are_unknown() {
         assert_eq!(Reading::parse("intr 5\ncpu0 1 2 3\ncpux 1").0.len(), 0);
         let reading = Reading::parse(BEFORE);
         let elsewhere = Watched {

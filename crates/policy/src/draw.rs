@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_not_drawn_from() {
+    fn invalid_distributions_are_not_drawn_from() {
         for p in [
             vec![f32::NAN, 0.5],
             vec![0.0, 0.0],

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_rope_configuration_is_read_back() {
         for rope in [
             json!({"rope_type": "default"}),
             json!({"type": "linear", "factor": 4.0}),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn impossible_rope_configurations_are_refused_by_name() {
         for (rope, words) in [
             (json!({"type": "longrope", "factor": 4.0}), "`longrope`"),
             (json!({"type": "linear"}), "has no `factor`"),

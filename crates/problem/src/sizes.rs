@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_between_fits_and_is_never_empty(
+        fn sizes_between_two_bounds_are_legal_and_never_empty(
             step in 1i64..70, least in 1i64..9, more in 0i64..30, powers: bool, low in -5i64..3000, high in -5i64..3000
         ) {
             let (min, max) = if powers { (1 << (least / 2), 1 << (least / 2 + more / 4)) } else { (least * step, (least + more) * step) };

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_keeps_its_cause() {
+    fn undecided_verdicts_keep_their_cause() {
         for cause in UnknownCause::ALL {
             let failure = Failure::unknown(*cause, "no word");
             assert_eq!(failure.to_string(), format!("undecided ({cause}): no word"));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_gone() {
+    fn control_characters_are_replaced() {
         assert_eq!(
             detail("\u{1b}]0;title\u{7}\u{1b}[2Jgone\r\u{8}\u{9b}31m"),
             "\u{fffd}]0;title\u{fffd}\u{fffd}[2Jgone\u{fffd}\u{fffd}\u{fffd}31m"
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_out_is_told_apart_from_what_is_broken() {
+    fn exhausted_resources_are_told_apart_from_broken_ones() {
         let exhausted = [
             libc::ENOSPC,
             libc::EDQUOT,

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_is_not_written_over_what_it_is_made_from() {
+    fn outputs_do_not_overwrite_their_inputs() {
         let folder = tempfile::tempdir().unwrap();
         let (recipe, model) = (folder.path().join("r.toml"), folder.path().join("model"));
         let other = folder.path().join("other");

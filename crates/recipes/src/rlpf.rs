@@ -439,7 +439,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_worth_less_than_any_success_and_what_nobody_knows_nothing() {
+    fn a_failure_is_worth_less_than_any_success_and_an_unknown_result_nothing() {
         let slow = Worth::Timed {
             score: -0.999,
             seconds: 1.0,

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_leaves_a_gap_and_a_lone_point_stays_visible() {
+    fn non_finite_values_leave_a_gap_and_a_lone_point_stays_visible() {
         let svg = chart(vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 3.0)]);
         let path = svg
             .split("class=\"line s1\" d=\"")
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_of_one_height_lies_off_the_axis() {
+    fn a_constant_series_lies_off_the_axis() {
         let flat = Chart {
             title: "Reward",
             description: String::new(),

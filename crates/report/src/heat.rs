@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_in_vain_differs_from_what_was_not_tried() {
+    fn cells_tried_in_vain_differ_from_untried_ones() {
         let techniques: TechniqueSet = "simd+unroll".parse().unwrap();
         let page = html(
             techniques,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_once_differs_from_what_was_confirmed() {
+    fn cells_measured_once_differ_from_confirmed_ones() {
         let row = |techniques: &str, tried| CellRow {
             techniques: techniques.parse().unwrap(),
             tried,

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_once_comes_last_and_says_so() {
+    fn cells_measured_once_come_last_with_a_note() {
         let once = CellRow {
             techniques: "packing".parse().unwrap_or_default(),
             unconfirmed_gflops: Some(90.0),

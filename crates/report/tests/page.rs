@@ -286,7 +286,7 @@ fn a_run_of_one_step_shows_it() {
 }
 
 #[test]
-fn what_went_wrong_is_counted_where_something_did() {
+fn errors_are_counted_if_there_are_any() {
     let wrong = [
         "infrastructure errors",
         "unreadable lines",

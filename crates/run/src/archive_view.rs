@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_when_it_was_measured_again_is_no_program_of_its_cell() {
+    fn programs_that_failed_a_remeasurement_leave_their_cell() {
         let unsteady = first(0, "unsteady", "simd", measured(50.0));
         let outcomes = [
             first(1, "unsteady", "simd", measured(55.0)),

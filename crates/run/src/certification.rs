@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_to_stop_measures_nothing_more() {
+    fn a_stopped_certification_measures_nothing_more() {
         let a = first(0, "a", "simd", measured(40.0));
         let (go, mut calls) = (CancellationToken::new(), 0);
         let judged = judge(
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_while_waiting_does_not_try_again() {
+    fn a_certification_stopped_while_waiting_does_not_try_again() {
         let a = first(0, "a", "simd", measured(40.0));
         let (go, mut waits) = (CancellationToken::new(), 0);
         let judged = judge(

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_says_why_and_goes_on_once_it_was_quiet_several_times() {
+    fn a_wait_reports_its_reason_and_ends_after_several_quiet_looks() {
         let mut patience = Patience::new(HOUR);
         // The machine is quiet for a moment between two bursts.
         let looks = [Some("a"), Some("b"), None, None, Some("c")];
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_waits_no_longer_and_measures_nothing() {
+    fn a_stopped_wait_ends_at_once_without_a_measurement() {
         let mut patience = Patience::new(HOUR);
         // The stop comes before a look, during the first one, or while it waits; a quiet machine is no reason to go on
         // either.

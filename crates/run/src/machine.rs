@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_child_of_a_child_takes_is_counted_while_it_runs() {
+    fn memory_of_grandchildren_is_counted_while_they_run() {
         const BYTES: u64 = 40_000_000;
         let hold =
             format!("x=$(head -c {BYTES} /dev/zero | tr '\\0' x); echo ready; read line; : \"$x\"");

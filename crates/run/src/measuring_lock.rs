@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_hears_nothing_and_a_dead_ones_signature_means_nothing() {
+    fn a_lone_process_meets_nobody_and_signatures_of_dead_ones_do_not_count() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(FILE);
         std::fs::write(&path, "4711 train dgemm-1\n").unwrap();

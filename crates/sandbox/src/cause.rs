@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_forbids_namespaces_is_told_apart() {
+    fn causes_that_forbid_namespaces_are_told_apart() {
         let plain = (false, false);
         let user = |error| Some((libc::CLONE_NEWUSER, error));
         assert_eq!(of(&[], user(libc::EPERM), (false, true), ""), Cause::Filter);

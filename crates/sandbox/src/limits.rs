@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_type_is_said_in_the_units_of_each_place() {
+    fn advice_on_limits_uses_the_units_of_each_place() {
         let stack = Resource::Stack.advice(64 << 20);
         for part in [
             "`ulimit -Hs 65536`",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use flopsmith_sandbox::{Options, Sandbox};
 
 #[test]
-fn what_a_killed_supervisor_left_is_ended() {
+fn processes_left_by_a_killed_supervisor_are_ended() {
     use std::process::{Command, Stdio};
     // A process that has ended, so that its number belongs to no process.
     let mut gone = Command::new("true").spawn().unwrap();

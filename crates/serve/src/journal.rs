@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_removed_and_unfinished_jobs_stay() {
+    fn old_jobs_are_removed_and_unfinished_ones_stay() {
         let place = tempfile::tempdir().unwrap();
         let journal = Journal::open(place.path()).unwrap();
         let (open, done) = (JobId::random(), JobId::random());

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_evaluation_may_change_is_not_final() {
+    fn verdicts_that_another_evaluation_may_change_are_not_final() {
         assert!(judged(measured(1.0)).is_final());
         assert!(judged(wrong()).is_final());
         let unsure = Measured::at(1.0).unconverged().verdict();

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_can_mend_is_told_apart() {
+    fn errors_that_a_user_can_mend_are_told_apart() {
         const ENOSPC: i32 = 28;
         const EDQUOT: i32 = 122;
         const EROFS: i32 = 30;

@@ -82,7 +82,7 @@ mod tests {
 
     #[tokio::test]
     #[expect(clippy::unwrap_used, reason = "tests")]
-    async fn what_goes_in_parts_comes_back_whole() {
+    async fn multipart_uploads_come_back_whole() {
         let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let bytes: Bytes = (0..LARGE + 12_345)
             .map(|n| (n / 7) as u8)

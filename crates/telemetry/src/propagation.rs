@@ -190,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(trace in 1u128.., span in 1u64.., sampled: bool) {
+        fn written_trace_headers_are_read_back(trace in 1u128.., span in 1u64.., sampled: bool) {
             let header = format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(sampled));
             let context = extract([("Traceparent", header.as_str())]);
             prop_assert!(context.is_valid());

@@ -379,7 +379,7 @@ fn a_program_that_was_found_once_is_imitated_until_it_is_found_again() {
 }
 
 #[test]
-fn what_was_found_where_little_is_permitted_is_imitated_where_more_is() {
+fn programs_of_narrow_tasks_are_imitated_in_tasks_that_permit_more() {
     use flopsmith_protocol::Technique;
     let mut settings = Settings::default();
     settings.advantage.self_imitation = 0.5;

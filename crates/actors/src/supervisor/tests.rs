@@ -75,7 +75,7 @@ fn libtorchs_way_to_an_error_is_left_out() {
 }
 
 #[tokio::test]
-async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
+async fn the_last_role_is_stopped_once_the_others_have_ended() {
     for lasts in [vec![true, false, false], vec![true]] {
         let left = Arc::new(Mutex::new(Vec::new()));
         let specs = lasts.iter().map(|last| {
@@ -104,7 +104,7 @@ async fn who_leaves_last_is_told_to_stop_when_no_other_role_is_left() {
 }
 
 #[tokio::test]
-async fn who_leaves_last_and_fails_while_the_node_stops_is_started_once_more() {
+async fn the_last_role_is_restarted_if_it_fails_while_the_node_stops() {
     struct Failing(Arc<AtomicUsize>);
     #[async_trait]
     impl Role for Failing {
@@ -154,7 +154,7 @@ fn never() -> Excuse {
 }
 
 #[tokio::test]
-async fn who_was_replaced_is_not_started_again_and_the_node_ends() {
+async fn a_replaced_role_is_not_restarted_and_the_node_ends() {
     struct Replaced(Arc<AtomicUsize>);
     #[async_trait]
     impl Role for Replaced {
@@ -185,7 +185,7 @@ async fn who_was_replaced_is_not_started_again_and_the_node_ends() {
 }
 
 #[tokio::test]
-async fn what_fails_while_the_bus_is_away_is_started_again_for_as_long_as_it_takes() {
+async fn roles_that_fail_during_a_bus_outage_are_restarted_until_it_ends() {
     let runs = Arc::new(AtomicUsize::new(0));
     let limits = quick();
     let seen = Arc::clone(&runs);
@@ -251,7 +251,7 @@ async fn a_role_that_fails_too_often_ends_the_node_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn what_a_restart_would_repeat_ends_the_node_at_once_with_its_own_words() {
+async fn errors_that_a_restart_would_repeat_end_the_node_at_once() {
     struct Hopeless(Arc<AtomicUsize>);
     #[async_trait]
     impl Role for Hopeless {

@@ -275,7 +275,7 @@ async fn the_time_that_is_told_goes_on_from_what_was_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_could_work_off_gets_its_outcome_at_once() {
+async fn dead_letters_get_their_outcome_at_once() {
     let world = World::new().await;
     let finished = CancellationToken::new();
     // With the default wait, which is longer than any test.
@@ -457,7 +457,7 @@ async fn measured_again(outcomes: Vec<Outcome>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_first_does_not_matter() {
+async fn the_order_of_outcomes_does_not_matter() {
     let outcomes = step_of(0, [10.0, 20.0, 30.0, 40.0]);
     let reversed: Vec<Outcome> = outcomes.iter().rev().cloned().collect();
     let asked = measured_again(outcomes).await;

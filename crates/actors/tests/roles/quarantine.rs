@@ -139,7 +139,7 @@ async fn publish_three(world: &World) {
 
 /// A quarantine that never ends, with a long limit, and another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_timer_that_waits_had_in_hand_another_one_has() {
+async fn a_quarantined_timer_hands_its_work_to_another_timer() {
     let world = World::new().await;
     publish_three(&world).await;
     let mut settings = settings();

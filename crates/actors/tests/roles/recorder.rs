@@ -41,7 +41,7 @@ async fn a_recorder_that_is_stopped_at_once_has_written_what_is_in_the_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_other_roles_publish_while_they_drain_is_written() {
+async fn outcomes_published_while_roles_drain_are_recorded() {
     let world = World::new().await;
     let context = world.context(settings());
     let subject = subjects::outcome(&run_id());
@@ -74,7 +74,7 @@ async fn a_step_whose_line_was_not_written_any_more_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_could_work_off_is_written_once_with_the_reason() {
+async fn dead_letters_are_recorded_once_with_their_reason() {
     let world = World::new().await;
     let context = world.context(settings());
     let own = candidate(0, 0, 1, Purpose::Search);

@@ -93,7 +93,7 @@ async fn one_holds_it_and_the_next_goes_on_where_it_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
+async fn a_role_replaced_while_suspended_commits_nothing_more() {
     let world = World::new().await;
     let bus = shared(&world).await;
     let stopped = take(&bus, "a", STOPPED).await;
@@ -112,7 +112,7 @@ async fn who_was_replaced_while_it_stood_still_writes_nothing_more() {
 
 /// A write whose confirmation was lost may arrive after its writer has read the record: it is the writer's own.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_finds_its_own_late_write_goes_on() {
+async fn a_role_that_finds_its_own_late_write_goes_on() {
     let world = World::new().await;
     let bus = shared(&world).await;
     let lease = take(&bus, "a", STOPPED).await;
@@ -140,7 +140,7 @@ async fn who_finds_its_own_late_write_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_asked_to_stop_while_it_waits_does() {
+async fn a_role_that_waits_for_a_lease_obeys_a_stop() {
     let world = World::new().await;
     let bus = shared(&world).await;
     let _first = take(&bus, "a", SHORT).await;
@@ -203,7 +203,7 @@ async fn a_state_that_somebody_else_put_there_is_not_gone_on_from() {
 
 /// No process has taken over from the holder of a lease on a full server: the error names the cause.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_cannot_give_a_sign_because_the_server_is_full_says_so() {
+async fn a_lease_that_cannot_be_renewed_reports_a_full_server() {
     let world = World::with_server(ServerOptions {
         max_store_bytes: Some(1 << 20),
         ..ServerOptions::default()

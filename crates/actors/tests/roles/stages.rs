@@ -206,7 +206,7 @@ impl verifier::LastLook for Suspicious {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
+async fn sanitizers_check_only_programs_about_to_become_elites() {
     let fault = CandidateFault::UndefinedBehaviour;
     let found = Failure::candidate(fault, "heap-buffer-overflow");
     the_last_look_ends_with(found, "undefined_behaviour").await;
@@ -214,7 +214,7 @@ async fn only_what_is_about_to_be_an_elite_is_looked_at_once_more() {
 
 /// The program is not at fault, and it is not timed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_looked_at_does_not_count() {
+async fn unchecked_programs_do_not_become_elites() {
     let unchecked = Failure::unknown(UnknownCause::Unchecked, "it could not be linked");
     the_last_look_ends_with(unchecked, "unknown").await;
 }
@@ -327,7 +327,7 @@ async fn asked_for(again: Standard) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_to_count_is_certified_in_several_layouts_and_never_left_rough() {
+async fn results_that_count_are_certified_in_several_layouts() {
     assert_eq!(asked_for(Standard::Certify).await, ["Certify 3", "Screen"]);
     assert_eq!(asked_for(Standard::Rank).await, ["Rank", "Screen"]);
     let rough = asked_for(Standard::Screen).await;
@@ -353,7 +353,7 @@ impl verifier::Stage for Thorough {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_measured_once_more_is_verified_in_full() {
+async fn remeasured_programs_are_verified_in_full() {
     let world = World::new().await;
     let [_, _, first] = compiled(&world).await;
     let again = Compiled {

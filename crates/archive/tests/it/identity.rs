@@ -17,7 +17,7 @@ fn layout_and_comments_do_not_count() {
 }
 
 #[test]
-fn what_the_compiler_tells_apart_stays_apart() {
+fn sources_with_different_tokens_have_different_identities() {
     for (a, b) in [
         ("int a;", "inta;"),
         ("a + +b", "a ++b"),

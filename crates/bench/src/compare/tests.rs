@@ -49,7 +49,7 @@ fn refused(saved: Saved, names: &[&str]) -> String {
 }
 
 #[test]
-fn programs_are_faster_slower_or_the_same_and_what_is_vague_is_called_so() {
+fn programs_are_faster_slower_or_the_same_and_vague_comparisons_are_marked() {
     let before = [
         fast("a.c", 1, 40.0),
         fast("b.c", 1, 40.0),

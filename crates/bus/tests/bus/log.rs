@@ -96,7 +96,7 @@ async fn an_id_is_read_once_even_if_it_is_stored_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_passed_over_and_counted() {
+async fn unreadable_messages_are_skipped_and_counted() {
     let world = World::new().await;
     world.bus.publish(OUTCOME, &job(1)).await.unwrap();
     let client = async_nats::ConnectOptions::new()
@@ -113,7 +113,7 @@ async fn what_cannot_be_read_is_passed_over_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_can_be_kept_as_a_dead_letter_and_comes_back_once() {
+async fn unreadable_messages_can_become_dead_letters_and_return_once() {
     let world = World::new().await;
     let client = async_nats::ConnectOptions::new()
         .token(crate::work::token(&world.server.connect_options()))

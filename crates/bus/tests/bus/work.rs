@@ -62,7 +62,7 @@ async fn nobody_gets_more_than_there_are_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_waits_leaves_its_slot_to_another() {
+async fn parked_jobs_free_their_slot() {
     let world = World::new().await;
     let options = WorkerOptions {
         parked: 2,
@@ -170,7 +170,7 @@ async fn no_message_stays_with_a_worker_that_begins_to_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_can_take_nothing_says_so_until_it_can_again() {
+async fn a_worker_that_cannot_fetch_reports_it_until_it_can() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     assert_eq!(world.bus.unable(), None);
@@ -228,7 +228,7 @@ async fn a_freed_slot_is_filled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waited_long_in_vain_still_listens() {
+async fn an_idle_worker_still_gets_jobs_after_its_requests_expired() {
     let world = World::new().await;
     let bus = world.impatient().await;
     let mut worker: Worker<Job> = bus.worker(quick(3)).await.unwrap();
@@ -261,7 +261,7 @@ async fn an_acknowledgement_that_nobody_waits_for_any_more_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_worked_on_is_not_given_to_another() {
+async fn jobs_in_progress_are_not_redelivered() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     let mut other: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
@@ -277,7 +277,7 @@ async fn what_is_worked_on_is_not_given_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_for_too_long_goes_to_another() {
+async fn jobs_held_beyond_the_limit_go_to_another_worker() {
     let world = World::new().await;
     let options = WorkerOptions {
         hold_limit: Duration::from_millis(200),
@@ -293,7 +293,7 @@ async fn what_is_held_for_too_long_goes_to_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_dropped_comes_again() {
+async fn dropped_deliveries_are_redelivered() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     world.bus.publish(COMPILE, &job(1)).await.unwrap();
@@ -336,7 +336,7 @@ async fn given_back_too_often_it_is_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_can_do_for_long_is_refused_less_and_less_often() {
+async fn jobs_that_no_worker_accepts_are_refused_at_growing_intervals() {
     use futures::StreamExt;
     let world = World::new().await;
     let client = async_nats::ConnectOptions::new()
@@ -397,7 +397,7 @@ async fn a_shutdown_is_no_failed_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_never_ends_is_dead_without_anybodys_word() {
+async fn jobs_that_never_end_become_dead_letters_by_themselves() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world
         .bus
@@ -428,7 +428,7 @@ async fn what_never_ends_is_dead_without_anybodys_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_role_calls_dead_is_dead() {
+async fn jobs_that_a_role_terminates_become_dead_letters() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     world.bus.publish(COMPILE, &job(1)).await.unwrap();
@@ -447,7 +447,7 @@ async fn what_the_role_calls_dead_is_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_dead_and_the_worker_goes_on() {
+async fn unreadable_jobs_become_dead_letters_and_the_worker_goes_on() {
     let world = World::new().await;
     let mut worker: Worker<Job> = world.bus.worker(quick(1)).await.unwrap();
     let client = async_nats::ConnectOptions::new()

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_too_much_is_cut_off_and_not_held_up() {
+    fn long_output_of_a_tool_is_truncated_without_blocking_it() {
         let text = "head -c 9000000 /dev/zero; head -c 9000000 /dev/zero >&2";
         let answer = ask(&mut shell(text)).expect("an answer");
         assert!(answer.status.success());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_answers_is_killed_with_what_it_started() {
+    fn a_tool_that_never_answers_is_killed_with_its_children() {
         let started = Instant::now();
         let text = "sleep 1000 & sleep 1000";
         let error = within(&mut shell(text), Duration::from_millis(100)).err();

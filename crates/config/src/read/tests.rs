@@ -111,7 +111,7 @@ fn dr_grpo_divides_advantages_by_nothing_unless_told_otherwise() {
 }
 
 #[test]
-fn what_is_written_side_by_side_is_bounded_by_numbers_from_one_on() {
+fn bounds_on_parallel_generation_are_at_least_one() {
     let set = |item: &str| parse("", "x.toml", &[item.to_owned()]);
     let settings = set("generator.cache_mib=64").expect("usable");
     assert_eq!(settings.generator.cache_mib, Some(64));
@@ -142,7 +142,7 @@ fn words(result: Result<Settings>) -> String {
 }
 
 #[test]
-fn what_a_run_would_stumble_over_later_is_refused_with_its_name() {
+fn settings_that_would_fail_a_run_later_are_refused_by_name() {
     for (text, parts) in [
         ("[sqd]\nelites_per_cell = 0\n", ["[sqd]", "elites_per_cell"]),
         (

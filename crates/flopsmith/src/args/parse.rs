@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_no_problem_learns_where_they_are_listed() {
+    fn commands_without_a_problem_point_to_the_list_of_problems() {
         for line in ["flopsmith bench a.c", "flopsmith search"] {
             let said = said(line, &[]);
             assert!(said.contains("tip: `flopsmith problem list`"), "{said}");

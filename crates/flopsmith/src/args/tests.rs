@@ -10,7 +10,7 @@ fn wants_json(line: &str) -> bool {
 }
 
 #[test]
-fn whoever_asks_for_json_also_gets_errors_so() {
+fn commands_with_json_output_report_errors_as_json() {
     for line in [
         "flopsmith problem list",
         "flopsmith problem prompt dgemm",
@@ -27,7 +27,7 @@ fn whoever_asks_for_json_also_gets_errors_so() {
 }
 
 #[test]
-fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
+fn commands_that_certify_accept_a_limit_on_the_wait_for_a_quiet_machine() {
     use crate::args::Command;
     use std::time::Duration;
     for line in [
@@ -168,7 +168,7 @@ fn arguments(words: &[String]) -> Option<&[String]> {
 
 #[cfg(feature = "torch")]
 #[test]
-fn what_the_documentation_says_to_type_is_understood() {
+fn commands_in_the_documentation_are_parsed() {
     let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
     let makefile = std::fs::read_to_string(makefile).expect("a Makefile");
     let (mut typed, mut made) = (0, 0);

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_tells_of_memory_is_advised_on() {
+    fn only_errors_about_memory_get_advice() {
         let of = |words: &'static str| {
             let error = anyhow::anyhow!(words).context("the training failed");
             format!("{:#}", advise(error, &of_training("dpa", "`batch`")))

@@ -145,7 +145,7 @@ mod tests {
     use flopsmith_run::summary::Facts;
 
     #[test]
-    fn what_has_no_end_or_is_no_training_cannot_be_repeated() {
+    fn unfinished_runs_and_searches_cannot_be_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |job: &str, finished| {
             let facts = Facts {

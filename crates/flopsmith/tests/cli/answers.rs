@@ -193,7 +193,7 @@ fn a_new_definition_is_sound_and_has_no_weakness() {
 }
 
 #[test]
-fn what_is_weak_about_a_sound_definition_is_listed_and_no_failure() {
+fn weaknesses_of_a_sound_definition_are_listed_and_no_failure() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("my_kernel");
     let named = folder.to_str().unwrap();
@@ -297,7 +297,7 @@ fn nats_server(object: &Value) -> Value {
 }
 
 #[test]
-fn who_has_no_nats_server_is_told_what_needs_one() {
+fn doctor_without_a_nats_server_says_which_commands_need_one() {
     let says = |more: &[&str], code: i32, state: &str| {
         let mut command = flopsmith();
         command.env("FLOPSMITH_NATS_SERVER", "/no/such/nats-server");
@@ -330,7 +330,7 @@ fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn what_needs_no_broker_starts_none() {
+fn local_commands_start_no_broker() {
     let place = tempfile::tempdir().unwrap();
     let started = place.path().join("started");
     let server = trap(place.path(), &started);
@@ -424,7 +424,7 @@ fn a_variable_is_named_where_its_value_is_at_fault() {
 }
 
 #[test]
-fn what_a_cluster_settles_is_not_set_otherwise() {
+fn settings_fixed_by_a_cluster_cannot_be_overridden() {
     let place = ["--nats", "nats://127.0.0.1:1", "--store", "/nowhere"];
     for (set, key) in [
         ("evaluate.workers=false", "`evaluate.workers`"),

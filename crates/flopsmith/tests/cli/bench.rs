@@ -206,7 +206,7 @@ fn a_generated_kernel_is_as_long_as_its_owner_permits() {
 }
 
 #[test]
-fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
+fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
     let folder = programs(&[("good.c", GOOD), ("more/slow.c", SLOW), ("idle.c", IDLE)]);
     let kept = tempfile::tempdir().unwrap();
     let kept = kept.path().join("kept");
@@ -259,7 +259,7 @@ fn programs_of_a_folder_are_compared_and_what_was_built_is_kept() {
 }
 
 #[test]
-fn what_was_kept_before_is_not_overwritten() {
+fn objects_kept_before_are_not_overwritten() {
     let folder = programs(&[("idle.c", IDLE)]);
     let kept = programs(&[("idle.so", "older")]);
     let output = quick(&[&folder.path().join("idle.c")], &[])
@@ -346,7 +346,7 @@ fn programs_are_compared_with_another_one_unless_that_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said_before_anything_is() {
+fn programs_that_cannot_be_measured_are_reported_before_any_measurement() {
     let folder = programs(&[("a.c", GOOD), ("b.c", GOOD)]);
     let at = |name: &str| folder.path().join(name);
     let says = |file: &Path, more: &[&str], code: i32, part: &str| {

@@ -34,7 +34,7 @@ async fn run_with_dead_letters(folder: &Path, samples: u32) {
 }
 
 #[test]
-fn what_nobody_could_work_off_is_listed_shown_and_given_out_again() {
+fn dead_letters_are_listed_shown_and_requeued() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("dgemm-1");
     std::fs::create_dir(&folder).unwrap();

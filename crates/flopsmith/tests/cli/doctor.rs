@@ -111,7 +111,7 @@ fn resolution(doctor: &Value) -> &str {
 
 #[test]
 #[ignore = "takes a minute: make long"]
-fn what_this_machine_tells_apart_is_measured_once_and_shown_later() {
+fn the_resolution_of_a_machine_is_measured_once_and_shown_later() {
     let state = tempfile::tempdir().unwrap();
     let doctor = |arguments: &[&str]| {
         let mut doctor = flopsmith();

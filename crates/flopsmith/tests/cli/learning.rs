@@ -323,7 +323,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
 }
 
 #[test]
-fn what_skipped_updates_were_of_is_kept_and_too_many_end_the_training() {
+fn samples_of_skipped_updates_are_kept_and_too_many_end_the_training() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 8);
@@ -407,7 +407,7 @@ fn an_interrupted_training_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_is_wrong_with_files_and_recipes_is_said_with_its_place() {
+fn errors_in_files_and_recipes_are_reported_with_their_place() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let refused = |command: &str, recipe: &str| {

@@ -96,7 +96,7 @@ fn tells(output: &Output, parts: &[&str]) {
 }
 
 #[test]
-fn what_does_not_fit_is_said_with_what_to_lower() {
+fn memory_errors_name_the_settings_to_lower() {
     let place = tempfile::tempdir().unwrap();
     let model = place.path().join("large");
     large_model(&model);

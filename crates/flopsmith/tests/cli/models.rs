@@ -157,7 +157,7 @@ fn refused(recipe: &str, path: Option<&Path>) -> (String, Option<i32>) {
 }
 
 #[test]
-fn what_the_evaluation_needs_is_missed_before_the_training() {
+fn missing_tools_of_the_evaluation_are_reported_before_the_training() {
     let recipe = RECIPE.replace("validation = 4", "validation = 4\nevaluate_samples = 1");
     assert_ne!(recipe, RECIPE);
     // A PATH without a compiler and, unless it lies at a usual path, without the jail.

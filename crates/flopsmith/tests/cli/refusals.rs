@@ -574,7 +574,7 @@ fn a_store_that_cannot_be_used_is_named_before_there_is_a_run() {
 }
 
 #[test]
-fn what_a_run_was_begun_with_is_not_changed_when_it_goes_on() {
+fn the_settings_of_a_run_cannot_be_changed_when_it_is_resumed() {
     let place = tempfile::tempdir().unwrap();
     let refused = |command: &[&str], flags: &[&str]| {
         let output = flopsmith()

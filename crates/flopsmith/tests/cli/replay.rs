@@ -59,7 +59,7 @@ fn refused(output: &Output, parts: &[&str]) {
 }
 
 #[test]
-fn a_run_is_repeated_bit_by_bit_and_what_differs_is_named() {
+fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their

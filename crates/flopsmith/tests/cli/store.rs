@@ -26,7 +26,7 @@ fn a_store_that_is_only_looked_at_is_not_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nothing_refers_to_goes_and_all_else_stays() {
+async fn unreferenced_artifacts_are_removed_and_all_others_stay() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(None, place.path(), ServerOptions::default());
     let server = server.await.unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_taught_as_it_is_ranked() {
+    fn instructions_keep_the_written_source_of_ranked_programs() {
         let programs = [written("s", Rank::Slow), written("s", Rank::Fast)];
         let made = instructions(&programs, 10, Some("c"), 3);
         assert_eq!(made.len(), 2);

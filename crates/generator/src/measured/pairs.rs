@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_paired_as_it_is_ranked() {
+    fn pairs_keep_the_written_source_of_ranked_programs() {
         let programs = [written("s", Rank::Slow), written("s", Rank::Fast)];
         let made = pairs(&programs, 10, 3);
         assert_eq!(made.len(), 1);

@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_nothing_to_search_is_refused() {
+    fn spaces_without_points_are_refused() {
         let refused = |sizes: &[usize], conditions: &[&str], defaults: &[i64], part: &str| {
             let error = configurations(sizes, conditions, defaults).expect_err(part);
             assert!(error.to_string().contains(part), "{part}: {error}");

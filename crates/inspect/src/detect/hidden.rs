@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_loop_is_none() {
+    fn jumps_that_repeat_nothing_are_no_loops() {
         for source in [
             "void f(int n) { if (n < 0) goto out; g(n); out:; }",
             "void f(int n) { for (;;) for (;;) if (g()) goto out; out: return; }",

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_without_end_does_not_end_the_stack() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let nested = |open: &str, inside: &str, close: &str| {
             let levels = 10_000;
             format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_sounds_so_is_none() {
+    fn similar_names_are_no_techniques() {
         for word in [
             "prefetch",
             "my_prefetch",

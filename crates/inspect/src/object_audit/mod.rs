@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn files_that_are_no_objects_are_refused() {
         let end = audit(b"\x7fELFnothing", "f", Language::C, &[]);
         let fault = CandidateFault::ForbiddenConstruct;
         assert!(

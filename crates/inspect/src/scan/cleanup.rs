@@ -111,7 +111,7 @@ mod tests {
     use crate::scan::token::tokens;
 
     #[test]
-    fn only_what_releases_may_clean_up() {
+    fn only_functions_that_release_resources_may_clean_up() {
         for (text, words) in [
             ("static void f(char **p) { free(*p); }", ""),
             ("static void f(char **p) { if (*p) free(*p); *p = 0; }", ""),

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_cxx_can_say_is_refused() {
+    fn forbidden_constructs_of_cxx_are_refused() {
         for (text, words) in [
             ("void f() { throw 1; }", "`throw`"),
             ("try { f(); } catch (...) {}", "`catch`"),

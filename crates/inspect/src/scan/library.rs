@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_does_itself_is_its_own() {
+    fn functions_that_the_program_defines_are_its_own() {
         let sort = problem("sort64");
         for text in [
             "static void sort(int *a) {} void f() { sort(x); ::sort(x); }",

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_looks_like_it_stays() {
+    fn similar_lines_stay() {
         for source in [
             "#line N \"x\"",
             "#line 1 \"a\" 3",

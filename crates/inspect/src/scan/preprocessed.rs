@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clang_defines_itself_is_no_header_of_the_programs() {
+    fn builtin_definitions_of_clang_are_no_header_of_the_program() {
         let output = "# 1 \"kernel.c\"\n# 1 \"<built-in>\" 1\n# 1 \"<built-in>\" 3\n# 432 \"<built-in>\" 3\n\
                       # 1 \"<command line>\" 1\n# 1 \"<built-in>\" 2\n# 1 \"./entry.h\" 1\nvoid f(void);\n\
                       # 2 \"<built-in>\" 2\n# 1 \"kernel.c\" 2\n# 1 \"/usr/include/math.h\" 1 3\nextern int x;\n\

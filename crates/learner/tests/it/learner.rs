@@ -163,7 +163,7 @@ fn gradients_are_those_of_autograd_however_the_batch_is_split() {
 }
 
 #[test]
-fn what_the_sampler_said_and_the_trainer_says_agree_at_any_temperature() {
+fn sampler_and_trainer_agree_at_any_temperature() {
     for temperature in [0.5, 1.0, 1.5] {
         let mut learner = learner(Kind::Float, tiny::plain());
         let samples = tiny::samples(&learner.model, 6, 0.0, temperature);
@@ -406,7 +406,7 @@ fn settings_come_from_tables_and_are_checked() {
 }
 
 #[test]
-fn in_half_precision_what_the_sampler_rounds_is_made_up_for_and_gspo_needs_that() {
+fn in_half_precision_rounding_of_the_sampler_is_corrected_and_gspo_needs_that() {
     let samples = tiny::samples(&tiny::model(Kind::BFloat16), 6, 0.3, 1.0);
     let of = |kind, correction| {
         let config = GrpoConfig {
@@ -443,7 +443,7 @@ fn in_half_precision_what_the_sampler_rounds_is_made_up_for_and_gspo_needs_that(
 }
 
 #[test]
-fn what_was_drawn_from_another_policy_is_made_up_for_or_left_out() {
+fn off_policy_samples_are_corrected_or_left_out() {
     let base = learner(Kind::Double, tiny::plain());
     let samples = tiny::samples(&base.model, 5, 0.4, 1.0);
     let exact = tiny::samples(&base.model, 5, 0.0, 1.0);

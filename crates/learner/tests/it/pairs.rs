@@ -276,7 +276,7 @@ fn updates_without_finite_numbers_are_skipped_and_too_many_are_an_error() {
 }
 
 #[test]
-fn what_cannot_be_trained_on_is_named() {
+fn unusable_pairs_are_named() {
     let good = pairs(3);
     let with = |change: &dyn Fn(&mut TokenPair)| {
         let mut all = good.clone();

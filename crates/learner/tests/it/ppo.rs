@@ -217,7 +217,7 @@ fn with_an_adapter_the_reference_is_what_lies_below_it() {
 }
 
 #[test]
-fn what_is_saved_is_a_policy_without_the_value_head() {
+fn a_saved_policy_has_no_value_head() {
     let mut ppo = ppo(config());
     train(&mut ppo, 0, 1);
     let place = std::env::temp_dir().join(format!("flopsmith-ppo-{}", std::process::id()));

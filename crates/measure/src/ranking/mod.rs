@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_converge_has_no_place_however_large_its_number() {
+    fn unconverged_programs_have_no_rank_at_any_speed() {
         // 189.8 times and hardly known, 115 times and known.
         let entries = [
             entry(189.8f64.ln(), 0.3, false),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_programs_have_in_common_is_taken_out() {
+    fn the_error_common_to_all_programs_is_removed() {
         let chain = Chain {
             log_ratio: 3.0,
             log_se: 0.03,

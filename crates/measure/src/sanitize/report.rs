@@ -288,7 +288,7 @@ kernel.c:10:30: runtime error: shift exponent 33 is too large for 32-bit type 'i
     }
 
     #[test]
-    fn what_is_no_finding_is_none() {
+    fn warnings_and_failures_of_the_sanitizers_are_no_findings() {
         for said in [
             "",
             "==1==WARNING: reading executable name failed with errno 2",

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_off_moves_nothing_and_is_counted() {
+    fn outliers_are_counted_and_do_not_move_the_location() {
         let quiet = [0.99, 1.0, 1.01, 1.005, 0.995, 1.002, 0.998];
         let own = Location::of(&quiet).expect("seven values");
         let mut hit = quiet.to_vec();

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_more_memory_than_there_is_to_be_loaded_is_told_so() {
+    fn programs_too_large_to_load_get_the_fault_memory_limit() {
         use CandidateFault as F;
         for (message, expected) in [
             ("kernel.so: cannot map zero-fill pages", F::MemoryLimit),

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_need_not_be_woken_up_is_charged_the_time_of_its_inputs() {
+    fn awake_processes_are_charged_the_time_of_their_inputs() {
         let (booked, made) = (Duration::from_micros(3), Duration::from_micros(40));
         for (awake, slept, share_their_only_core, charged) in [
             (false, true, false, booked),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_another_thread_has_gone_to_sleep() {
+    fn threads_that_wait_for_another_have_gone_to_sleep() {
         let (id, known) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_go_to_sleep_once_more_has_not_left() {
+    fn an_unchanged_sleep_count_means_that_the_thread_is_running() {
         assert!(!went_to_sleep(Some(7), || Some(7)));
         assert!(went_to_sleep(Some(7), || Some(8)));
         assert!(went_to_sleep(Some(7), || None) && went_to_sleep(None, || Some(7)));
     }
 
     #[test]
-    fn who_goes_on_is_refused_and_who_starves_is_not() {
+    fn threads_that_keep_running_are_refused_but_starved_ones_are_not() {
         let stillness = |threads, still: bool, spent_ms| Stillness {
             threads,
             awake: usize::from(!still),

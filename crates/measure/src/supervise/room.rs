@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_refused_with_its_name_and_bytes() {
+    fn arrays_beyond_the_memory_are_refused_with_their_name_and_bytes() {
         let what = "the arrays of the workload `n=20000`";
         assert_eq!(check(what, 5, Some(5)), Ok(()));
         assert_eq!(check(what, u64::MAX, None), Ok(()));

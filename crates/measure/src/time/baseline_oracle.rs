@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_most_is_settled_first_and_never_forgotten() {
+    fn the_most_telling_cases_are_settled_first_and_never_dropped() {
         let tolerances = Tolerances::default();
         let mut oracle = BaselineOracle::new(&tolerances);
         assert_eq!(oracle.due(), None);

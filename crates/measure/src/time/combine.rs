@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_scatter_shows_is_not_averaged_away() {
+    fn systematic_errors_are_not_averaged_away() {
         let sure = over_layouts(&[0.5; 5].map(|r| estimate(r, SYSTEMATIC_LOG_SE)));
         assert!((sure.log_se - SYSTEMATIC_LOG_SE).abs() < 1e-12, "{sure:?}");
     }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_processes_differ_by_is_in_the_error_of_their_median() {
+    fn the_error_of_a_median_includes_the_spread_between_processes() {
         let of = |ratios: [f64; PROCESSES], se: f64| {
             over_processes(&ratios.map(|r| estimate(r, se))).unwrap()
         };

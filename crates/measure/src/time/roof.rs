@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_written_need_not_reach_memory() {
+    fn writes_need_not_reach_memory() {
         let calls = Calls {
             flops: 1e9,
             moved_bytes: 2e9,

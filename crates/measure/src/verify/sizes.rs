@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_drawn_is_legal(which in 0usize..100, part in 0usize..PARTS, seed: u64) {
+        fn drawn_sizes_are_legal(which in 0usize..100, part in 0usize..PARTS, seed: u64) {
             let problem = &shipped()[which % shipped().len()];
             let sizes = Sizes { problem };
             let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_met_for_want_of_time_is_not_said_to_be() {
+    fn sizes_skipped_for_lack_of_time_are_not_counted_as_met() {
         let sweep = swept(problem("dgemm"), Thoroughness::Full, 1);
         let verified = sweep.verified(3);
         assert_eq!((verified.met, verified.legal), (4, 8));
@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_drawn_is_legal(which in 0usize..100, seed: u64, other_layout: bool) {
+        fn drawn_sizes_are_legal(which in 0usize..100, seed: u64, other_layout: bool) {
             let problem = &shipped()[which % shipped().len()];
             let thoroughness = if other_layout { Thoroughness::OtherLayout } else { Thoroughness::Full };
             let sweep = swept(problem, thoroughness, seed);

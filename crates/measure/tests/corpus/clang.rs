@@ -21,7 +21,7 @@ const AT_LEAST: usize = 240;
 const THREADS: &str = "honest/openmp.c";
 
 #[test]
-fn what_clang_builds_ends_as_it_says() {
+fn programs_built_by_clang_get_their_verdict() {
     if let Err(why) = Toolchain::detect(Some(CLANG), &fixtures::problem()) {
         skipped(&why.to_string());
         return;

@@ -97,6 +97,10 @@ const HARMLESS: &[(&str, &str)] = &[
         "rows begin nowhere near an even spread, so that it takes the usual way",
     ),
     (
+        "table_built_when_compiled.cpp",
+        "the compiler makes the table before the program is timed, and the program does all its work besides",
+    ),
+    (
         "tells_the_harness_to_sleep.c",
         "the side that waits wakes it up, and that is time of its own call",
     ),
@@ -135,7 +139,7 @@ const HARMLESS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_may_be_measured_is_listed_with_its_reason() {
+fn attacks_that_may_be_measured_are_listed_with_their_reason() {
     let found: Vec<String> = attacks()
         .into_iter()
         .filter(|attack| attack.may_be_measured())

@@ -290,7 +290,7 @@ const OTHERS: usize = 3;
 
 /// A trigger that the scan refuses by itself would test nothing.
 #[test]
-fn what_variants_add_is_no_reason_to_refuse_them() {
+fn additions_of_variants_are_no_reason_to_refuse_them() {
     let _alone = fixtures::alone();
     let attacks = attacks();
     let source = |file: &str| {
@@ -339,7 +339,7 @@ fn what_variants_add_is_no_reason_to_refuse_them() {
 }
 
 #[test]
-fn who_is_wrong_in_every_call_must_be_refused_at_any_speed() {
+fn attacks_that_are_wrong_in_every_call_must_be_refused_at_any_speed() {
     let attacks = attacks();
     let of = |name: &str| {
         let name = format!("attacks/{name}");

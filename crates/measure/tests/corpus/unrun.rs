@@ -67,7 +67,7 @@ impl Bench {
 }
 
 #[test]
-fn what_is_refused_before_it_runs_is_refused_and_what_is_honest_is_built() {
+fn static_attacks_are_refused_and_honest_programs_are_built() {
     let lacks = |program: &Program| {
         let driver = fixtures::toolchain().driver(program.language);
         driver.err().map(|failure| failure.to_string())

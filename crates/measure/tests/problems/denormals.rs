@@ -28,7 +28,7 @@ fn without_denormals(problem: &Problem) -> Vec<u8> {
 }
 
 #[test]
-fn whoever_takes_denormal_numbers_for_zeros_is_refused_where_they_occur() {
+fn programs_that_flush_denormals_are_refused_where_denormals_occur() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
     let mut tried = 0;

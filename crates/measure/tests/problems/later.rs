@@ -83,7 +83,7 @@ fn reordered(problem: &Problem) -> Vec<u8> {
 }
 
 #[test]
-fn what_verification_refuses_is_refused_when_it_comes_later() {
+fn delayed_faults_are_refused_like_faults_at_verification() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
     for problem in tried(TIMED) {

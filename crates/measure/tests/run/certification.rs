@@ -184,7 +184,7 @@ fn faster_than_memory() -> Arc<Problem> {
 
 /// No other check sees it: nothing of those bytes need be read, so warm calls have no roof of memory.
 #[test]
-fn what_is_faster_than_memory_without_caches_gets_no_number_and_no_blame() {
+fn programs_faster_than_uncached_memory_get_no_number_and_no_blame() {
     let _alone = alone();
     for caches in [Caches::Cold, Caches::Both] {
         let problem = Arc::new(Problem {

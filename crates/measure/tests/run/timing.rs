@@ -73,7 +73,7 @@ fn ratios_of_a_later_session_rest_on_the_first_ones_reference() {
 }
 
 #[test]
-fn what_is_faster_than_the_machine_can_be_gets_no_number_and_no_blame() {
+fn programs_faster_than_the_machine_get_no_number_and_no_blame() {
     let _alone = alone();
     let mut problem = (*fixtures::problem()).clone();
     problem.work = Formula::parse("2000*n*n*n").unwrap();
@@ -506,7 +506,7 @@ fn a_harness_that_is_told_to_sleep_holds_nobody_up() {
 }
 
 #[test]
-fn what_is_faster_than_could_be_expected_is_measured_again_at_length() {
+fn unexpectedly_fast_programs_are_measured_again_at_length() {
     let _alone = alone();
     let mut timer = timer();
     let mut purpose = |best_known: f64| {

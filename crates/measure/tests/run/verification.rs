@@ -107,7 +107,7 @@ fn new_secret_cases_are_as_good() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_the_candidates_fault() {
+fn load_errors_are_charged_to_the_candidate() {
     let _alone = crate::fixtures::alone();
     let mut verifier = verifier(4);
     assert_eq!(
@@ -156,7 +156,7 @@ fn the_largest_size_is_met_now_and_then() {
 }
 
 #[test]
-fn what_is_wrong_at_the_largest_size_only_never_passes_in_full() {
+fn programs_wrong_only_at_the_largest_size_never_pass_in_full() {
     let _alone = crate::fixtures::alone();
     let object = program("wrong_far_above.c");
     let mut verifier = verifier(7);
@@ -172,7 +172,7 @@ fn what_is_wrong_at_the_largest_size_only_never_passes_in_full() {
 
 /// Right at the seven other sizes, some of which are drawn for a candidate.
 #[test]
-fn what_is_wrong_at_any_one_of_few_sizes_never_counts() {
+fn programs_wrong_at_one_of_few_sizes_never_count() {
     let _alone = crate::fixtures::alone();
     let object = program("wrong_at_one_size_of_eight.c");
     let mut verifier = verifier(8);
@@ -202,7 +202,7 @@ fn lu_up_to(most: i64) -> Arc<flopsmith_problem::Problem> {
 
 /// If there are many sizes, more than the verifier draws, and small enough to have time for all.
 #[test]
-fn what_is_wrong_at_one_size_of_more_than_are_drawn_never_counts() {
+fn programs_wrong_at_one_of_many_sizes_never_count() {
     let _alone = crate::fixtures::alone();
     let lu = lu_up_to(120);
     let toolchain = Toolchain::detect(None, &lu).unwrap();
@@ -274,7 +274,7 @@ fn where_there_are_many_sizes_it_is_said_how_many_were_met_and_what_that_shows()
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn who_takes_denormal_numbers_for_zeros_is_refused() {
+fn programs_that_flush_denormals_are_refused() {
     let _alone = crate::fixtures::alone();
     let detail = refused_at_last("denormals_are_zero.c", F::WrongResult);
     assert!(detail.contains("denormal inputs"), "{detail}");

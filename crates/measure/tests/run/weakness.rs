@@ -62,7 +62,7 @@ fn a_bound_that_refuses_another_order_of_sums_is_tight() {
 }
 
 #[test]
-fn what_fails_of_a_problems_own_programs_is_named() {
+fn failing_programs_of_a_problem_are_named() {
     let _alone = alone();
     let mut broken = shipped("dot");
     let magnitude = broken.magnitude_source.as_mut().unwrap();

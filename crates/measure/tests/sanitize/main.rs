@@ -108,7 +108,7 @@ fn compiler() -> Compiler {
 }
 
 #[test]
-fn what_clang_builds_is_looked_at_as_gcc_builds_it() {
+fn sanitizers_check_builds_of_clang_like_those_of_gcc() {
     if !is_here(false) {
         return;
     }
@@ -131,7 +131,7 @@ fn what_clang_builds_is_looked_at_as_gcc_builds_it() {
 }
 
 #[test]
-fn what_shows_in_no_result_is_found() {
+fn sanitizers_find_faults_that_no_result_shows() {
     if !is_here(false) {
         return;
     }
@@ -253,7 +253,7 @@ fn constructs_whose_order_is_not_known_are_not_believed_and_said() {
 
 /// The optimiser's knowledge must not decide which calls are checked.
 #[test]
-fn what_asks_the_optimiser_is_not_believed() {
+fn programs_that_ask_the_optimiser_are_not_believed() {
     if !is_here(false) {
         return;
     }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn an_oversized_buffer_is_an_error() {
         let mut buffer = zeros::<f32>(5, "hold scores").unwrap();
         assert_eq!(buffer, [0.0; 5]);
         buffer[0] = 2.0;

@@ -187,7 +187,7 @@ fn stored_kind(folder: &Path) -> Kind {
 }
 
 #[test]
-fn what_is_saved_is_bit_for_bit_what_was_loaded() {
+fn saved_models_equal_loaded_ones_bit_for_bit() {
     for (folder, _) in fixtures() {
         let target = tempfile::tempdir().unwrap();
         let open = |folder: &Path| Model::load(folder, Device::Cpu, stored_kind(folder)).unwrap();

@@ -265,7 +265,7 @@ fn a_merged_adapter_says_what_it_said_beside_the_weights() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_passes_are_refused() {
     let score = model(config(true, Scalar::Score));
     let plan = Plan::LOGPROBS;
     let wanted: [Range<usize>; 2] = [2..6, 1..3];

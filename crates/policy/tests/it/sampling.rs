@@ -560,7 +560,7 @@ fn the_coldest_temperatures_take_the_likeliest_token() {
 }
 
 #[test]
-fn what_may_become_a_stop_string_is_not_certain() {
+fn the_start_of_a_stop_string_is_not_certain() {
     let tokenizer = Arc::new(train_bpe(&["a b".into()], 260, &["<|end|>"]).unwrap());
     let stops = Stops::new(tokenizer, ["\n}".into(), "STOP".into()]);
     for (text, certain) in [

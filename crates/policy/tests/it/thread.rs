@@ -134,7 +134,7 @@ fn dropping_the_last_handle_ends_the_thread() {
 }
 
 #[test]
-fn what_fails_while_building_is_told() {
+fn errors_while_building_are_returned() {
     let error = Handle::spawn(|| Err(Error::Input("no model today".into()))).unwrap_err();
     assert!(error.to_string().contains("no model today"));
 }

@@ -151,7 +151,7 @@ fn every_element_has_its_size_and_its_type_in_c() {
 }
 
 #[test]
-fn what_cannot_be_passed_or_drawn_is_refused_with_its_line() {
+fn unusable_arguments_are_refused_with_their_line() {
     for (at, by, says) in [
         (
             1,

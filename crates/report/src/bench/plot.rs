@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_left_out_and_many_programs_are_counted() {
+    fn non_finite_points_are_left_out_and_excess_programs_are_counted() {
         assert_eq!(html(&plot(vec![])), "");
         assert_eq!(html(&plot(vec![line("a.c", &[(64.0, 1.0)])])), "");
         let mut odd = line("a.c", &[(64.0, 1.0), (128.0, f64::NAN), (256.0, 2.0)]);

@@ -92,7 +92,7 @@ fn a_line_is_about_the_last_step_also_where_the_newest_is_for_something_else() {
 }
 
 #[test]
-fn who_is_over_budget_says_what_is_still_done() {
+fn a_run_over_budget_shows_its_remaining_work() {
     let over = |purpose: &str, outcomes| {
         let live = Live {
             purpose: purpose.into(),
@@ -122,7 +122,7 @@ fn who_is_over_budget_says_what_is_still_done() {
 }
 
 #[test]
-fn what_programs_are_refused_for_is_said_and_obeyed_by_no_terminal() {
+fn reasons_of_refusals_are_shown_without_control_characters() {
     let text = frame(&some(), 120).join("\n");
     let said =
         "refused   compile_error 9, wrong_result 3 · e.g. x.c:3:1: error: expected `;` 3 | }";

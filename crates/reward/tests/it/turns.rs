@@ -30,7 +30,7 @@ fn a_failure_that_leads_to_a_fast_program_is_worth_something() {
 }
 
 #[test]
-fn what_is_no_number_counts_as_no_turn_and_no_weight() {
+fn non_finite_rewards_count_as_no_turn_and_non_finite_discounts_as_none() {
     let odd = [Some(f64::NAN), Some(1.0), Some(f64::INFINITY), Some(2.0)];
     assert_eq!(discounted(&odd, 0.5), [None, Some(2.0), None, Some(2.0)]);
     assert_eq!(first_and_best(&odd, 0.5), Some(1.5));

@@ -294,7 +294,7 @@ fn the_table_at_the_end_says_what_the_best_is_held_against_and_what_the_run_took
 }
 
 #[test]
-fn what_was_not_evaluated_is_null() {
+fn missing_evaluations_are_null() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = std::fs::File::create(folder.path().join(files::OUTCOMES)).unwrap();
     let mut add = |outcome: &Outcome| {

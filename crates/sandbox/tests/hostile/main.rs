@@ -207,7 +207,7 @@ fn output_floods_are_cut() {
 }
 
 #[test]
-fn where_what_is_resident_counts_reserving_is_free_and_using_is_not() {
+fn a_bound_on_resident_memory_counts_used_pages_and_not_reserved_ones() {
     let resident = |source: &str| {
         let program = Program::new(source);
         let mut job = program.job(RUN);
@@ -400,7 +400,7 @@ fn a_compile_jail_has_tools_but_nothing_else() {
 }
 
 #[test]
-fn what_is_missing_is_the_infrastructures_failure() {
+fn missing_files_are_infrastructure_failures() {
     let end = sandbox().run(&Job::new(RUN, ["/work/no-such-program"]));
     assert!(
         matches!(&end, Err(Error::Setup { detail }) if detail.contains("no-such-program")),

@@ -20,7 +20,7 @@ fn words(error: &Error) -> String {
 }
 
 #[tokio::test]
-async fn what_is_put_can_be_got() {
+async fn stored_artifacts_can_be_fetched() {
     let dir = tempfile::tempdir().unwrap();
     for store in [
         open(&dir.path().join("new/folder")),
@@ -56,7 +56,7 @@ async fn an_artifact_lies_under_its_digest() {
 }
 
 #[tokio::test]
-async fn what_is_removed_is_gone_and_nothing_else_is() {
+async fn removing_an_artifact_leaves_all_others() {
     let dir = tempfile::tempdir().unwrap();
     for store in [open(dir.path()), Store::open("memory:///").unwrap()] {
         let old = store.put("old weights").await.unwrap();

@@ -89,7 +89,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn artifacts_come_back_and_what_is_damaged_is_refused() {
+async fn artifacts_come_back_and_damaged_ones_are_refused() {
     let world = World::new().await;
     let store = world.open("s3://artifacts/of/tests", SECRET);
     let honours = store.probe().await.unwrap();
@@ -195,7 +195,7 @@ async fn checkpoints_are_found_again_and_old_ones_go() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_before_anything_is_begun() {
+async fn bad_buckets_and_secrets_are_reported_before_a_run_begins() {
     let world = World::new().await;
     for (url, secret) in [
         ("s3://no-such-bucket", SECRET),

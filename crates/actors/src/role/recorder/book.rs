@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_was_refused_for_is_told_with_an_example_of_each_fault() {
+    fn the_log_of_a_step_counts_its_faults_with_an_example_of_each() {
         let said = |fault, words: &str| Verdict::Rejected {
             fault,
             detail: words.into(),

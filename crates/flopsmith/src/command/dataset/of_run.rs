@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_something_about_a_program_becomes_a_line() {
+    fn outcomes_that_judge_a_program_become_lines() {
         let problem = paths::problem("dgemm").unwrap_or_else(|e| unreachable!("{e:#}"));
         let mut outcomes: Vec<Outcome> = (0..3u32)
             .map(|i| Measured::at(f64::from(i + 1)).outcome(candidate(0, 0, i)))

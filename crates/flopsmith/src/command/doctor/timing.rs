@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_apart_without_other_layouts_says_so() {
+    fn a_resolution_without_other_layouts_has_a_note() {
         let standards = ROUNDS.map(|(_, name, _)| resolution(name, &[0.0, 0.01], vec![0.1], 2));
         let calibration = Calibration {
             machine: "one".into(),

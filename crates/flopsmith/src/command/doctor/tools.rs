@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_and_what_does_not_work_are_told_apart() {
+    fn absent_and_broken_tools_are_told_apart() {
         assert!(matches!(ask("/no/such/tool"), Tool::Absent));
         assert!(matches!(ask("/bin/false"), Tool::Broken(_)));
         let place = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_optional_and_not_there_is_absent_and_what_is_needed_is_missing() {
+    fn optional_tools_are_reported_as_absent_and_needed_ones_as_missing() {
         let mut findings = Findings::default();
         needed(&mut findings, "no-such-tool", "install it so");
         optional(&mut findings, "no-such-tool", "what nobody does");

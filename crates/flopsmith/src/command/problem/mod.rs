@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_weak_is_marked_and_counted_but_no_error() {
+    fn warnings_are_marked_and_counted_but_are_no_errors() {
         let good = Finding::Good("inputs matter".into());
         let weak = Finding::Warning("calls are short".into());
         let wrong = Finding::Error("outputs never vary".into());

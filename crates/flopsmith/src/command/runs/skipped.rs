@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_shown_first_and_in_words() {
+    fn non_finite_values_are_shown_first_and_in_words() {
         let batch = Skipped {
             format: skipped::FORMAT,
             run: run_id(),

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_who_was_heard_of_and_rates_are_of_the_last_minute() {
+    fn nodes_are_listed_once_heard_of_and_rates_are_of_the_last_minute() {
         let mut recent = Recent::default();
         let now = 1_000_000_000;
         recent.note(&at(now - 700_000, "gone", measured(90.0)));

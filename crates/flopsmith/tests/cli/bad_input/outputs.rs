@@ -51,7 +51,7 @@ fn a_place_that_takes_no_output_is_wrong_usage_for_every_command() {
 
 /// A typing error must not replace a file of another kind, above all not the program to measure.
 #[test]
-fn what_is_there_already_is_written_over_by_nothing_of_another_kind() {
+fn existing_files_are_not_overwritten_by_output_of_another_kind() {
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("mine.c");
     let source = "void dgemm(int n, const double *A, const double *B, double *C) {}\n";

@@ -52,7 +52,7 @@ fn can_be_made(folders: &[(&Path, &str)]) -> bool {
 }
 
 #[test]
-fn who_measures_beside_another_process_is_told_so_and_goes_on() {
+fn bench_warns_of_another_measuring_process_and_goes_on() {
     let place = tempfile::tempdir().unwrap();
     let everybodys = Permissions::from_mode(0o1777);
     std::fs::set_permissions(place.path(), everybodys).unwrap();

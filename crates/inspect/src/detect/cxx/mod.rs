@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_the_same_in_c_is_left() {
+    fn cxx_syntax_is_reduced_to_equivalent_c() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         for (cxx, c) in [
             (

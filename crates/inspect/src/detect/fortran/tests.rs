@@ -89,7 +89,7 @@ fn a_procedure_that_calls_itself_is_hidden() {
 }
 
 #[test]
-fn what_is_not_understood_makes_unsure() {
+fn unsupported_statements_make_the_translation_unsure() {
     for body in [
         "c(1:n, 1) = reshape(a, [n])",
         "associate (x => a(:, 1))\n c(1:n, 1) = x\nend associate",

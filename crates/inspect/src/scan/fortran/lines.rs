@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_otherwise_is_refused() {
+    fn ambiguous_lines_are_refused() {
         for (source, language) in [
             ("s = 'a&\n&b'", Language::Fortran),
             ("s = \"a", Language::Fortran),

@@ -115,7 +115,7 @@ fn a_level_that_lasts_is_the_new_normal() {
 }
 
 #[test]
-fn what_programs_do_to_the_baseline_makes_less_and_less_of_a_stir() {
+fn repeated_slow_baselines_take_ever_more_calls_to_start_a_quarantine() {
     let mut machine = Machine::quiet();
     let mut before = 0;
     for round in 0..4 {
@@ -151,7 +151,7 @@ fn stolen_time_is_put_up_with_where_it_never_ends() {
 }
 
 #[test]
-fn what_others_use_is_said_and_stops_nobody() {
+fn use_by_other_processes_is_reported_and_stops_no_measurement() {
     let mut machine = Machine::quiet();
     for _ in 0..100 {
         assert_eq!(machine.measures(500, 1.05, around(0.0, 0.8)), None);
@@ -176,7 +176,7 @@ fn what_others_use_is_said_and_stops_nobody() {
 }
 
 #[test]
-fn who_gives_up_goes_on_with_the_machine_as_it_is() {
+fn a_timer_that_gives_up_adopts_the_current_state_of_the_machine() {
     let mut machine = Machine::quiet();
     assert_eq!(machine.quarantine.go_on(machine.now), None);
     machine.suffers(500, 2.0, 0.0);
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_before_a_steady_machine_is_timed_on_again_soon(
+    fn a_steady_machine_leaves_quarantine_soon_after_any_events(
         events in anything(),
         times in 0.3..4.0f64,
         stolen in 0.0..0.6f64,
@@ -267,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_before_whoever_gives_up_goes_on(events in anything()) {
+    fn giving_up_ends_the_quarantine_after_any_events(events in anything()) {
         let mut machine = Machine { quarantine: Quarantine::default(), now: Duration::ZERO };
         for (times, stolen, after) in events {
             machine.measures(after, times, around(stolen, 0.0));

@@ -326,7 +326,7 @@ fn certified(parts: &[Part], runs: u32) -> f64 {
 }
 
 #[test]
-fn what_no_scatter_shows_is_in_the_stated_interval_and_not_much_more() {
+fn stated_intervals_cover_systematic_errors_without_much_excess() {
     // Both sides have an error that is the same in all their calls. Such a measurement is one layout of a
     // certification, the longest there is: shorter ones have a larger allowance for few calls.
     let limits = shared(&Purpose::Certify.limits(), PADDINGS.len());
@@ -433,7 +433,7 @@ fn screenings_drop_what_is_clearly_slower_and_hardly_ever_the_best() {
 }
 
 #[test]
-fn what_did_not_converge_says_so() {
+fn unconverged_measurements_are_marked() {
     let limits = Limits::SECOND_LOOK;
     let seconds = |f: &Finished| -> f64 {
         let sides = f.candidate.iter().chain(&f.baseline);
@@ -478,7 +478,7 @@ fn what_did_not_converge_says_so() {
 }
 
 #[test]
-fn what_is_the_same_in_a_whole_process_takes_several_to_see() {
+fn errors_constant_in_a_process_take_several_processes_to_see() {
     let parts = [Part::Jitter(0.01), Part::Process(0.006)];
     let one = coverage(&parts, Program::of(CALL), Limits::SECOND_LOOK, 400);
     assert!(

@@ -16,7 +16,7 @@ fn array(element: Element, content: Content, count: usize) -> Array {
 }
 
 #[test]
-fn what_has_structure_keeps_it() {
+fn structured_contents_keep_their_structure() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let offsets = array(Element::I32, Content::Offsets { total: 80 }, 21);
     let range = Content::Range {

@@ -148,7 +148,7 @@ fn the_ends_of_every_range_of_sizes_are_met() {
 }
 
 #[test]
-fn whoever_is_verified_in_full_meets_the_largest_size_whatever_is_drawn() {
+fn full_verification_always_includes_the_largest_size() {
     for problem in shipped() {
         for seed in 0..CANDIDATES {
             let steps = met_in(Thoroughness::Full, problem, seed);

@@ -109,7 +109,7 @@ fn every_problem_has_an_honest_program() {
 }
 
 #[test]
-fn what_makes_no_sense_is_left_out_by_what_a_problem_computes() {
+fn cheats_without_sense_for_a_problem_are_left_out() {
     let lacks = |name: &str| -> Vec<&'static str> {
         let problem = fixtures::shipped(name);
         let form = Form::of(&problem);
@@ -188,7 +188,7 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
 
 /// Programs that are right for some sizes only, above all those that do nothing at the timed size.
 #[test]
-fn nobody_who_is_right_for_some_sizes_only_is_measured() {
+fn cheats_that_are_right_for_some_sizes_only_are_never_measured() {
     let _alone = fixtures::alone();
     let mut stages = Stages::default();
     let (mut tried, mut refused) = (0, 0);

@@ -188,7 +188,7 @@ fn a_full_row_harms_no_other() {
 }
 
 #[test]
-fn what_is_no_number_is_not_turned_into_one() {
+fn nan_logits_stay_nan() {
     let _guard = tch::no_grad_guard();
     let model = Model::random(config(16, 24, 2, 1, 20), 1, Device::Cpu, Kind::Float).unwrap();
     let _ = model.base().flat().shallow_clone().fill_(f64::NAN);

@@ -27,7 +27,7 @@ fn said_in(folder: &str, name: &str, source: &str) -> Option<String> {
 const HEAD: &str = "subroutine dgemm(n, a, b, c) bind(c, name='dgemm')\nuse, intrinsic :: iso_c_binding\nimplicit none\n";
 
 #[test]
-fn what_c_cannot_call_so_is_refused() {
+fn signatures_that_c_cannot_call_are_refused() {
     for (declarations, words) in [
         (
             "integer(c_int64_t), value :: n\nreal(c_double) :: a(n,n), b(n,n), c(n,n)",
@@ -123,7 +123,7 @@ fn what_c_cannot_call_so_is_refused() {
 }
 
 #[test]
-fn what_c_can_call_passes() {
+fn signatures_that_c_can_call_pass() {
     for declarations in [
         "integer(c_int), value :: n\nreal(c_double), intent(in) :: a(n, n), b(n, n)\nreal(c_double), intent(out) :: c(n, n)",
         "integer(kind=c_int), intent(in), value :: n\nreal(kind=c_double), dimension(n,n) :: a, b, c",

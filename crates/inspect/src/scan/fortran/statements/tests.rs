@@ -12,7 +12,7 @@ fn look(source: &str, language: Language) -> Result<(), Failure> {
 }
 
 #[test]
-fn what_reaches_beyond_a_kernel_is_refused() {
+fn statements_that_reach_beyond_a_kernel_are_refused() {
     for (source, words) in [
         ("include 'x.inc'", "`include`"),
         ("inc&\n&lude 'x'", "`include`"),
@@ -84,7 +84,7 @@ fn what_reaches_beyond_a_kernel_is_refused() {
 }
 
 #[test]
-fn what_kernels_are_made_of_passes() {
+fn statements_of_ordinary_kernels_pass() {
     let source = "module kernels
   use, intrinsic :: iso_c_binding, only: c_int, dp => c_double
   use iso_fortran_env
@@ -202,7 +202,7 @@ end module kernels
 }
 
 #[test]
-fn what_nests_without_end_does_not_end_the_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     for open in ["if (a) ", "where (a) ", "x(", "a%"] {
         let source = format!("{}y = 1", open.repeat(20));
         let long: String = std::iter::repeat_n(open, 20_000)

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Params;
-use flopsmith_protocol::{Digest, Interval, WorkloadMeasurement};
+use flopsmith_protocol::{Digest, Interval, WorkloadMeasurement, text};
 use flopsmith_run::console::usage;
 use flopsmith_run::digits::counted;
 use flopsmith_run::{output, paths};
@@ -293,7 +293,8 @@ struct Mark {
 }
 
 fn read(path: &Path) -> Result<Saved, Unread> {
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+    let text = std::fs::read(path).and_then(text::decode);
+    let text = text.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Unread::Missing,
         _ => Unread::Because(error.to_string()),
     })?;
@@ -413,6 +414,11 @@ pub(super) mod tests {
         let said = claimed.write(&first).unwrap();
         assert!(said.starts_with("saved 2 programs as `main` in "), "{said}");
         assert!(said.ends_with("main.json"), "{said}");
+        assert_eq!(load(Some(&folder), "main").unwrap(), first);
+        // An editor may have marked it as UTF-8.
+        let file = folder.join("main.json");
+        let marked = ["\u{feff}".as_bytes(), &std::fs::read(&file).unwrap()[..]].concat();
+        std::fs::write(&file, marked).unwrap();
         assert_eq!(load(Some(&folder), "main").unwrap(), first);
         let second = saved(vec![fast("a.c", 1, 50.0)]);
         let said = claimed.write(&second).unwrap();

@@ -228,6 +228,9 @@ pub struct Start {
     pub parameters: String,
     /// Number of configurations of the parameters. The search ends after as many programs.
     pub configurations: u64,
+    /// Longest program, bytes, instead of the problem's `max_source_bytes`. Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_source_bytes: Option<u32>,
 }
 
 impl Start {

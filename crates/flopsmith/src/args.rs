@@ -296,6 +296,15 @@ pub struct Search {
     /// program is. Not with --resume.
     #[arg(long, value_name = "FILE", conflicts_with = "staged")]
     pub start: Option<PathBuf>,
+    /// Accept programs of up to this many bytes instead of the problem's own limit (`max_source_bytes`), e.g. generated
+    /// kernels. Only with --start. Not with --resume.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u32).range(64..=8_388_608),
+        requires = "start"
+    )]
+    pub max_source: Option<u32>,
     /// Search values for named parameters of the program of --start instead of schedules. The file lists the parameters,
     /// their values and conditions, in Kernel Tuner's T1 format; each parameter is a macro of the program. The search ends
     /// once it has tried every configuration. Not with --resume.

@@ -9,6 +9,7 @@ use flopsmith_config::Settings;
 use flopsmith_problem::{Problem, flags};
 
 use crate::console::usage;
+use crate::start;
 
 /// The folder of the repository or installation that this binary belongs to, if there is one.
 fn home() -> Option<PathBuf> {
@@ -156,10 +157,11 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     Ok(problem.with_flags(flags))
 }
 
-/// The problem of a run: with the run's compiler flags, and timed at the run's workloads.
+/// The problem of a run: with the run's compiler flags and limit on sources, and timed at the run's workloads.
 pub fn problem_of(settings: &Settings) -> Result<Problem> {
     let problem = problem_under(&settings.problem, &settings.evaluate.flags)?;
-    selected(problem, &settings.workloads)
+    let problem = selected(problem, &settings.workloads)?;
+    Ok(start::permitting(problem, settings))
 }
 
 /// The problem with the workloads of these names only; with all of them if there is no name.

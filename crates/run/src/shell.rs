@@ -64,6 +64,7 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
         if let Some(parameters) = parameters {
             line.push_str(&format!(" --parameters {}", path(&parameters)));
         }
+        line.push_str(&max_source(settings));
     }
     let mut sets = Vec::new();
     differences("", &table(defaults), &table(settings), &mut sets);
@@ -101,6 +102,7 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
     for name in &settings.workloads {
         line.push_str(&format!(" --workload {}", quoted(name)));
     }
+    line.push_str(&max_source(settings));
     if !settings.evaluate.flags.is_empty() {
         // The form with `=`: the first compiler flag begins with `-`, as an option of this program does.
         line.push_str(&format!(" --flags={}", quoted(&settings.evaluate.flags)));
@@ -109,6 +111,13 @@ pub fn bench(folder: &Path, settings: &Settings) -> String {
         line.push_str(" --allow-weaker-jail");
     }
     line
+}
+
+/// The option for programs that are longer than the problem permits, if the run permits them.
+fn max_source(settings: &Settings) -> String {
+    let start = settings.start.as_ref();
+    let bytes = start.and_then(|start| start.max_source_bytes);
+    bytes.map_or_else(String::new, |bytes| format!(" --max-source {bytes}"))
 }
 
 /// The command that writes the report of a run again.
@@ -275,10 +284,14 @@ mod tests {
             source: "int x;".into(),
             parameters: "{}".into(),
             configurations: 7,
+            max_source_bytes: Some(200_000),
         });
         let line = search_again(&settings, &defaults, Path::new("runs/s"));
-        let files = " --start runs/s/start.c --parameters runs/s/parameters.json ";
+        let files =
+            " --start runs/s/start.c --parameters runs/s/parameters.json --max-source 200000 ";
         assert!(line.contains(files), "{line}");
+        let again = bench(Path::new("runs/s"), &settings);
+        assert!(again.contains(" --max-source 200000"), "{again}");
         assert_eq!(line.matches("--set").count(), 2, "{line}");
     }
 }

@@ -56,9 +56,20 @@ pub fn check(
             source,
             parameters: text,
             configurations: u64::from(space.count()),
+            max_source_bytes: None,
         },
         ignored: file.ignored,
     })
+}
+
+/// The problem with the limit that a run's own program has on the length of sources, if it has one.
+#[must_use]
+pub fn permitting(mut problem: Problem, settings: &Settings) -> Problem {
+    let start = settings.start.as_ref();
+    if let Some(bytes) = start.and_then(|start| start.max_source_bytes) {
+        problem.max_source_bytes = bytes as usize;
+    }
+    problem
 }
 
 /// The configurations of a run's program; none for a run without parameters.
@@ -176,12 +187,38 @@ mod tests {
     }
 
     #[test]
+    fn a_long_program_begins_a_run_that_permits_it() {
+        let long = |bytes: usize| Problem {
+            max_source_bytes: bytes,
+            ..dgemm()
+        };
+        let source = format!("void dgemm(int n) {{}} /*{}*/\n", "x".repeat(130_000));
+        let error = check(("mine.c", source.clone()), None, &dgemm()).unwrap_err();
+        assert!(error.to_string().contains("--max-source"), "{error}");
+        let start = check(("mine.c", source), None, &long(200_000))
+            .unwrap()
+            .start;
+        let mut settings = Settings {
+            problem: root().join("problems/dgemm").display().to_string(),
+            start: Some(start),
+            ..Settings::default()
+        };
+        let limit = |settings: &Settings| paths::problem_of(settings).unwrap().max_source_bytes;
+        assert_eq!(limit(&settings), dgemm().max_source_bytes);
+        settings.start.as_mut().unwrap().max_source_bytes = Some(200_000);
+        assert_eq!(limit(&settings), 200_000);
+        let digest = paths::problem_of(&settings).unwrap().digest;
+        assert_eq!(digest, dgemm().digest, "measurements stay comparable");
+    }
+
+    #[test]
     fn a_run_keeps_the_program_and_its_parameters_as_files() {
         let folder = tempfile::tempdir().unwrap();
         let start = Start {
             source: "int x;".into(),
             parameters: "{}".into(),
             configurations: 1,
+            max_source_bytes: None,
         };
         keep(folder.path(), &start, Language::Cxx).unwrap();
         let (program, parameters) = files(folder.path(), &start);

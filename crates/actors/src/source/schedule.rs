@@ -448,6 +448,7 @@ mod tests {
                 source: "void dgemm(int n) { n = A + B + C; }\n".into(),
                 parameters: parameters.into(),
                 configurations: 11,
+                max_source_bytes: None,
             }),
             ..Settings::default()
         }

@@ -404,6 +404,34 @@ fn a_list_is_typed_with_commas_and_does_not_swallow_files() {
 }
 
 #[test]
+fn a_search_permits_longer_programs_as_a_bench_does() {
+    let most = |line: &str| {
+        let args = Args::try_parse_from(line.split_whitespace())?;
+        Ok::<_, clap::Error>(match args.command {
+            Command::Bench(a) => a.max_source,
+            Command::Search(a) => a.max_source,
+            _ => None,
+        })
+    };
+    for line in [
+        "flopsmith bench a.c --problem dgemm",
+        "flopsmith search --problem dgemm --start a.c",
+    ] {
+        for (bytes, permitted) in [("64", Some(64)), ("8388608", Some(8_388_608))] {
+            let found = most(&format!("{line} --max-source {bytes}"));
+            assert_eq!(found.ok(), Some(permitted), "{line}");
+        }
+        for wrong in ["63", "8388609", "-1", "much"] {
+            let error = most(&format!("{line} --max-source {wrong}"));
+            assert_eq!(error.map_err(|e| e.exit_code()), Err(2), "{line} {wrong}");
+        }
+    }
+    // Without a program of the user's own there is nothing to permit.
+    let alone = most("flopsmith search --problem dgemm --max-source 200000");
+    assert_eq!(alone.map_err(|e| e.exit_code()), Err(2));
+}
+
+#[test]
 #[expect(clippy::unwrap_used, reason = "tests")]
 fn a_comparison_needs_no_problem_and_an_evaluation_does() {
     let typed = |line: &str| Args::try_parse_from(line.split_whitespace());

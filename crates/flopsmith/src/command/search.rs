@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, defaults, stage};
-use flopsmith_config::{GeneratorKind, Job, Settings};
+use flopsmith_config::{GeneratorKind, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::Technique;
+use flopsmith_protocol::{Technique, text};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::counted;
 use flopsmith_run::folder::{self, Folder};
@@ -56,6 +56,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--staged", args.staged),
                 ("--workload", !args.workloads.names.is_empty()),
                 ("--start", args.start.is_some()),
+                ("--max-source", args.max_source.is_some()),
                 ("--parameters", args.parameters.is_some()),
             ])?;
             let prefix = prefix(&paths::problem(&args.problem)?);
@@ -135,7 +136,7 @@ fn prefix(problem: &Problem) -> String {
 /// Loads the problem, and checks that the generator can write programs for it.
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
-    let problem = paths::selected(problem, &settings.workloads)?;
+    let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
     if settings.generator.kind == GeneratorKind::Schedule
         && let Err(why) = Searching::of_run(&problem, settings)
     {
@@ -158,7 +159,10 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
             settings.generator.kind.name()
         )));
     }
-    let problem = paths::problem_of(settings)?;
+    let mut problem = paths::problem_of(settings)?;
+    if let Some(bytes) = args.max_source {
+        problem.max_source_bytes = bytes as usize;
+    }
     let program = Program::read(file, String::new())?;
     if let Some(language) = program.language.filter(|l| *l != problem.language) {
         return Err(usage(format!(
@@ -170,7 +174,7 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
         )));
     }
     let read = |file: &Path| {
-        let text = std::fs::read_to_string(file);
+        let text = std::fs::read(file).and_then(text::decode);
         text.map_err(|e| usage(format!("cannot read {}: {e}", file.display())))
     };
     let text = args.parameters.as_deref().map(read).transpose()?;
@@ -208,7 +212,10 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
         let more = problem.techniques.without(Technique::Openmp);
         settings.sqd.techniques = settings.sqd.techniques.union(more);
     }
-    settings.start = Some(checked.start);
+    settings.start = Some(Start {
+        max_source_bytes: args.max_source,
+        ..checked.start
+    });
     Ok(())
 }
 

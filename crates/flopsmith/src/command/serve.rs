@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_protocol::text;
 use flopsmith_run::console::usage;
 use flopsmith_run::{durations, paths};
 use flopsmith_serve::{Plan, Settings, Token, execute};
@@ -48,7 +49,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
 fn token(args: &Serve) -> Result<Option<Token>> {
     let text = match (&args.token_file, std::env::var(TOKEN)) {
         (Some(file), _) => {
-            let text = std::fs::read_to_string(file);
+            let text = std::fs::read(file).and_then(text::decode);
             let name = file.display();
             text.map_err(|e| usage(format!("cannot read the token file {name}: {e}")))?
         }

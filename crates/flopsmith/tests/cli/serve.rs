@@ -184,9 +184,14 @@ fn a_service_that_cannot_be_as_asked_does_not_start() {
     let token = place.path().join("token");
     std::fs::write(&token, "short").unwrap();
     let token = token.to_str().unwrap();
+    // The mark of an editor for Windows is no part of the token.
+    let marked = place.path().join("marked");
+    std::fs::write(&marked, "\u{feff}fifteen-letters").unwrap();
+    let marked = marked.to_str().unwrap();
     for (more, said) in [
         (&["--listen", "0.0.0.0:0"][..], "needs a token"),
         (&["--token-file", token][..], "16 to 1024"),
+        (&["--token-file", marked][..], "15 characters"),
         (
             &["--token-file", "no/such/file"][..],
             "cannot read the token file",

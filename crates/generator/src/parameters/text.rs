@@ -32,7 +32,7 @@ pub fn check_source(source: &str, problem: &Problem) -> Result<()> {
     }
     if source.len() > problem.max_source_bytes {
         return wrong(format!(
-            "it has {} bytes, and problem {} permits {}; shorten it",
+            "it has {} bytes, and problem {} permits {}; shorten it, or permit more with `--max-source BYTES`",
             source.len(),
             problem.id,
             problem.max_source_bytes
@@ -72,7 +72,7 @@ impl Program {
         let length = source.len() + lines.iter().map(longest).sum::<usize>();
         if length > problem.max_source_bytes {
             return wrong(format!(
-                "it has up to {length} bytes with the definitions of its parameters, and problem {} permits {}; shorten it",
+                "it has up to {length} bytes with the definitions of its parameters, and problem {} permits {}; shorten it, or permit more with `--max-source BYTES`",
                 problem.id, problem.max_source_bytes
             ));
         }
@@ -334,6 +334,17 @@ mod tests {
             "no function `dgemm`, which problem dgemm",
         );
         refused(&format!("{SOURCE}/*{}*/", "x".repeat(20_000)), "bytes");
+        let long = format!("{SOURCE}/*{}*/", "x".repeat(130_000));
+        let permitting = |bytes: usize| Problem {
+            max_source_bytes: bytes,
+            ..problem()
+        };
+        check_source(&long, &permitting(long.len())).expect("it is as long as permitted");
+        let error = Program::new(&long, &file(), &permitting(long.len())).expect_err("no room");
+        let part = "with the definitions of its parameters";
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.to_string().contains("--max-source"), "{error}");
+        Program::new(&long, &file(), &permitting(200_000)).expect("it is permitted");
         let other = File {
             kernel: Some("gemm".into()),
             ..file()

@@ -189,7 +189,28 @@ fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
     text(all, at) == label
         && text(all, at + 1) == ":"
         && text(all, at + 2) != ":"
-        && matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
+        && (matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
+            || ends_attribute(all, at))
+}
+
+/// True if an attribute `[[…]]` ends before this place. The `]` of a subscript and of `delete[]` ends none.
+fn ends_attribute(all: &[Token<'_>], at: usize) -> bool {
+    let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));
+    if before(1) != "]" || before(2) != "]" {
+        return false;
+    }
+    let mut depth = 0i32;
+    for open in (0..at).rev() {
+        match text(all, open) {
+            "]" => depth += 1,
+            "[" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return text(all, open + 1) == "[";
+        }
+    }
+    false
 }
 
 /// The kind of statement that a brace belongs to.
@@ -379,13 +400,26 @@ fn ring<'t>(
 
 /// The first call of a C++ library algorithm that contains a loop.
 fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
+    let renamed = renames_library(all);
     all.iter().enumerate().find_map(|(at, token)| {
-        let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));
-        let qualified = before(1) == ":" && matches!(before(3), "std" | "ranges");
-        let called = text(all, at + 1) == "(" && !matches!(before(1), "." | "->" | ":");
+        if !LOOPING.contains(&token.text) {
+            return None;
+        }
+        // `std::template reduce<int *>` names what `std::reduce<int *>` names.
+        let is_template = at.checked_sub(1).map_or("", |b| text(all, b)) == "template";
+        let end = if is_template { at - 1 } else { at };
+        let before = |n: usize| end.checked_sub(n).map_or("", |b| text(all, b));
         let own = functions.iter().any(|f| f.name == token.text);
-        let is = LOOPING.contains(&token.text) && (qualified || (called && !own));
-        is.then(|| Hidden {
+        let is_of_library = match (before(2), before(1)) {
+            (_, "." | "->") => false,
+            // Any other namespace may be an alias of `std` or open it, as may the global one.
+            (":", ":") => match before(3) {
+                "std" | "ranges" => true,
+                scope => !(is_class(all, scope) || own && !renamed),
+            },
+            _ => is_called(all, at) && !own,
+        };
+        is_of_library.then(|| Hidden {
             at: token.at,
             what: format!(
                 "`{}` is a library algorithm: the loop inside it",
@@ -393,6 +427,66 @@ fn algorithms(all: &[Token<'_>], functions: &[Function<'_>]) -> Option<Hidden> {
             ),
         })
     })
+}
+
+/// True if the source names a namespace anew, or opens one that it does not define. Then a function that it defines may
+/// not be the one that a qualified name means.
+fn renames_library(all: &[Token<'_>]) -> bool {
+    let defines = |name: &str| {
+        let mut three = all.windows(3);
+        name != "std"
+            && three.any(|w| w[0].text == "namespace" && w[1].text == name && w[2].text == "{")
+    };
+    (0..all.len()).any(|at| match (text(all, at), text(all, at + 1)) {
+        ("using", "namespace") => {
+            let named = all.iter().skip(at + 2).take_while(|t| t.text != ";");
+            let mut words = named.filter(|t| t.kind == Kind::Word);
+            words.any(|word| !defines(word.text))
+        }
+        ("namespace", _) => text(all, at + 2) == "=",
+        _ => false,
+    })
+}
+
+/// True if this name is only that of a class or an enumeration, whose members are never functions of the library.
+fn is_class(all: &[Token<'_>], name: &str) -> bool {
+    let follows = |w: &[Token<'_>], words: &[&str]| words.contains(&w[0].text) && w[1].text == name;
+    let defined = |w: &[Token<'_>]| follows(w, &["struct", "class", "union", "enum"]);
+    // `namespace name`, `namespace outer::name {`
+    let is_namespace =
+        |w: &[Token<'_>]| follows(w, &["namespace"]) || (follows(w, &[":"]) && w[2].text == "{");
+    all.windows(3).any(defined) && !all.windows(3).any(is_namespace)
+}
+
+/// True if the name at this place is called: `f(…)`, `(f)(…)` or `f<…>(…)`.
+fn is_called(all: &[Token<'_>], at: usize) -> bool {
+    let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));
+    match text(all, at + 1) {
+        "(" => true,
+        ")" => {
+            before(1) == "("
+                && text(all, at + 2) == "("
+                && !matches!(before(2), "if" | "while" | "switch")
+        }
+        "<" => {
+            let mut depth = 0i32;
+            for close in at + 1..all.len() {
+                match text(all, close) {
+                    "<" => depth += 1,
+                    ">" => depth -= 1,
+                    ">>" => depth -= 2,
+                    // A comparison, and no list of template arguments.
+                    ";" | "{" | "}" | "&&" | "||" => return false,
+                    _ => {}
+                }
+                if depth <= 0 {
+                    return text(all, close + 1) == "(";
+                }
+            }
+            false
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -418,6 +512,14 @@ mod tests {
             ("void f(n) int n; { a: n--; if (n) goto a; }", "jumps back"),
             (
                 "void f(int n) { ({ a: n--; if (n) goto a; 0; }); }",
+                "jumps back",
+            ),
+            (
+                "void f(int n) { [[maybe_unused]] again: n--; if (n) goto again; auto g = [] { again:; }; }",
+                "jumps back",
+            ),
+            (
+                "void f(int n) { [[a]] [[b(c[0])]] again: n--; if (n) goto again; }",
                 "jumps back",
             ),
             ("void f(void *p) { goto *p; }", "does not name"),
@@ -465,8 +567,27 @@ mod tests {
                 "{source}: {found:?}"
             );
         }
-        let found = what("void f() { std::transform(a, b, c, g); }", true);
-        assert!(found.is_some_and(|found| found.contains("library")));
+        for source in [
+            "void f() { std::transform(a, b, c, g); }",
+            "namespace s = std; void f() { s::for_each(a, b, g); }",
+            "namespace s = std; struct x { void for_each() {} }; void f() { s::for_each(a, b, g); }",
+            "namespace s = std; void f() { auto p = s::for_each<int *, G>; }",
+            "using namespace std; void f() { ::transform(a, b, c, g); }",
+            "using namespace std; struct x { void transform() {} }; void f() { ::transform(a, b, c, g); }",
+            "namespace own { using namespace std; } void f() { own::reduce(a, b); }",
+            "using namespace std; void f() { transform<int *>(a, b, c, g); (for_each)(a, b, g); }",
+            "using namespace std; void f() { (for_each)(a, b, g); }",
+            "using namespace std; void f(int n) { switch (n) { case 1: for_each(a, b, g); } }",
+            "void f() { std::template reduce<int *>(a, b); }",
+        ] {
+            let found = what(source, true);
+            assert!(
+                found
+                    .as_ref()
+                    .is_some_and(|found| found.contains("library")),
+                "{source}: {found:?}"
+            );
+        }
     }
 
     #[test]
@@ -479,15 +600,25 @@ mod tests {
             "void f(int n) { for (int i = 0; i < n; i++) switch (i % 3) { case 0: g(i); } }",
             "static void f(int i) { g(i); } static void h(int i) { f(i); f(i); }",
             "void f(int n) { x = n ? a : b; goto b; b:; }",
+            "void f(int n) { x = n ? c[d[i]] : b; goto b; b:; }",
+            "void f(int n) { n ? delete[] b : g(); goto b; b:; }",
+            "void f(int n) { if (n) goto out; g(n); [[maybe_unused]] out:; }",
             "void f(int n) { void h(int i) { g(i); } h(n); }",
             "void f(int n) { g(n); { f_(n); } } void g_(int n) { f(n); }",
             "void f(int n) { for (;;) { x = _Generic(n, default: g)(n); } }",
         ] {
             assert_eq!(what(source, false), None, "{source}");
         }
-        assert_eq!(
-            what("void f() { x.transform(y); std::fill(a, b, 0); }", true),
-            None
-        );
+        for source in [
+            "void f() { x.transform(y); std::fill(a, b, 0); }",
+            "static int reduce(int x) { return x; } void f() { reduce(1); ::reduce(1); }",
+            "namespace own { int reduce(int x) { return x; } } void f() { own::reduce(1); }",
+            "namespace own { int reduce(int x) { return x; } } using namespace own; void f() { own::reduce(1); }",
+            "using namespace std; struct own { static int reduce(int x) { return x; } }; void f() { own::reduce(1); }",
+            "enum class step { reduce, transform }; void f(step s) { if (s == step::reduce) g(); }",
+            "void f(int reduce, int n) { if (reduce < n && n > (reduce)) g(); }",
+        ] {
+            assert_eq!(what(source, true), None, "{source}");
+        }
     }
 }

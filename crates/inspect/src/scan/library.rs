@@ -29,9 +29,7 @@ pub fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
     }
     let all = tokens(&user.text);
     let own = cxx::defined_functions(&all);
-    let whole_library = all.windows(3).any(|w| {
-        w[0].text == "using" && w[1].text == "namespace" && !is_own_scope(&all, w[2].text)
-    });
+    let whole_library = opens_library(&all);
     // An unqualified call also finds functions in the namespaces of its arguments' types, which may be preferred to the
     // program's own function of that name.
     let by_arguments = all.iter().any(|token| {
@@ -59,7 +57,11 @@ pub fn check(user: &UserText, problem: &Problem) -> Result<(), Failure> {
             .is_some_and(|next| matches!(next.text, "(" | "<"));
         let of_library = match qualifier(&all, at) {
             Qualifier::Member => false,
-            Qualifier::None => called && (whole_library || by_arguments || !own.contains(word)),
+            // A using-directive makes the library's name visible in its scope, also behind `::` and behind the name of
+            // a namespace that contains it, in parentheses, and as a pointer. The program's own definition adds an
+            // overload and hides nothing.
+            _ if whole_library => true,
+            Qualifier::None => called && (by_arguments || !own.contains(word)),
             Qualifier::Global => false,
             Qualifier::Name(name) => !is_own_scope(&all, name),
         };
@@ -82,7 +84,11 @@ enum Qualifier<'t> {
 }
 
 fn qualifier<'t>(all: &[Token<'t>], at: usize) -> Qualifier<'t> {
-    let before = |n: usize| at.checked_sub(n).and_then(|i| all.get(i));
+    let preceding = |end: usize, n: usize| end.checked_sub(n).and_then(|i| all.get(i));
+    // `std::template sort<int *>` names what `std::sort<int *>` names.
+    let is_template = preceding(at, 1).is_some_and(|t| t.text == "template");
+    let end = if is_template { at - 1 } else { at };
+    let before = |n: usize| preceding(end, n);
     let text = |n: usize| before(n).map_or("", |t| t.text);
     match (text(2), text(1)) {
         (_, "." | "->") => Qualifier::Member,
@@ -94,15 +100,43 @@ fn qualifier<'t>(all: &[Token<'t>], at: usize) -> Qualifier<'t> {
     }
 }
 
-/// True if the program itself opens a namespace or class of this name. `namespace std {` does not make `std` the
-/// program's own.
+/// True if names of the library are visible without `std::`: a using-directive names a namespace that the program does
+/// not open itself, or the program continues `std`.
+fn opens_library(all: &[Token<'_>]) -> bool {
+    let text = |at: usize| all.get(at).map_or("", |t| t.text);
+    (0..all.len()).any(|at| match (text(at), text(at + 1)) {
+        ("using", "namespace") => {
+            let named = all.iter().skip(at + 2).take_while(|t| t.text != ";");
+            let mut words = named.filter(|t| t.kind == Kind::Word);
+            words.any(|word| !is_own_scope(all, word.text))
+        }
+        ("namespace", "std") | ("std", "{") => true,
+        _ => false,
+    })
+}
+
+/// True if the program itself opens a namespace or class of this name, and never makes the name an alias.
+/// `namespace std {` does not make `std` the program's own.
 fn is_own_scope(all: &[Token<'_>], name: &str) -> bool {
-    let opens = |w: &[Token<'_>]| {
-        matches!(w[0].text, "namespace" | "struct" | "class" | "union")
-            && w[1].text == name
-            && matches!(w[2].text, "{" | ":" | "final")
+    let text = |at: usize| all.get(at).map_or("", |t| t.text);
+    let preceding = |at: usize, n: usize| at.checked_sub(n).map_or("", text);
+    let named = || (0..all.len()).filter(|at| text(*at) == name);
+    let opens = |at: usize| {
+        let mut first = at;
+        // `namespace outer::name {`
+        while preceding(first, 1) == ":" && preceding(first, 2) == ":" && first > 2 {
+            first -= 3;
+        }
+        matches!(text(at + 1), "{" | ":" | "final")
+            && matches!(
+                preceding(first, 1),
+                "namespace" | "struct" | "class" | "union"
+            )
+            && preceding(first, 2) != "using"
     };
-    name != "std" && name != "ranges" && all.windows(3).any(opens)
+    // An alias, also one within a block, may stand for the library where a scope of the same name is hidden.
+    let is_alias = |at: usize| preceding(at, 1) == "namespace" && text(at + 1) == "=";
+    name != "std" && name != "ranges" && named().any(opens) && !named().any(is_alias)
 }
 
 /// Refuses a Fortran procedure that does the problem's own work; `words` are those of one statement.
@@ -154,6 +188,26 @@ mod tests {
             "void f() { std::__introsort_loop(a, b, 9, c); }",
             "void f() { nth_element(a, b, c); }",
             "void f() { std::inplace_merge(a, b, c); }",
+            // Names that using-directives and aliases make visible elsewhere.
+            "using namespace std; void f() { ::sort(a, b); }",
+            "using namespace std; struct x { void sort() {} }; void f() { ::sort(a, b); }",
+            "using namespace std; void f() { (sort)(a, b); }",
+            "using namespace std; void f() { void (*p)(int *, int *) = sort; }",
+            "using namespace std; using ::sort;",
+            "namespace { using namespace std; } void f() { ::sort(a, b); }",
+            "inline namespace v { using namespace std; } void f() { ::sort(a, b); }",
+            "namespace own { using namespace std; } void f() { own::sort(a, b); }",
+            "namespace own { inline namespace v { using namespace std; } } void f() { own::sort(a, b); }",
+            "namespace in { using namespace std; } namespace own { using namespace in; } void f() { own::sort(a, b); }",
+            "namespace own { using namespace std; } struct x { void sort() {} }; void f() { own::sort(a, b); }",
+            "namespace own { using namespace ::std; } using own::sort;",
+            "namespace own { using std::sort; }",
+            "using std::sort; void f() { ::sort(a, b); }",
+            "namespace own { int x; } void f() { namespace own = std; own::sort(a, b); }",
+            "namespace own { namespace s = std; } void f() { own::s::sort(a, b); }",
+            "namespace own { namespace s = std; } using namespace own::s; void f() { ::sort(a, b); }",
+            "struct x { void sort() {} }; namespace std { void f() { sort(a, b); } }",
+            "struct x { void sort() {} }; void f() { std::template sort<int *>(a, b); }",
         ] {
             assert!(!passes(text, &sort), "{text}");
             assert!(passes(text, &problem("stencil2d")), "{text}");
@@ -174,6 +228,22 @@ mod tests {
             assert!(!passes(text, &scan), "{text}");
             assert!(passes(text, &sort), "{text}");
         }
+        for (name, problem) in [
+            ("inner_product", problem("dgemm")),
+            ("transform_reduce", problem("dgemm")),
+            ("partial_sum", problem("prefix_sum")),
+            ("inclusive_scan", problem("prefix_sum")),
+        ] {
+            for text in [
+                format!("using namespace std; void f() {{ ::{name}(a, b, c); }}"),
+                format!(
+                    "namespace own {{ using namespace std; }} void f() {{ own::{name}(a, b, c); }}"
+                ),
+                format!("namespace s = std; void f() {{ s::{name}(a, b, c); }}"),
+            ] {
+                assert!(!passes(&text, &problem), "{text}");
+            }
+        }
         for sums in ["lu", "cholesky", "dtrsm", "spmv"] {
             let problem = problem(sums);
             assert!(!passes("x = std::inner_product(a, b, c, 0.0);", &problem));
@@ -190,6 +260,12 @@ mod tests {
             "struct list { void sort() {} }; void f(list &l) { l.sort(); }",
             "namespace mine { void sort(int *a) {} } void f() { mine::sort(x); }",
             "void f() { int sort = 3; sort += 1; std::min(a, b); std::copy(a, b, c); }",
+            "namespace mine { void sort(int *a) {} } using namespace mine; void f() { mine::sort(x); ::sort(x); sort(x); }",
+            "namespace mine { inline namespace v { void sort(int *a) {} } } void f() { mine::sort(x); }",
+            "namespace a::mine { void sort(int *a) {} } using namespace a::mine; void f() { a::mine::sort(x); }",
+            "namespace mine { using std::min; void sort(int *a) {} } void f() { mine::sort(x); }",
+            "namespace s = std; namespace mine { void sort(int *a) {} } void f() { mine::sort(x); s::min(a, b); }",
+            "using namespace std; struct list; void f(list &l) { l.sort(); min(a, b); ::min(a, b); }",
             "void f() { std::merge(a, b, c, d, e); }",
             "void f() { int __sorted = 1; }",
         ] {

@@ -33,6 +33,9 @@ const THREAD: &str =
 
 /// Most operations of a case: a program with checks is up to some hundred times as slow as a timed one.
 const MOST_WORK: f64 = 2e7;
+/// Most operations, and most bytes of inputs, of a case that is as large as timed calls.
+const MOST_TIMED_WORK: f64 = 4e7;
+const MOST_TIMED_BYTES: usize = 16 << 20;
 
 /// The driver of a problem's programs, in C.
 pub(super) fn source(problem: &Problem) -> String {
@@ -95,7 +98,8 @@ pub(super) struct Cases {
 
 impl Cases {
     /// Three cases: the smallest size of all, one of the smallest sizes, and one size for which parallel loops may
-    /// start threads. Inputs are drawn as those of verification are.
+    /// start threads. The smallest timed size is a fourth case unless it takes too long: a program may take another way
+    /// there. Inputs are drawn as those of verification are.
     pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Result<Self, Failure> {
         let sizes = Sizes { problem };
         let (smallest, small) = (sizes.smallest(), sizes.edge(rng));
@@ -105,11 +109,27 @@ impl Cases {
         } else {
             sizes.edge(rng)
         };
-        let params = vec![smallest, small, more];
-        let mut file = number(params.len()).to_vec();
+        let mut params = vec![smallest, small, more];
+        let mut cases = Vec::new();
         for params in &params {
-            write_case(problem, params, rng, &mut file)?;
+            write_case(problem, params, rng, &mut cases)?;
         }
+        let timed = problem.timed_sizes().into_iter();
+        let timed = timed.map(|params| (problem.work_flops(params), params));
+        let least = timed.min_by(|(one, _), (other, _)| one.total_cmp(other));
+        if let Some((work, timed)) = least
+            && work <= MOST_TIMED_WORK
+        {
+            let before = cases.len();
+            write_case(problem, timed, rng, &mut cases)?;
+            if cases.len() - before <= MOST_TIMED_BYTES {
+                params.push(timed.clone());
+            } else {
+                cases.truncate(before);
+            }
+        }
+        let mut file = number(params.len()).to_vec();
+        file.append(&mut cases);
         Ok(Self { params, file })
     }
 }

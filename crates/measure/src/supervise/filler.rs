@@ -5,8 +5,8 @@
 //! wrong caches. A harness that runs one of the problem's own programs therefore makes them where the call will find
 //! them, while the called process sleeps.
 //!
-//! From the first byte of the inputs on, every nanosecond that the called process executes counts ([`Called`]). The
-//! clock starts while the filler still holds the core. With one core the called process is not running then: the kernel
+//! From the first byte of the inputs on, every nanosecond that the called process executes counts ([`Called`],
+//! [`Filler::used_since`]). The clock starts while the filler still holds the core. With one core the called process is not running then: the kernel
 //! has booked all the time that the process used before, and any time that it uses later is on the clock. The
 //! supervisor then wakes the called process, which waits for its turn, and tells the filler to sleep. The core thus
 //! passes from the filler to the called process without an interrupt from another core and without a pause, either of
@@ -40,6 +40,8 @@ pub struct Called {
     /// Time in which the called process waited for the core between the order to make the inputs and the end of the
     /// call. An honest process waits while the filler leaves, and while other processes use the core.
     pub queued: Duration,
+    /// Processor time of the called process when the clock started.
+    pub used_before: Duration,
 }
 
 /// True if supervisor and called process have only one core, the same one. The kernel has then booked everything that
@@ -104,14 +106,16 @@ impl Filler {
     }
 
     /// Makes the inputs of `seed` and has `called`, which is at rest, called with them. `cold` removes the inputs from
-    /// all caches; `limit` is processor time. An error of the called process is its own; other errors are
-    /// infrastructure failures.
+    /// all caches; `limit` is processor time. `answered` runs at the answer: a called process that goes on afterwards has
+    /// no time to change what it reads. An error of the called process is its own; other errors are infrastructure
+    /// failures.
     pub fn call(
         &mut self,
         called: &mut Process,
         seed: u64,
         cold: bool,
         limit: Duration,
+        answered: &mut dyn FnMut(),
     ) -> Result<Called, Failure> {
         // The kernel books the time of a process once another process has its core, and not before. The first reading
         // is therefore taken after the filler has woken up, and before the filler knows the seed.
@@ -125,9 +129,10 @@ impl Filler {
         }
         let awake = called.may_have_threads() && called.is_awake();
         let clock = Instant::now();
-        let booked = called.cpu_time()?.saturating_sub(before);
+        let used_before = called.cpu_time()?;
+        let booked = used_before.saturating_sub(before);
         let lead = clock.elapsed();
-        let passed = self.hand_over(called, false, limit)?;
+        let passed = self.hand_over(called, false, limit, answered)?;
         let before_clock = BeforeClock {
             booked,
             awake,
@@ -138,18 +143,41 @@ impl Filler {
             clocked: lead + passed.took,
             ran: before_clock.charged(clock - start),
             queued: since(queued_before, self.queued(called)),
+            used_before,
         })
     }
 
-    /// The clock's reading for a call that does nothing, after inputs were made as for any other call. `called` runs a
-    /// trusted program.
-    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Duration, Failure> {
+    /// A call that does nothing, after inputs were made as for any other call. `called` runs a trusted program.
+    pub fn empty_call(&mut self, called: &mut Process, seed: u64) -> Result<Called, Failure> {
         self.process.stand_by().map_err(own)?;
         self.process.prepare(seed).map_err(own)?;
         let clock = Instant::now();
-        called.cpu_time()?;
+        let used_before = called.cpu_time()?;
         let lead = clock.elapsed();
-        Ok(lead + self.hand_over(called, true, EMPTY_LIMIT)?.took)
+        let passed = self.hand_over(called, true, EMPTY_LIMIT, &mut || {})?;
+        Ok(Called {
+            clocked: lead + passed.took,
+            used_before,
+            ..Called::default()
+        })
+    }
+
+    /// Processor time that `called` has used since the clock of its last call started, up to the moment at which it left
+    /// the core. None if it may have several threads: they may wait awake for a while after a call.
+    ///
+    /// A process may answer before it has done its work. The supervisor cannot see when it stops, but the filler, which
+    /// gets the core then, makes the kernel book all that the process executed. The filler stays awake for the next call;
+    /// [`Filler::park`] sends it to sleep.
+    pub fn used_since(
+        &mut self,
+        called: &mut Process,
+        call: &Called,
+    ) -> Result<Option<Duration>, Failure> {
+        if called.may_have_threads() {
+            return Ok(None);
+        }
+        self.process.stand_by().map_err(own)?;
+        Ok(Some(called.cpu_time()?.saturating_sub(call.used_before)))
     }
 
     /// Leaves the core to `called`, which calls its program or, with `empty`, does nothing. Returns how long that
@@ -159,8 +187,9 @@ impl Filler {
         called: &mut Process,
         empty: bool,
         limit: Duration,
+        answered: &mut dyn FnMut(),
     ) -> Result<Passed, Failure> {
-        let took = called.call_after(&mut self.process, empty, limit);
+        let took = called.call_after(&mut self.process, empty, limit, answered);
         took.map_err(|failure| match failure {
             CallFailure::Called(failure) => failure,
             CallFailure::Holder(failure) => own(failure),

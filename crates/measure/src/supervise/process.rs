@@ -215,12 +215,13 @@ impl Process {
 
     /// Calls the candidate, or with `empty` does nothing, as soon as `holder`, a process that spins on the core, has
     /// left it. `holder` is told to go to sleep once this process has been woken up, so that the core is never idle
-    /// between them. Returns how long that took.
+    /// between them. `answered` runs at the answer, before anything else. Returns how long the call took.
     pub fn call_after(
         &mut self,
         holder: &mut Process,
         empty: bool,
         limit: Duration,
+        answered: &mut dyn FnMut(),
     ) -> Result<Passed, CallFailure> {
         let order = if empty { Order::StandBy } else { Order::Call };
         self.called |= !empty;
@@ -228,6 +229,7 @@ impl Process {
         let slept = given.slept;
         let left = (!holder.asleep).then(|| holder.give(Order::Park, 0));
         let took = self.answer(given, limit).map_err(CallFailure::Called)?;
+        answered();
         if let Some(left) = left {
             let limit = holder.answer_limit();
             holder.answer(left, limit).map_err(CallFailure::Holder)?;

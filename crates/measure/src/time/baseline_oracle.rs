@@ -2,7 +2,7 @@
 //!
 //! Every call gets inputs that were never seen before, so there is no stored result to look up. The baseline is called
 //! as often as the candidate anyway: it gets the seeds that the candidate had, and the two results are compared at
-//! places which are chosen after the candidate's call has returned.
+//! places which are drawn for each call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -75,6 +75,8 @@ impl Pending {
 /// Compares results of the candidate with those of the baseline.
 pub struct BaselineOracle<'a> {
     tolerances: &'a Tolerances,
+    /// Output, element and value: what the present call is checked by.
+    drawn: [(usize, usize, Option<Number>); PLACES],
     pending: VecDeque<Pending>,
 }
 
@@ -168,29 +170,31 @@ impl<'a> BaselineOracle<'a> {
     pub fn new(tolerances: &'a Tolerances) -> Self {
         Self {
             tolerances,
+            drawn: [(0, 0, None); PLACES],
             pending: VecDeque::new(),
         }
     }
 
-    /// Keeps some elements of the results of the candidate's call, right after the call. All elements are read before
-    /// any is judged, so that work which is still going on has no time to finish.
-    pub fn keep(
-        &mut self,
-        results: Results,
-        seed: u64,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<(), Failure> {
-        let mut found = [(0usize, 0usize, None); PLACES];
-        for (n, place) in found.iter_mut().enumerate() {
+    /// Draws the elements that the next call of the candidate is checked by.
+    pub fn draw(&mut self, results: Results, rng: &mut ChaCha8Rng) {
+        for (n, place) in self.drawn.iter_mut().enumerate() {
             let output = n % self.tolerances.outputs();
             let count = results.array(self.tolerances.array(output)).count().max(1);
             *place = (output, rng.random_range(0..count), None);
         }
-        for (output, index, value) in &mut found {
+    }
+
+    /// Reads the elements that were drawn.
+    pub fn snap(&mut self, results: Results) {
+        for (output, index, value) in &mut self.drawn {
             *value = results.element(self.tolerances.array(*output), *index);
         }
+    }
+
+    /// Keeps the elements that were read at the answer of the candidate's call.
+    pub fn keep(&mut self, results: Results, seed: u64) -> Result<(), Failure> {
         let mut places = Vec::with_capacity(PLACES);
-        for (output, index, value) in found {
+        for (output, index, value) in self.drawn {
             let Some(value) = value else {
                 return Err(skipped(format!(
                     "when a timed call returned, element {index} of {} had not been written",

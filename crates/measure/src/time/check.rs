@@ -30,8 +30,23 @@ pub struct Check<'a> {
 }
 
 enum Truth<'a> {
-    Product(Product),
+    Product(Product, Probes),
     Baseline(BaselineOracle<'a>),
+}
+
+/// Elements of a product that are read at the answer of a call.
+struct Probes {
+    places: [usize; PROBES + GLANCES],
+    values: [f64; PROBES + GLANCES],
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self {
+            places: [0; PROBES + GLANCES],
+            values: [0.0; PROBES + GLANCES],
+        }
+    }
 }
 
 impl<'a> Check<'a> {
@@ -39,7 +54,7 @@ impl<'a> Check<'a> {
     /// baseline, from which results may differ by `tolerances`.
     pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
         let truth = match product {
-            Some(product) => Truth::Product(product),
+            Some(product) => Truth::Product(product, Probes::default()),
             None => Truth::Baseline(BaselineOracle::new(tolerances)),
         };
         Self { results, truth }
@@ -50,11 +65,41 @@ impl<'a> Check<'a> {
         self.results
     }
 
-    /// Checks some random elements right after a call of the candidate.
-    pub fn probe(&mut self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+    /// Draws the elements that the next call of the candidate is checked by.
+    pub fn draw(&mut self, rng: &mut ChaCha8Rng) {
         match &mut self.truth {
-            Truth::Product(product) => self.results.by_arithmetic(product).probe(seed, rng),
-            Truth::Baseline(oracle) => oracle.keep(self.results, seed, rng),
+            Truth::Product(product, probes) => {
+                let cells = product.shape.m * product.shape.n;
+                for place in &mut probes.places {
+                    *place = rng.random_range(0..cells);
+                }
+            }
+            Truth::Baseline(oracle) => oracle.draw(self.results, rng),
+        }
+    }
+
+    /// Reads the elements that were drawn, at the answer of the candidate. Nothing comes between the answer and these
+    /// reads, so that work which is still going on has no time to finish.
+    pub fn snap(&mut self) {
+        match &mut self.truth {
+            Truth::Product(product, probes) => {
+                let (offset, _) = self.results.placement.arrays[product.c];
+                let mapping = self.results.arena.mapping();
+                for (value, place) in probes.values.iter_mut().zip(&probes.places) {
+                    *value = mapping.get(offset + 8 * place);
+                }
+            }
+            Truth::Baseline(oracle) => oracle.snap(self.results),
+        }
+    }
+
+    /// Judges the elements that were read at the answer of the candidate's call with this seed.
+    pub fn probe(&mut self, seed: u64) -> Result<(), Failure> {
+        match &mut self.truth {
+            Truth::Product(product, probes) => {
+                self.results.by_arithmetic(product).probe(seed, probes)
+            }
+            Truth::Baseline(oracle) => oracle.keep(self.results, seed),
         }
     }
 
@@ -63,7 +108,7 @@ impl<'a> Check<'a> {
     pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
         self.results.untouched(seed, "after a timed call,")?;
         match &mut self.truth {
-            Truth::Product(product) => self.results.by_arithmetic(product).everything(seed),
+            Truth::Product(product, _) => self.results.by_arithmetic(product).everything(seed),
             Truth::Baseline(oracle) => {
                 oracle.keep_all(self.results);
                 Ok(())
@@ -74,7 +119,7 @@ impl<'a> Check<'a> {
     /// The seed with which the baseline has to be called next, if it matters.
     pub fn due(&self) -> Option<u64> {
         match &self.truth {
-            Truth::Product(_) => None,
+            Truth::Product(..) => None,
             Truth::Baseline(oracle) => oracle.due(),
         }
     }
@@ -82,7 +127,7 @@ impl<'a> Check<'a> {
     /// Compares the results, after the baseline's call with the seed of [`Check::due`].
     pub fn settle(&mut self) -> Result<(), Failure> {
         match &mut self.truth {
-            Truth::Product(_) => Ok(()),
+            Truth::Product(..) => Ok(()),
             Truth::Baseline(oracle) => oracle.settle(self.results),
         }
     }
@@ -98,7 +143,7 @@ impl<'a> Check<'a> {
     /// candidate's results.
     pub fn some_inputs_of_baseline(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
         match &self.truth {
-            Truth::Product(product) => self.results.by_arithmetic(product).inputs(seed, rng),
+            Truth::Product(product, _) => self.results.by_arithmetic(product).inputs(seed, rng),
             Truth::Baseline(_) => Ok(()),
         }
     }
@@ -217,20 +262,9 @@ impl Arithmetic<'_> {
         Ok(())
     }
 
-    /// Checks some random elements right after a call. All elements are read before anything is computed, so that work
-    /// that is still going on has no time to finish.
-    fn probe(&self, seed: u64, rng: &mut ChaCha8Rng) -> Result<(), Failure> {
+    /// Judges the elements that were read at the answer of a call.
+    fn probe(&self, seed: u64, Probes { places, values }: &Probes) -> Result<(), Failure> {
         let shape = self.product.shape;
-        let (offset, _) = self.placement.arrays[self.product.c];
-        let cells = shape.m * shape.n;
-        let mut places = [0usize; PROBES + GLANCES];
-        let mut values = [0.0f64; PROBES + GLANCES];
-        for place in &mut places {
-            *place = rng.random_range(0..cells);
-        }
-        for (value, place) in values.iter_mut().zip(&places) {
-            *value = self.arena.mapping().get(offset + 8 * place);
-        }
         if let Some(at) = values.iter().position(|v| v.to_bits() == POISON_F64) {
             let (row, column) = (places[at] / shape.n, places[at] % shape.n);
             return Err(skipped(format!(
@@ -238,7 +272,7 @@ impl Arithmetic<'_> {
             )));
         }
         let streams = self.streams(seed);
-        for (&value, &place) in values.iter().zip(&places).take(PROBES) {
+        for (&value, &place) in values.iter().zip(places).take(PROBES) {
             let (row, column) = (place / shape.n, place % shape.n);
             let (expected, tolerance) = self.exact(&streams, row, column);
             if oracle::error_share(value, expected, tolerance) > 1.0 {

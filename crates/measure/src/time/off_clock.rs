@@ -8,6 +8,12 @@
 //! the clock starts gets the core about a microsecond sooner than one that is woken up then. It gains nothing by that:
 //! all the time in which its inputs were made is part of its call, unless it shares its only core with the supervisor
 //! (`supervise::filler`).
+//!
+//! The end of a call is the process's own word, and a process may go on after it. Processor time from the start of the
+//! clock to the moment at which the process leaves the core shows that. An honest process uses some microseconds there
+//! that are not on the clock, to report and to fall asleep, and the clock has some in which the process waits. The
+//! difference is the same for all programs with the same data, so the baseline's calls give it; what a candidate uses
+//! beyond that is part of its call.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,6 +37,11 @@ const EMPTY: usize = 64;
 /// Least number of empty calls whose floor is used.
 const LEAST_EMPTY: usize = 8;
 
+/// Calls of the baseline that are remembered for what they used after their answers.
+const AFTER: usize = 64;
+/// The share of these calls that used at most what candidates may.
+const USUAL: f64 = 0.75;
+
 /// Accounts for the time that processes use before the calls of one measurement.
 #[derive(Debug)]
 pub struct OffClock {
@@ -38,6 +49,9 @@ pub struct OffClock {
     least: Duration,
     /// The newest readings of such calls in this measurement, seconds.
     empty: VecDeque<f64>,
+    /// Processor time less the clock's reading, seconds: of such calls, and of the newest calls of the baseline.
+    after_empty: VecDeque<f64>,
+    after_baseline: VecDeque<f64>,
     pauses: u32,
     without_sleep: u32,
     charged: Duration,
@@ -49,18 +63,21 @@ impl OffClock {
         Self {
             least,
             empty: VecDeque::new(),
+            after_empty: VecDeque::new(),
+            after_baseline: VecDeque::new(),
             pauses: 0,
             without_sleep: 0,
             charged: Duration::ZERO,
         }
     }
 
-    /// Records a call that did nothing, between the others.
-    pub fn saw_empty(&mut self, clocked: Duration) {
-        if self.empty.len() == EMPTY {
-            self.empty.pop_front();
+    /// Records a call that did nothing, between the others, and the processor time that it used from the start of the
+    /// clock on, if that is known.
+    pub fn saw_empty(&mut self, empty: Called, used: Option<Duration>) {
+        keep_newest(&mut self.empty, EMPTY, empty.clocked.as_secs_f64());
+        if let Some(used) = used {
+            keep_newest(&mut self.after_empty, AFTER, after(empty, used));
         }
-        self.empty.push_back(clocked.as_secs_f64());
         if self.empty.len() >= LEAST_EMPTY
             && let Some(floor) = stats::floor(self.empty.make_contiguous())
         {
@@ -68,19 +85,33 @@ impl OffClock {
         }
     }
 
-    /// Seconds of a call of the baseline.
-    pub fn of_baseline(&self, called: Called) -> f64 {
+    /// Seconds of a call of the baseline. `used` is the processor time from the start of the clock on, if it is known.
+    pub fn of_baseline(&mut self, called: Called, used: Option<Duration>) -> f64 {
+        if let Some(used) = used {
+            keep_newest(&mut self.after_baseline, AFTER, after(called, used));
+        }
         self.on_the_clock(called)
     }
 
-    /// Seconds of a call of the candidate.
-    pub fn of_candidate(&mut self, called: Called) -> f64 {
+    /// Seconds of a call of the candidate. `used` is the processor time from the start of the clock on, if it is known.
+    pub fn of_candidate(&mut self, called: Called, used: Option<Duration>) -> f64 {
         // A process that sleeps waits for the core while the filler leaves it; that wait is on the clock.
         let queued = called.queued.saturating_sub(called.clocked);
         self.pauses += 1;
         self.without_sleep += u32::from(called.ran + queued > NO_REASON);
-        self.charged += called.ran;
-        self.on_the_clock(called)
+        let late = used.map_or(0.0, |used| self.late(called, used));
+        self.charged += called.ran + Duration::from_secs_f64(late);
+        self.on_the_clock(called) + late
+    }
+
+    /// Seconds that a process used after its answer, beyond what honest processes use.
+    fn late(&mut self, called: Called, used: Duration) -> f64 {
+        // The baseline's calls may be so long that interrupts take more of them than they use after their answers.
+        let honest = [&mut self.after_empty, &mut self.after_baseline]
+            .into_iter()
+            .filter_map(|seen| usual(seen.make_contiguous()))
+            .reduce(f64::max);
+        honest.map_or(0.0, |honest| (after(called, used) - honest).max(0.0))
     }
 
     fn on_the_clock(&self, called: Called) -> f64 {
@@ -108,10 +139,32 @@ impl OffClock {
         self.least.as_secs_f64()
     }
 
-    /// Seconds that are in the candidate's times because its process used them before the clock started.
+    /// Seconds that are in the candidate's times because its process used them before the clock started or after its
+    /// answers.
     pub fn charged(&self) -> f64 {
         self.charged.as_secs_f64()
     }
+}
+
+/// Processor time of a call less the clock's reading, seconds.
+fn after(called: Called, used: Duration) -> f64 {
+    used.as_secs_f64() - called.clocked.as_secs_f64()
+}
+
+/// Most of what honest calls used.
+fn usual(seen: &[f64]) -> Option<f64> {
+    let mut sorted = seen.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (sorted.len() as f64 * USUAL) as usize;
+    sorted.get(at).copied()
+}
+
+/// Appends a value, and drops the oldest of more than `most`.
+fn keep_newest(seen: &mut VecDeque<f64>, most: usize, value: f64) {
+    if seen.len() == most {
+        seen.pop_front();
+    }
+    seen.push_back(value);
 }
 
 #[cfg(test)]
@@ -128,6 +181,7 @@ mod tests {
             clocked: LEAST + Duration::from_micros(clocked_us),
             ran: Duration::from_micros(ran_us),
             queued: QUEUED + Duration::from_micros(queued_us),
+            ..Called::default()
         }
     }
 
@@ -135,7 +189,7 @@ mod tests {
     fn honest_calls_cost_what_they_take() {
         let mut off_clock = OffClock::new(LEAST);
         for n in 1..100 {
-            let seconds = off_clock.of_candidate(called(n, 0, 0));
+            let seconds = off_clock.of_candidate(called(n, 0, 0), None);
             assert!((seconds - n as f64 * 1e-6).abs() < 1e-12);
         }
         assert!(off_clock.judge().is_ok());
@@ -146,7 +200,7 @@ mod tests {
             ..Called::default()
         };
         let shortest = (LEAST / SCATTER).as_secs_f64();
-        assert!((off_clock.of_candidate(quick) - shortest).abs() < 1e-12);
+        assert!((off_clock.of_candidate(quick, None) - shortest).abs() < 1e-12);
     }
 
     #[test]
@@ -157,12 +211,17 @@ mod tests {
         for n in 0..2 * EMPTY {
             // Now and then an empty call is interrupted.
             let pause = Duration::from_micros(if n % 7 == 0 { 40 } else { 0 });
-            off_clock.saw_empty(slower.clocked + pause);
+            let empty = Called {
+                clocked: slower.clocked + pause,
+                ..Called::default()
+            };
+            off_clock.saw_empty(empty, None);
         }
-        let seconds = off_clock.of_baseline(Called {
+        let call = Called {
             clocked: clocked(slower),
             ..Called::default()
-        });
+        };
+        let seconds = off_clock.of_baseline(call, None);
         assert!((seconds - 10e-6).abs() < 1e-9, "{seconds}");
     }
 
@@ -170,14 +229,14 @@ mod tests {
     fn a_busy_machine_costs_samples_and_blames_nobody() {
         let mut off_clock = OffClock::new(LEAST);
         for _ in 0..100 {
-            off_clock.of_candidate(called(9_000, 0, 0));
-            off_clock.of_candidate(called(4, 5, 3));
+            off_clock.of_candidate(called(9_000, 0, 0), None);
+            off_clock.of_candidate(called(4, 5, 3), None);
         }
         assert!(off_clock.judge().is_ok());
         // Two pauses without sleep may be an accident.
         let mut off_clock = OffClock::new(LEAST);
         for _ in 0..2 {
-            off_clock.of_candidate(called(4, 4_000, 0));
+            off_clock.of_candidate(called(4, 4_000, 0), None);
         }
         assert!(off_clock.judge().is_ok());
     }
@@ -187,8 +246,8 @@ mod tests {
         for (ran, queued) in [(150, 0), (0, 150)] {
             let mut off_clock = OffClock::new(LEAST);
             for _ in 0..10 {
-                off_clock.of_candidate(called(4, 0, 0));
-                off_clock.of_candidate(called(4, ran, queued));
+                off_clock.of_candidate(called(4, 0, 0), None);
+                off_clock.of_candidate(called(4, ran, queued), None);
             }
             assert!(matches!(
                 off_clock.judge(),
@@ -206,12 +265,46 @@ mod tests {
         fn work_before_the_clock_starts_gains_nothing(call_ns in 100u64..100_000_000, early in 0.0f64..1.0) {
             let mut off_clock = OffClock::new(LEAST);
             let hidden = (call_ns as f64 * early) as u64;
-            let seconds = off_clock.of_candidate(Called {
+            let call = Called {
                 clocked: LEAST + Duration::from_nanos(call_ns - hidden),
                 ran: Duration::from_nanos(hidden),
                 queued: QUEUED,
-            });
+                ..Called::default()
+            };
+            let seconds = off_clock.of_candidate(call, None);
             prop_assert!(seconds > call_ns as f64 * 1e-9 - 1e-12, "{seconds}");
+        }
+
+        /// However short a call is and whatever part of it is done after the answer: the program gains nothing. An honest
+        /// program loses nothing.
+        #[test]
+        fn work_after_the_answer_gains_nothing(
+            call_ns in 100u64..100_000_000,
+            late in 0.0f64..1.0,
+            baseline_ns in prop::collection::vec(100u64..100_000_000, 1..100),
+        ) {
+            let mut off_clock = OffClock::new(LEAST);
+            // Every process reports and falls asleep, which is not on the clock.
+            let own = Duration::from_nanos(1_300);
+            let of = |ns: u64, hidden: u64| {
+                let body = Duration::from_nanos(ns);
+                let call = Called {
+                    clocked: LEAST + body - Duration::from_nanos(hidden),
+                    queued: QUEUED,
+                    ..Called::default()
+                };
+                (call, Some(body + own))
+            };
+            for ns in baseline_ns {
+                let (call, used) = of(ns, 0);
+                off_clock.of_baseline(call, used);
+            }
+            let hidden = (call_ns as f64 * late) as u64;
+            for hidden in [0, hidden] {
+                let (call, used) = of(call_ns, hidden);
+                let seconds = off_clock.of_candidate(call, used);
+                prop_assert!((seconds - call_ns as f64 * 1e-9).abs() < 1e-12 + LEAST.as_secs_f64() / f64::from(SCATTER), "{seconds}");
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ impl Resolution {
             let mut seconds = Vec::with_capacity(LOOKS);
             while seconds.len() < LEAST || (seconds.len() < LOOKS && began.elapsed() < TIME) {
                 let empty = filler.empty_call(process, seconds.len() as u64)?;
-                seconds.push(empty.as_secs_f64());
+                seconds.push(empty.clocked.as_secs_f64());
             }
             all.push(seconds);
         }
@@ -89,7 +89,7 @@ impl Resolution {
         let mut least = f64::INFINITY;
         for seed in 0..AGAIN {
             let empty = filler.empty_call(program, seed)?;
-            least = least.min(empty.as_secs_f64());
+            least = least.min(empty.clocked.as_secs_f64());
         }
         Ok(self.lowered(least))
     }

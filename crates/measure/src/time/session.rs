@@ -54,7 +54,8 @@ pub struct Trial {
     /// Reading of the clock for a call that does nothing, which was subtracted from all other readings, seconds.
     #[serde(rename = "empty_call_seconds")]
     pub empty_call: f64,
-    /// Time that the candidate's process used before the clock started; the candidate's times include it, seconds.
+    /// Time that the candidate's process used before the clock started and after it had answered; the candidate's times
+    /// include it, seconds.
     #[serde(rename = "charged_seconds")]
     pub charged: f64,
     /// Number of calls whose every element was checked.
@@ -123,6 +124,8 @@ impl Session<'_> {
             .with_hand_shake(Duration::from_secs_f64(self.off_clock.least()))
             .with_resolution(self.resolution);
         let (mut checked, mut adversarial_calls) = (0, 0);
+        // The first turn may be the candidate's. What a call uses after its answer must be known by then.
+        self.empty_call()?;
         while let Some(turn) = course.next_turn(&mut self.rng) {
             let slow = course
                 .call(Who::Candidate)
@@ -216,13 +219,24 @@ impl Session<'_> {
             Who::Baseline => &mut self.baseline,
         };
         process.set_scalars(scalars);
+        let check = &mut self.check;
+        if who == Who::Candidate {
+            check.draw(&mut self.rng);
+        }
+        let mut answered = || {
+            if who == Who::Candidate {
+                check.snap();
+            }
+        };
         let called = self
             .filler
-            .call(process, seed, self.cold, self.call_limit)
+            .call(process, seed, self.cold, self.call_limit, &mut answered)
             .map_err(|f| told(who, f))?;
+        let used = self.filler.used_since(process, &called);
+        let used = used.map_err(|f| told(who, f))?;
         let seconds = match who {
-            Who::Candidate => self.off_clock.of_candidate(called),
-            Who::Baseline => self.off_clock.of_baseline(called),
+            Who::Candidate => self.off_clock.of_candidate(called, used),
+            Who::Baseline => self.off_clock.of_baseline(called, used),
         };
         Ok((seconds, called.clocked))
     }
@@ -233,8 +247,9 @@ impl Session<'_> {
         let seed = self.rng.random();
         let empty = self.filler.empty_call(&mut self.baseline, seed);
         let empty = empty.map_err(|f| told(Who::Baseline, f))?;
-        self.off_clock.saw_empty(empty);
-        Ok(())
+        let used = self.filler.used_since(&mut self.baseline, &empty)?;
+        self.off_clock.saw_empty(empty, used);
+        self.filler.park()
     }
 
     /// Lets one side make its calls, and returns the seconds of each.
@@ -281,7 +296,7 @@ impl Session<'_> {
                     self.check.settle()?;
                 }
             } else {
-                self.check.probe(seed, &mut self.rng)?;
+                self.check.probe(seed)?;
                 let one_in = if close.is_some() {
                     CLOSE_FULL_CHECK_ONE_IN
                 } else {
@@ -293,6 +308,7 @@ impl Session<'_> {
                 }
             }
         }
+        self.filler.park()?;
         self.rest(who)?;
         if let Some(before) = parked {
             let spent = self.candidate.cpu_time()?.saturating_sub(before);
@@ -319,11 +335,14 @@ impl Session<'_> {
             self.check.inputs_of_baseline(seed)?;
             self.check.settle()?;
         }
+        self.filler.park()?;
         self.rest(Who::Baseline)
     }
 
     /// Calls the candidate with adversarial inputs, as verification does, and judges the result in the same way.
     fn adversarial_call(&mut self, case: &Case) -> Result<(), Failure> {
+        // The filler would take half of the core.
+        self.filler.park()?;
         self.rest(Who::Candidate)?;
         let Results {
             arena, placement, ..
@@ -371,10 +390,10 @@ impl Session<'_> {
             None => self.rng.random(),
         };
         self.call(Who::Candidate, seed, true)?;
-        self.check.probe(seed, &mut self.rng)?;
+        self.check.probe(seed)?;
         self.check.everything(seed)?;
         *checked += 1;
-        Ok(())
+        self.filler.park()
     }
 }
 

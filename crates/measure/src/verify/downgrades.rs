@@ -23,7 +23,7 @@ pub(super) struct Variant {
 struct Function {
     /// Its name for doubles.
     name: &'static str,
-    /// The range in which it needs no reduction of its argument: in words, and as a condition on `x`.
+    /// The range in which it needs no reduction of its arguments: in words, and as a condition on them.
     easy: Option<(&'static str, &'static str)>,
     /// Changes of its value `v` in double and in single precision: a name for each, and an expression.
     double: &'static [(&'static str, &'static str)],
@@ -33,7 +33,10 @@ struct Function {
 /// Relative errors that alternate between both signs as those of a best polynomial do.
 const COARSE: &[(&str, &str)] = &[("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x))")];
 const COARSE_SINGLE: &[(&str, &str)] = &[("right to 16 bits", "v * (1 + 0x1p-16 * cos(9 * x))")];
+const COARSE_SINGLE_OF_TWO: &[(&str, &str)] =
+    &[("right to 16 bits", "v * (1 + 0x1p-16 * cos(9 * x - y))")];
 
+/// Functions of one argument, `x`.
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "exp",
@@ -196,6 +199,62 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
+/// Functions of two arguments, `x` and `y` in their order. For results in single precision, a computation in single precision
+/// is an honest one.
+const OF_TWO: &[Function] = &[
+    Function {
+        name: "pow",
+        easy: None,
+        double: &[
+            (
+                "an exponential and a logarithm in single precision",
+                "copysign(exp2f(y * log2f(fabs(x))), v)",
+            ),
+            ("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x - y))"),
+        ],
+        single: COARSE_SINGLE_OF_TWO,
+    },
+    Function {
+        name: "atan2",
+        // There it is the arctangent of the quotient.
+        easy: Some(("in the right half-plane", "y > 0")),
+        double: &[
+            ("one in single precision", "atan2f(x, y)"),
+            ("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x - y))"),
+        ],
+        single: COARSE_SINGLE_OF_TWO,
+    },
+    Function {
+        name: "hypot",
+        easy: None,
+        double: &[
+            (
+                "a root of unscaled squares in single precision",
+                "sqrtf((float)x * (float)x + (float)y * (float)y)",
+            ),
+            ("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x - y))"),
+        ],
+        single: COARSE_SINGLE_OF_TWO,
+    },
+    Function {
+        name: "fmod",
+        // There a subtraction suffices.
+        easy: Some(("below twice the divisor", "fabs(x) < 2 * fabs(y)")),
+        double: &[
+            (
+                "a quotient in single precision",
+                "x - y * truncf((float)x / (float)y)",
+            ),
+            ("right to 40 bits", "v * (1 + 0x1p-40 * cos(9 * x - y))"),
+        ],
+        single: COARSE_SINGLE_OF_TWO,
+    },
+];
+
+/// The names of the arguments.
+const ONE: &[&str] = &["x"];
+const TWO: &[&str] = &["x", "y"];
+
 /// Text before a reference whose divisions were replaced: reciprocals from an estimate of 12 bits that was refined once
 /// too seldom.
 const RECIPROCAL: &str =
@@ -205,7 +264,10 @@ const RECIPROCAL: &str =
 pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
     let called = calls(reference);
     let mut all = Vec::new();
-    for function in FUNCTIONS {
+    let of_one = FUNCTIONS.iter().map(|function| (function, ONE));
+    let of_two = OF_TWO.iter().map(|function| (function, TWO));
+    for (function, parameters) in of_one.chain(of_two) {
+        let given = parameters.join(", ");
         let name = function.name;
         if !called.contains(name) && !called.contains(format!("{name}f").as_str()) {
             continue;
@@ -221,7 +283,8 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
                 source: replaced(
                     reference,
                     name,
-                    &format!("double v = {name}(x); return {value};"),
+                    parameters,
+                    &format!("double v = {name}({given}); return {value};"),
                 ),
                 easy: false,
             });
@@ -232,7 +295,8 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
                 source: replaced(
                     reference,
                     name,
-                    &format!("return {condition} ? {name}(x) : 3;"),
+                    parameters,
+                    &format!("return {condition} ? {name}({given}) : 3;"),
                 ),
                 easy: true,
             });
@@ -270,9 +334,11 @@ pub(super) fn variants(reference: &str, single: bool) -> Vec<Variant> {
 }
 
 /// The reference with a function of the C library replaced by another one, in either precision.
-fn replaced(reference: &str, name: &str, body: &str) -> String {
+fn replaced(reference: &str, name: &str, parameters: &[&str], body: &str) -> String {
+    let declared: Vec<String> = parameters.iter().map(|x| format!("double {x}")).collect();
+    let declared = declared.join(", ");
     format!(
-        "#include <math.h>\nstatic inline double flopsmith_{name}(double x)\n{{\n    {body}\n}}\n#define {name} flopsmith_{name}\n#define {name}f flopsmith_{name}\n{reference}"
+        "#include <math.h>\nstatic inline double flopsmith_{name}({declared})\n{{\n    {body}\n}}\n#define {name} flopsmith_{name}\n#define {name}f flopsmith_{name}\n{reference}"
     )
 }
 
@@ -465,5 +531,40 @@ mod tests {
         assert!(names(false).iter().all(|name| !name.contains("log")));
         let exp = &variants(text, true)[0].source;
         assert!(exp.contains("#define expf flopsmith_exp\n") && exp.ends_with(text));
+    }
+
+    #[test]
+    fn functions_of_two_arguments_are_replaced_with_both() {
+        let text = "#include <math.h>\ndouble f(double x) { return pow(2, -x) + atan2f(x, 1); }\n";
+        let names = |single| -> Vec<String> {
+            variants(text, single).into_iter().map(|v| v.name).collect()
+        };
+        assert_eq!(
+            names(true),
+            [
+                "`pow` right to 16 bits",
+                "`atan2` right to 16 bits",
+                "`atan2` for arguments in the right half-plane only",
+            ]
+        );
+        assert_eq!(
+            names(false)[..3],
+            [
+                "`pow` by an exponential and a logarithm in single precision",
+                "`pow` right to 40 bits",
+                "`atan2` by one in single precision",
+            ]
+        );
+        let pow = &variants(text, true)[0].source;
+        for part in [
+            "double flopsmith_pow(double x, double y)\n",
+            "double v = pow(x, y); return v * ",
+            "#define pow flopsmith_pow\n#define powf flopsmith_pow\n",
+        ] {
+            assert!(pow.contains(part), "{part}: {pow}");
+        }
+        assert!(pow.ends_with(text));
+        let half = &variants(text, true)[2].source;
+        assert!(half.contains("return y > 0 ? atan2(x, y) : 3;"), "{half}");
     }
 }

@@ -27,7 +27,7 @@ use flopsmith_protocol::{CandidateRef, Failure, InfrastructureCause, RunId, RunS
 use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 
-use crate::evaluator;
+use crate::{evaluator, start};
 
 /// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs and problems
 /// in turn.
@@ -218,6 +218,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
     }
     let selected = problem.select(&settings.workloads);
     let problem = selected.map_err(|e| unusable(e.to_string()))?;
+    let problem = start::permitting(problem, &settings);
     let evaluate = &settings.evaluate;
     let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
     let mut evaluator = failing(evaluator)?;

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::benches::another_store;
 use crate::run::roles::{self, Told};
-use crate::{comparability, export};
+use crate::{comparability, export, start};
 
 /// Runs certain once-per-run roles for all runs that leave them to nodes.
 pub struct Hosting(Arc<House>);
@@ -244,7 +244,7 @@ impl House {
         if !settings.evaluate.flags.trim().is_empty() {
             problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
         }
-        let problem = problem.select(&settings.workloads)?;
+        let problem = start::permitting(problem.select(&settings.workloads)?, &settings);
         Ok(Context::new(Parts {
             run: spec.run.clone(),
             settings,

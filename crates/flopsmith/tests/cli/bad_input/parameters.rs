@@ -87,6 +87,11 @@ fn flags_that_belong_together_are_given_together() {
     let kernel = kernel.to_str().unwrap();
     for (flags, part) in [
         (vec!["--parameters", "t1.json"], "--start"),
+        (vec!["--max-source", "200000"], "--start"),
+        (
+            vec!["--start", kernel, "--max-source", "12"],
+            "--max-source",
+        ),
         (vec!["--start", kernel, "--staged"], "--staged"),
         (
             vec!["--start", kernel, "--results", "t4.json"],

@@ -437,7 +437,7 @@ fn unless_refused(ranked: Result<Measurement, Failure>, way: &str) -> Option<Mea
 const SAME: f64 = 1.02;
 
 /// The calls of a fast program take some 15 µs at the shipped size; those of the corpus, with slow loops, take a millisecond.
-/// Without a check, work before the clock makes them five times as fast, and work after the answer one and a half times.
+/// Without a check, work before the clock makes them five times as fast.
 #[test]
 fn a_fast_program_gains_nothing_by_work_outside_of_the_clock() {
     let _alone = alone();

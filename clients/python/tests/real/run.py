@@ -33,11 +33,29 @@ def counts(text):
     ran = re.search(r"^Ran (\d+) tests? in", text, re.M)
     if ran is None:
         return 0, 1
-    failed = sum(int(number) for number in re.findall(r"(?:failures|errors)=(\d+)", text.splitlines()[-1]))
+    verdict = re.findall(r"^(?:OK|FAILED)\b.*", text[ran.end() :], re.M)
+    failed = sum(int(number) for number in re.findall(r"(?:failures|errors)=(\d+)", verdict[0])) if verdict else 1
     return int(ran[1]) - failed, failed
 
 
+def output(command, environment):
+    """Output and exit code of a test. Its own session lets all processes of its tool end with it."""
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    more = ""
+    try:
+        text, _ = child.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        more = f"\nit did not end within {LIMIT} s\n"
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            text, _ = child.communicate()
+    return text + more, child.returncode
+
+
 def main():
+    # Ended by a signal, it still has to end what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     passed = failed = 0
     with tempfile.TemporaryDirectory() as place:
         log = pathlib.Path(place) / "log"
@@ -55,14 +73,10 @@ def main():
             for test in sys.argv[1:]:
                 name, _, python = test.partition("=")
                 print(f"== {name}", flush=True)
-                child = subprocess.Popen([python, HERE / f"test_{name}.py"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-                try:
-                    text, _ = child.communicate(timeout=LIMIT)
-                except subprocess.TimeoutExpired:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    text, _ = child.communicate()
-                    text += f"\nit did not end within {LIMIT} s\n"
-                right, wrong = counts(text.rstrip())
+                text, code = output([python, HERE / f"test_{name}.py"], environment)
+                right, wrong = counts(text)
+                if code != 0 and not wrong:
+                    wrong = 1
                 if wrong:
                     print(text[-20000:], f"\n-- log of the service\n{log.read_text()[-4000:]}")
                 print(f"{name}: {right} passed; {wrong} failed", flush=True)

@@ -9,7 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from pages import HOW_TO, README, blocks
 
-# Sections and languages of the blocks that the files in `real` run. A test of the program reads the commands of the first two sections.
+# Sections and languages of the blocks that the files in `real` run. A test of the program reads the commands that begin with `flopsmith`, and
+# scripts/clients.sh installs the client.
 RUN = {
     ("Start the service", "sh"), ("Beyond one machine", "sh"), ("The client", "sh"), ("TRL", "python"), ("verl", "python"), ("verl", ""),
     ("OpenRLHF and slime", ""), ("OpenEvolve", "yaml"), ("OpenEvolve", "sh"), ("ShinkaEvolve", "sh"), ("Your own tool", "python"),

@@ -20,7 +20,7 @@ from openevolve.evaluator import Evaluator
 from pages import HOW_TO, block
 from programs import BROKEN, FAST, PLAIN, WRONG, failing, fenced, model
 
-LIMIT = 300
+LIMIT = 600
 
 
 def shell(commands, folder, **more):

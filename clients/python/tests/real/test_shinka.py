@@ -16,7 +16,7 @@ from pages import HOW_TO, block
 from programs import FAST, PLAIN, WRONG, failing, fenced, model
 from shinka.utils import load_results
 
-LIMIT = 300
+LIMIT = 600
 
 
 def marked(program):

@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces faults audit parity clean distclean
+.PHONY: help setup build node train search test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -95,6 +95,9 @@ test-dashboard: build ## evaluate the dashboard's queries and the alerts on a re
 
 test-traces: build ## send the traces of a search to a third-party collector (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)
+
+test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve with the Python client and a service (the first run fetches them from PyPI)
+	@scripts/clients.sh $(ARGS)
 
 lint: setup ## check formatting, clippy (warnings are errors) and the build without libtorch
 	@cargo fmt --all --check

@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 scripts/setup_test.sh 2>&1 | tee "$work/scripts" || status=$?
-for tests in scripts/bench/*_test.py scripts/test_verify.py clients/python/tests/test_client.py; do
+for tests in scripts/bench/*_test.py scripts/test_verify.py clients/python/tests/test_client.py clients/python/tests/test_pages.py; do
     python3 "$tests" 2>&1 | tee -a "$work/scripts" || status=$?
 done
 # Tests append the checks that they leave out to this file (flopsmith-test-support): the runner hides the output of a test that passes.

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -105,6 +106,14 @@ def every_part_is_named_once_and_says_what_it_is(_):
     assert len(set(names)) == len(names) and all(part.what for part in SHIPPED)
 
 
+def every_part_that_make_runs_is_a_target(_):
+    makefile = (Path(__file__).parent.parent / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    wanted = {part.name: re.findall(r"\bmake ([a-z -]+)", part.command) for part in SHIPPED}
+    assert wanted["clients"] == ["test-clients"]
+    assert [(name, words) for name, found in wanted.items() for words in found if not set(words.split()) <= targets] == []
+
+
 SHIPPED = verify.PARTS
 
 
@@ -112,4 +121,5 @@ if __name__ == "__main__":
     sys.exit(run_all("verify", (
         tests_are_counted_as_the_runner_and_the_scripts_say_it, a_part_that_fails_stops_no_other, passed_parts_are_kept_for_the_same_commit,
         parts_of_two_that_run_at_a_time_are_all_kept, a_part_that_is_checked_again_leaves_the_others_with_their_commit, of_a_sample_a_part_takes_all, every_part_is_named_once_and_says_what_it_is,
+        every_part_that_make_runs_is_a_target,
     )))

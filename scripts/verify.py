@@ -55,6 +55,11 @@ def no_rotel():
     return None if there else "rotel, a collector from PyPI, could not be installed or started"
 
 
+def no_packages():
+    there = succeeds("python3 -m pip download --quiet --no-deps --dest target/verify/packages openevolve==0.4.1")
+    return None if there else "pip cannot fetch packages from PyPI"
+
+
 def no_nightly():
     if not succeeds("cargo +nightly --version"):
         return "nightly compiler not found (rustup toolchain install nightly)"
@@ -85,6 +90,7 @@ PARTS = [
     Part("slurm", "the batch scripts", "make test-slurm"),
     Part("dashboard", "dashboard and alerts on a real Prometheus", "make test-dashboard", lambda: have("prometheus", "promtool")),
     Part("traces", "traces at a third-party collector", "PYTHONPATH=target/python make test-traces", no_rotel),
+    Part("clients", "the Python client in TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve", "make test-clients", no_packages),
     Part("parity", "models, sampling and learner compared with transformers, TRL and torch", "make parity"),
     Part("audit", "licences, sources and known weaknesses of the dependencies", "make audit"),
     Part("fuzz", "an hour of fuzzing", "make fuzz", no_nightly, limit=2 * HOUR),

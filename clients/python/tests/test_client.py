@@ -14,7 +14,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "src"))
 
 from flopsmith import Candidate, Error, Evaluator, Refused, Unreachable, client, trl, verl
-from flopsmith.evaluators import for_openevolve
+from flopsmith.evaluators import for_openevolve, for_shinka
 
 
 def answer(index, reward=0.5, **more):
@@ -203,6 +203,30 @@ class Tools(unittest.TestCase):
         self.assertEqual(right, {"combined_score": 3.5, "correct": 1.0, "ratio": 4.0, "gflops": 8.0})
         self.assertEqual(refused["combined_score"], 0.0)
         self.assertEqual(server.seen[0][2]["candidates"], [{"problem": "dgemm", "source": "int x;", "language": "c++"}])
+
+    def test_shinka_gets_its_files_unless_the_machine_failed(self):
+        wrong = answer(0, -0.1, outcome="rejected", reason="wrong_result", correct=False, ratio=None, interval=None, gflops=None, diagnostics="n = 1")
+        script = lines(answer(0)), lines(wrong), *[lines(answer(0, None))] * 3
+        with tempfile.TemporaryDirectory() as folder, Server(*script) as server:
+            program = pathlib.Path(folder) / "main.cpp"
+            program.write_text("int x;", encoding="utf-8")
+
+            def evaluated(results):
+                for_shinka.main(["--program_path", str(program), "--results_dir", results])
+                return [json.loads(pathlib.Path(results, name).read_text(encoding="utf-8")) for name in ("metrics.json", "correct.json")]
+
+            with mock.patch.dict("os.environ", FLOPSMITH_URL=server.url, FLOPSMITH_PROBLEM="dgemm", FLOPSMITH_WORKLOAD="n=256"):
+                right, refused = evaluated(f"{folder}/right"), evaluated(f"{folder}/wrong")
+                with self.assertRaisesRegex(Error, "jail"):
+                    evaluated(f"{folder}/failed")
+            self.assertFalse(pathlib.Path(folder, "failed").exists())
+        public = {"correct": 1.0, "ratio": 4.0, "gflops": 8.0, "techniques": ""}
+        private = {"reward": 0.5, "reward_se": None}
+        self.assertEqual(right[0], {"combined_score": 3.5, "public": public, "private": private, "text_feedback": "measured"})
+        self.assertEqual(right[1], {"correct": True, "error": None})
+        self.assertEqual((refused[0]["combined_score"], refused[0]["text_feedback"]), (0.0, "wrong_result\nn = 1"))
+        self.assertEqual(refused[1], {"correct": False, "error": "wrong_result: n = 1"})
+        self.assertEqual(server.seen[0][2]["candidates"], [{"problem": "dgemm", "source": "int x;", "language": "c++", "workloads": ["n=256"]}])
 
 
 if __name__ == "__main__":

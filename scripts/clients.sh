@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Tests the Python client in the trainers and searches that call it: TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve from PyPI, in virtual
+# environments in target/python-clients (7 GB with torch). The rewards come from a `flopsmith serve` that the tests start on a free port; no
+# weights are fetched. FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
+# Tests: pages, trl, verl, calls, openevolve, shinka; all without an argument.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+place=target/python-clients
+tests=("$@")
+[ $# -gt 0 ] || tests=(pages trl verl calls openevolve shinka)
+
+# Installed as a user would; pip would leave its build's files in the folder of the sources.
+rm -rf "$place/source" "$place/wheel"
+mkdir -p "$place"
+cp -r clients/python "$place/source"
+
+# The interpreter of an environment with the client.   environment NAME PACKAGE==VERSION...
+environment() {
+    local python
+    python=$(scripts/python.sh --venv "$place/$1" "${@:2}")
+    [ -d "$place/wheel" ] || "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$place/wheel" "$place/source" >&2
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$place"/wheel/*.whl >&2
+    echo "$python"
+}
+
+given=()
+for test in "${tests[@]}"; do
+    case $test in
+    trl | verl | calls)
+        # verl 0.9.1 needs transformers below 5.11.
+        python=$(environment trainers torch==2.11.0 transformers==5.9.0 accelerate==1.15.0 trl==1.16.0 verl==0.9.1)
+        # Its dependencies flash-attn and deepspeed need CUDA to be built, and its reward call needs neither.
+        [ "$test" != calls ] || "$python" -m pip install --quiet --disable-pip-version-check --no-deps openrlhf==0.11.2 >&2
+        ;;
+    pages | openevolve) python=$(environment openevolve openevolve==0.4.1) ;;
+    shinka) python=$(environment shinka shinka-evolve==0.0.7) ;;
+    *)
+        echo "$test is no test: name pages, trl, verl, calls, openevolve or shinka" >&2
+        exit 2
+        ;;
+    esac
+    given+=("$test=$python")
+done
+exec python3 clients/python/tests/real/run.py "${given[@]}"

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from yardsticks import TUNERS, YARDSTICKS  # noqa: E402
 from yardsticks.cases import ROOT, chosen, listed, words  # noqa: E402
 from yardsticks.results import NAMES, by_own_clock, judged, plot, rows, table  # noqa: E402
-from yardsticks.tools import Missing, last_line  # noqa: E402
+from yardsticks.tools import Missing, ended, last_line  # noqa: E402
 
 # Kernels of several kinds; `all` stands for every problem.
 PROBLEMS = ("dgemm,sgemm,dgemv,dsyrk,dtrsm,transpose,conv2d,stencil2d,cholesky,lu,polybench_gemm,polybench_syrk,polybench_2mm,polybench_jacobi_2d,"
@@ -86,7 +86,7 @@ def bench(options, case, files, compiler, flags):
     command += ["--workload", case.workload] if case.several else []
     command += ["--compiler", compiler] if compiler else []
     command += ["--flags", flags] if flags else []
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, timeout=JUDGING)
+    done = ended(command, limit=JUDGING)
     found = rows(done.stdout)
     if not found:
         raise Missing(f"flopsmith bench ended with {done.returncode}: {last_line(done.stderr)}")

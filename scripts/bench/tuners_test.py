@@ -1,31 +1,29 @@
 #!/usr/bin/env python3
 """Tests of tuners.py that need neither a build nor a tuner: they read what the tools print, and run gcc where it is installed."""
+import contextlib
+import importlib
+import io
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
+import time
+import types
 import xml.etree.ElementTree as xml
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from rust_style import run as run_all  # noqa: E402
-from tuners import arguments, commands, digest, is_kept, one_case, read, write  # noqa: E402
+from tuners import arguments, commands, digest, is_kept, judge, one_case, read, write  # noqa: E402
 from yardsticks import TUNERS, YARDSTICKS, libraries, metaschedule, parameters, search  # noqa: E402
 from yardsticks.cases import ROOT, Case, chosen, formula  # noqa: E402
 from yardsticks.compilers import newest_clang  # noqa: E402
 from yardsticks.results import COLOURS, NAMES, by_own_clock, figure, judged, plot, rows, summary, table  # noqa: E402
-from yardsticks.tools import Missing, last_line, run  # noqa: E402
-
-# The beginning of what gcc 12.2 prints.
-GCC_TARGET = """The following options are target specific:
-  -m128bit-long-double        		[enabled]
-  -mabm                       		[enabled]
-  -march=                     		cooperlake
-  -mtune=                     		cooperlake
-"""
-
+from yardsticks.tools import Missing, ended, fresh, last_line, run  # noqa: E402
 
 def case(name="dgemm", **params):
     folder = ROOT / "problems" / name
@@ -67,12 +65,14 @@ def every_yardstick_has_a_name_and_a_colour(_):
 def cases_come_from_the_list_of_problems(_):
     def sizes(name, *params):
         return {"problem": name, "folder": f"problems/{name}", "error": None, "workloads": [{"name": n, "timed": p} for n, p in params]}
-    listed = [sizes("dgemm", ("n=256", {"n": 256}), ("n=512", {"n": 512})), sizes("dgemv", ("m=768, n=768", {"m": 768, "n": 768}))]
+    listed = [sizes("dgemm", ("n=256", {"n": 256}), ("n=512", {"n": 512})), sizes("dgemv", ("m=768,n=768", {"m": 768, "n": 768}))]
     listed.append({"problem": "odd", "folder": "odd", "error": "line 3: no", "workloads": None})
     dgemm, gemv = chosen(listed, ["dgemm", "dgemv"])
     assert (dgemm.workload, dgemm.params, dgemm.several) == ("n=256", {"n": 256}, True), dgemm
     assert not gemv.several and [kind for _, kind, _ in gemv.arguments()][:2] == ["int", "int"]
     assert chosen(listed, ["dgemm"], "n=512")[0].params == {"n": 512}
+    # Programs and shells take the name of its folder as one word.
+    assert (dgemm.stem, gemv.stem) == ("dgemm-n256", "dgemv-m768-n768")
     refused(ValueError, "unknown problem dgem; known are", chosen, listed, ["dgem"])
     refused(ValueError, "the definition of odd is broken: line 3: no", chosen, listed, ["odd"])
     refused(ValueError, "dgemm has no workload tall; it has n=256", chosen, listed, ["dgemm"], "tall")
@@ -203,16 +203,151 @@ def failures_are_reasons(_):
     refused(Missing, "sh ended with 3: no", run, ["sh", "-c", "echo no >&2; exit 3"])
     refused(Missing, "could not be started", run, ["/nowhere/tool"])
     refused(Missing, "did not end within", run, ["sleep", "5"], limit=0.05)
-    assert metaschedule.processor(GCC_TARGET) == "cooperlake"
     refused(Missing, "no tensor expression for lu", metaschedule.metaschedule, Case("lu", ROOT, "n", {}, {}), None, None)
     refused(Missing, "no kernel with parameters for lu", parameters.kernel_tuner, Case("lu", ROOT, "n", {}, {}), None, None)
 
 
+def a_limit_ends_all_processes_of_a_command(folder):
+    """A process that the command left behind would hold its output open, and use the core under the next measurement."""
+    begun = time.monotonic()
+    refused(Missing, "sh did not end within 0.2 s", run, ["sh", "-c", "sleep 30 & echo $! > left; wait"], limit=0.2, cwd=folder)
+    assert time.monotonic() - begun < 15, "the command was waited for"
+    left = int((folder / "left").read_text())
+    for _ in range(1000):
+        # Whoever adopted the process may not have taken note of its end yet.
+        state = Path(f"/proc/{left}/stat")
+        if not state.is_file() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            break
+        os.sched_yield()
+    else:
+        raise AssertionError(f"process {left} still runs")
+    assert ended(["sh", "-c", "echo right; exit 2"]).returncode == 2
+
+
+def a_judgement_has_a_limit(folder):
+    program = folder / "flopsmith"
+    program.write_text("#!/bin/sh\nexec sleep 30\n")
+    program.chmod(0o755)
+    options = arguments(["--flopsmith", str(program)])
+    made = {"gcc": {"state": "source", "file": str(folder / "gcc.c")}}
+    (folder / "gcc.c").write_text("int x;\n")
+    with mock.patch("tuners.JUDGING", 0.2):
+        pairs = judge(case(n=64), made, options)
+    assert pairs["gcc"]["state"] == "failed" and "did not end within 0.2 s" in pairs["gcc"]["reason"], pairs
+
+
+def a_tuner_does_not_find_an_earlier_run(folder):
+    (folder / "runs/old").mkdir(parents=True)
+    assert fresh(folder / "runs") == folder / "runs" and not list((folder / "runs").iterdir())
+    assert fresh(folder / "new/tvm").is_dir()
+    # A search that finds nothing has no result, although an earlier one had.
+    program = folder / "flopsmith"
+    program.write_text(f"#!/bin/sh\nls {folder}/flopsmith.c {folder}/runs/* > {folder}/seen 2>&1\ntrue\n")
+    program.chmod(0o755)
+    (folder / "flopsmith.c").write_text("int old;\n")
+    (folder / "runs/old").mkdir()
+    refused(Missing, "the search found no right program", search.flopsmith, case(), folder, arguments(["--flopsmith", str(program)]))
+    seen = (folder / "seen").read_text()
+    assert seen.count("No such file") == 2, seen
+
+
+def small_spaces_are_tried_in_full(_):
+    kernel = parameters.space((parameters.KERNELS / "dgemv.c").read_text())
+    assert parameters.configurations(kernel) == 3 * 4 * 3 - 3
+    assert parameters.configurations({"parameters": {"A": [1, 2, 3], "B": [1, 2]}, "restrictions": ["A > B", "A + B < 5"]}) == 2
+    assert parameters.strategy(33, 180) == ("random_sample", {"fraction": 1.0})
+    assert parameters.strategy(576, 180) == ("genetic_algorithm", {"maxiter": 10_000, "popsize": 20})
+    # Kernel Tuner takes a population only up to half of the space, and two otherwise.
+    assert parameters.strategy(27, 6)[1]["popsize"] == 13
+
+
+@contextlib.contextmanager
+def stand_ins(module, known):
+    """A script of another interpreter, with objects that stand for the modules of its packages."""
+    name = f"yardsticks.{module}"
+    with mock.patch.dict(sys.modules, known):
+        sys.modules.pop(name, None)
+        yield importlib.import_module(name)
+
+
+def a_configuration_that_fails_has_no_time(folder):
+    """Kernel Tuner 1.5 gives a failed configuration an error, and no time at all."""
+    given = {}
+
+    def tune_kernel(name, source, size, arguments, parameters, **more):
+        given.update(more)
+        print("TI=4, time=0.5ms")
+        return [{"TI": 4, "time": 0.5, "times": [0.5]}, {"TI": 8, "__error__": object()}], {}
+    task = {"name": "timed_transpose", "source": "", "arguments": [["int", 3]], "parameters": {"TI": [4, 8]}, "restrictions": [], "flags": ["-O3"],
+            "strategy": "random_sample", "options": {"fraction": 1.0}, "seconds": 30}
+    (folder / "task.json").write_text(json.dumps(task))
+    known, said = {"numpy": mock.MagicMock(), "kernel_tuner": types.SimpleNamespace(tune_kernel=tune_kernel)}, io.StringIO()
+    with stand_ins("run_kernel_tuner", known) as script:
+        with mock.patch.object(sys, "argv", ["run_kernel_tuner.py", str(folder / "task.json")]), contextlib.redirect_stdout(said), \
+                contextlib.redirect_stderr(io.StringIO()):
+            script.main()
+    assert parameters.best_of(said.getvalue()) == ({"TI": 4}, 2), said.getvalue()
+    assert given["strategy"] == "random_sample" and given["strategy_options"] == {"fraction": 1.0, "time_limit": 30}, given
+
+
+def parts_of(tvm):
+    tvm.ir.utils.derived_object = lambda one: one
+    return {"numpy": mock.MagicMock(), "tvm": tvm, "tvm.ir": tvm.ir, "tvm.ir.utils": tvm.ir.utils, "tvm.s_tir": tvm.s_tir,
+            "tvm.s_tir.tensor_intrin": tvm.s_tir.tensor_intrin, "tvm.target": tvm.target}
+
+
+def one_search_of_metaschedule_has_all_the_time(folder):
+    """Its cost model learns from a hundred trials on, so that a search that begins again each round never has one."""
+    tvm, ms, clock, rounds = mock.MagicMock(), mock.MagicMock(), [0.0], []
+
+    def tune_tir(database, measure_callbacks, max_trials_global, num_trials_per_iter, **_):
+        while clock[0] < 1000:
+            clock[0] += 25
+            rounds.append(database)
+            for callback in measure_callbacks:
+                callback.apply(None, 0, [], [], [None] * num_trials_per_iter)
+
+    ms.measure_callback.PyMeasureCallback, ms.MeasureCallback.create.return_value, ms.tune_tir = object, [mock.MagicMock()], tune_tir
+    tvm.s_tir.meta_schedule = ms
+    with stand_ins("run_metaschedule", parts_of(tvm)) as script, mock.patch.object(script.time, "monotonic", lambda: clock[0]):
+        database, trials = script.tuned(None, None, folder, 60, 2)
+        assert trials == 3 * script.ROUND and rounds == [database] * 3 and ms.database.MemoryDatabase.call_count == 1, (trials, rounds)
+        assert ms.builder.LocalBuilder.call_args.kwargs == {"max_workers": 2}
+        # A fault of the search is no end of its time.
+        ms.tune_tir = mock.Mock(side_effect=ValueError("no space"))
+        refused(ValueError, "no space", script.tuned, None, None, folder, 60, 2)
+        # It gets the fastest of many calls.
+        asked = []
+
+        def evaluator(calls):
+            asked.append(calls)
+            return lambda *given: types.SimpleNamespace(results=[0.002 + at * 0.001 for at in range(calls)])
+        assert script.fastest(evaluator, [1]) == 0.002 and asked == [3, 250], asked
+
+
+def metaschedule_builds_for_this_machine(_):
+    """gcc 12 calls a Zen 4 core znver3, which has no AVX-512; and a virtual machine may hide what the name promises."""
+    tvm = mock.MagicMock()
+    tvm.target.codegen.llvm_get_system_cpu.return_value, tvm.target.codegen.llvm_get_cpu_features.return_value = "znver4", ["avx2", "avx512f", "pku"]
+    tvm.get_global_func.return_value.return_value = {"avx2": True, "avx512f": True, "pku": False, "amx-tile": False, "gfni": True}
+    tvm.target.Target = lambda what: what
+    with stand_ins("run_metaschedule", parts_of(tvm)) as script:
+        target = script.this_machine()
+    assert target == {"kind": "llvm", "mcpu": "znver4", "num-cores": 1, "mattr": ["+gfni", "-pku"]}, target
+
+
+def packages_are_pinned(_):
+    packages = [*metaschedule.PACKAGES, *parameters.PACKAGES, libraries.OPENBLAS, libraries.MKL]
+    assert all(package.count("==") == 1 for package in packages), packages
+    # TVM 0.27 was built for this version of its runtime, and crashes with the next.
+    assert {"apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post0"} <= set(metaschedule.PACKAGES)
+
+
 def the_fastest_configuration_is_taken(_):
-    said = [{"TI": 4, "TJ": 8, "time": 0.5}, {"TI": 32, "TJ": 8, "time": 0.25}, {"TI": 64, "TJ": 8, "time": "CompilationFailedConfig"}]
+    said = [{"TI": 4, "TJ": 8, "time": 0.5}, {"TI": 32, "TJ": 8, "time": 0.25}, {"TI": 64, "TJ": 8, "time": None}]
     configuration, tried = parameters.best_of("tuned\n" + json.dumps({"parameters": ["TI", "TJ"], "results": said}))
     assert configuration == {"TI": 32, "TJ": 8} and tried == 3, (configuration, tried)
-    none = json.dumps({"parameters": ["TI"], "results": [{"TI": 4, "time": "CompilationFailedConfig"}]})
+    none = json.dumps({"parameters": ["TI"], "results": [{"TI": 4, "time": None}]})
     refused(Missing, "no configuration that runs", parameters.best_of, none)
 
 
@@ -274,4 +409,6 @@ if __name__ == "__main__":
         every_yardstick_has_a_name_and_a_colour, cases_come_from_the_list_of_problems, programs_of_one_command_are_compared_with_one_reference,
         programs_of_another_compiler_are_compared_by_seconds, tables_name_who_is_ahead_and_what_is_missing, the_plot_has_a_dot_for_each_ratio,
         finished_pairs_are_kept, a_resumed_case_is_not_judged_again, programs_are_grouped_by_compiler, the_newest_clang_is_taken, a_search_gets_the_minutes,
-        failures_are_reasons, the_fastest_configuration_is_taken, kernels_with_parameters_are_right, a_library_is_timed_only_if_it_is_right)))
+        failures_are_reasons, a_limit_ends_all_processes_of_a_command, a_judgement_has_a_limit, a_tuner_does_not_find_an_earlier_run,
+        small_spaces_are_tried_in_full, a_configuration_that_fails_has_no_time, one_search_of_metaschedule_has_all_the_time,
+        metaschedule_builds_for_this_machine, packages_are_pinned, the_fastest_configuration_is_taken, kernels_with_parameters_are_right, a_library_is_timed_only_if_it_is_right)))

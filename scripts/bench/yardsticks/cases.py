@@ -28,7 +28,7 @@ class Case:
 
     @property
     def stem(self):
-        return self.key.replace(" at ", "-").replace("=", "").replace(", ", "-").replace(" ", "")
+        return self.key.replace(" at ", "-").replace("=", "").replace(",", "-").replace(" ", "")
 
     def reference(self):
         return (self.folder / "reference.c").read_text()

@@ -3,6 +3,7 @@
 The kernels lie in `kernels/`. Their first line has the parameters and restrictions as JSON. Kernel Tuner times each configuration that it tries by the kernel's
 own clock; `flopsmith bench` judges the best one."""
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 from .compilers import FLAGS
 from .tools import Missing, one_thread, private_python, run
 
-PACKAGES = ("kernel-tuner==1.5.0",)
+PACKAGES = ("kernel-tuner==1.5.0", "python-constraint2==2.9.0", "numpy==2.4.6", "scipy==1.17.1")
 KERNELS = Path(__file__).resolve().parent / "kernels"
 # The start of the interpreter and the end of the last compilation.
 BESIDES = 180
+# Configurations that are compiled and timed in a second, at least.
+PACE = 1
 
 
 def space(text):
@@ -22,6 +25,22 @@ def space(text):
     if not (first.startswith("/* tune ") and first.endswith("*/")):
         raise ValueError("the first line of a kernel has to be /* tune {...} */")
     return json.loads(first.removeprefix("/* tune ").removesuffix("*/"))
+
+
+def configurations(space):
+    """The number of permitted configurations."""
+    names = list(space["parameters"])
+    each = (dict(zip(names, values)) for values in itertools.product(*space["parameters"].values()))
+    return sum(all(eval(rule, {"__builtins__": {}}, one) for rule in space["restrictions"]) for one in each)  # noqa: S307: kernels are this repository's own
+
+
+def strategy(size, seconds):
+    """The strategy for a space of that many configurations, and its options. Where the time suffices for all of them, each is tried once, in random order. The
+    genetic algorithm counts repetitions as trials, and would end with a part of a small space."""
+    if size <= seconds * PACE:
+        return "random_sample", {"fraction": 1.0}
+    # It would reduce a population of more than half of the space to two.
+    return "genetic_algorithm", {"maxiter": 10_000, "popsize": max(2, min(20, size // 2))}
 
 
 def configured(text, configuration):
@@ -44,7 +63,7 @@ def timed_kernel(text, entry):
 def best_of(said):
     """The fastest configuration, from the last line that the tuner's process prints."""
     results = json.loads(said.splitlines()[-1])
-    # A configuration that does not compile or run has a word instead of a time.
+    # A configuration that does not compile or run has no time.
     right = [result for result in results["results"] if isinstance(result["time"], (int, float))]
     if not right:
         raise Missing("Kernel Tuner found no configuration that runs")
@@ -59,7 +78,9 @@ def kernel_tuner(case, folder, options):
     text = kernel.read_text()
     python = private_python("kernel_tuner", *PACKAGES)
     begun = time.monotonic()
-    task = {**space(text), "source": timed_kernel(text, case.entry), "name": f"timed_{case.entry['name']}", "flags": FLAGS.split(),
+    known = space(text)
+    chosen, options_of_it = strategy(configurations(known), options.minutes * 60)
+    task = {**known, "strategy": chosen, "options": options_of_it, "source": timed_kernel(text, case.entry), "name": f"timed_{case.entry['name']}", "flags": FLAGS.split(),
             "seconds": options.minutes * 60,
             "arguments": [[kind["element"], value] if isinstance(kind, dict) else [kind, value] for _, kind, value in case.arguments()]}
     file = folder / "kernel_tuner.json"
@@ -68,5 +89,5 @@ def kernel_tuner(case, folder, options):
     configuration, tried = best_of(said)
     source = folder / "kernel_tuner.c"
     source.write_text(configured(text, configuration))
-    return {"state": "source", "file": str(source), "version": PACKAGES[0], "configuration": configuration, "tried": tried,
+    return {"state": "source", "file": str(source), "version": f"{PACKAGES[0]}, {chosen}", "configuration": configuration, "tried": tried,
             "tuning_seconds": round(time.monotonic() - begun, 1)}

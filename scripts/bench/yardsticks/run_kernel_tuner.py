@@ -26,10 +26,11 @@ def main():
     # It prints every configuration that it tries.
     with contextlib.redirect_stdout(sys.stderr):
         results, _ = tune_kernel(task["name"], task["source"], 1, arguments, task["parameters"], restrictions=task["restrictions"] or None, lang="C",
-                                 compiler="g++", compiler_options=task["flags"], strategy="genetic_algorithm",
-                                 strategy_options={"maxiter": 10_000, "max_fevals": 1_000_000, "time_limit": task["seconds"]})
+                                 compiler="g++", compiler_options=task["flags"], strategy=task["strategy"],
+                                 strategy_options={**task["options"], "time_limit": task["seconds"]})
     names = list(task["parameters"])
-    kept = [{name: result[name] for name in (*names, "time")} for result in results]
+    # A configuration that fails has an error and no time.
+    kept = [{**{name: result[name] for name in names}, "time": None if "__error__" in result else result["time"]} for result in results]
     print(json.dumps({"parameters": names, "results": kept}, default=lambda number: number.item() if hasattr(number, "item") else str(number)))
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from .tools import Missing, run
+from .tools import Missing, fresh, run
 
 # The search measures the machine before, and the fastest programs after its budget.
 BESIDES = 15 * 60
@@ -15,9 +15,10 @@ def command(options, case, file, runs, seconds):
 
 def flopsmith(case, folder, options):
     file = folder / "flopsmith.c"
+    file.unlink(missing_ok=True)
     begun = time.monotonic()
     seconds = options.minutes * 60
-    run(command(options, case, file, folder / "runs", seconds), limit=seconds + BESIDES)
+    run(command(options, case, file, fresh(folder / "runs"), seconds), limit=seconds + BESIDES)
     if not file.is_file():
         raise Missing("the search found no right program")
     return {"state": "source", "file": str(file), "version": run([options.flopsmith, "--version"]).strip(),

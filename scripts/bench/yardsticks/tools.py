@@ -1,6 +1,9 @@
 """Runs other programs: private folders of Python packages, limits, last words."""
 
+import contextlib
 import os
+import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,18 +19,40 @@ def last_line(text):
     return lines[-1] if lines else "it printed nothing"
 
 
-def run(command, limit=None, env=None, cwd=ROOT):
-    """The output of a command. Raises Missing with its last line if it fails."""
+def ended(command, limit=None, env=None, cwd=ROOT):
+    """A command after its end, with its output. Raises Missing if it cannot be started, or has to be killed at the limit."""
     command = [str(part) for part in command]
     try:
-        ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=limit, env={**os.environ, **(env or {})})
-    except subprocess.TimeoutExpired:
-        raise Missing(f"{Path(command[0]).name} did not end within {limit:.0f} s") from None
+        # A group of its own: the processes that a command started hold its output open after it is killed, and would still use the core.
+        process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})},
+                                   start_new_session=True)
     except OSError as error:
         raise Missing(f"{command[0]} could not be started: {error.strerror}") from None
+    try:
+        stdout, stderr = process.communicate(timeout=limit)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise Missing(f"{Path(command[0]).name} did not end within {limit:g} s") from None
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+def run(command, limit=None, env=None, cwd=ROOT):
+    """The output of a command. Raises Missing with its last line if it fails."""
+    ran = ended(command, limit, env, cwd)
     if ran.returncode:
-        raise Missing(f"{Path(command[0]).name} ended with {ran.returncode}: {last_line(ran.stderr or ran.stdout)}")
+        raise Missing(f"{Path(ran.args[0]).name} ended with {ran.returncode}: {last_line(ran.stderr or ran.stdout)}")
     return ran.stdout
+
+
+def fresh(folder):
+    """The folder, empty: a tuner must not begin with what it found in an earlier run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 def private_python(name, *packages):

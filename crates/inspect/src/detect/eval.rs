@@ -26,6 +26,9 @@ pub(super) struct Seen {
 /// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
 
+/// Added to the distance that a multiple of a loop's variable moves.
+const NUMBERED: i64 = 1 << 32;
+
 /// Largest number of operations on integers that keep their symbols.
 const MOST_DERIVED: usize = 1000;
 
@@ -144,6 +147,7 @@ impl<'t> Walker<'t> {
                 Seen::default()
             }
             "compound_statement" => self.block(node),
+            "compound_literal_expression" => self.literal(node),
             _ => {
                 let mut seen = Seen::default();
                 let mut cursor = node.walk();
@@ -154,6 +158,35 @@ impl<'t> Walker<'t> {
                 }
                 seen
             }
+        }
+    }
+
+    /// A compound literal. A vector whose lanes are elements of one array is one operand, as a vector that is loaded.
+    fn literal(&mut self, node: Node<'t>) -> Seen {
+        let kind = node.child_by_field_name("type").map_or("", |t| self.text(t));
+        let is_vector = self.type_bytes.contains_key(kind.trim());
+        let Some(list) = node.child_by_field_name("value") else {
+            return Seen::default();
+        };
+        let mut cursor = list.walk();
+        let lanes: Vec<Node<'t>> = list.named_children(&mut cursor).collect();
+        let mut seen = Seen::default();
+        let mut first: Option<Seen> = None;
+        let mut gathers = is_vector && lanes.len() > 1;
+        for lane in lanes {
+            let part = self.eval(lane);
+            let array = |of: &Seen| match of.reads[..] {
+                [Place::Element(array, _)] => Some(array),
+                _ => None,
+            };
+            let alike = first.as_ref().is_none_or(|f| array(f) == array(&part));
+            gathers &= array(&part).is_some() && alike && lane.kind() == "subscript_expression";
+            seen.merge(&part);
+            first.get_or_insert(part);
+        }
+        match first {
+            Some(first) if gathers => first,
+            _ => seen,
         }
     }
 
@@ -390,21 +423,37 @@ impl<'t> Walker<'t> {
 
     /// The more telling of two values of which an expression takes one. A value that moves with a loop tells more than
     /// one that does not. Of a block's size and the rest of a row, the constant size tells more. So does the bound of a
-    /// loop that is a constant distance away from the loop's first value.
+    /// loop that is a constant distance away from the loop's first value, and the border of a block more than that of a
+    /// triangle.
     pub fn plainer(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
         let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
         let size = |p: &Poly| p.as_constant().is_some_and(|c| c > 1);
         match (a, b) {
             (Some(a), Some(b)) => {
                 let near = |p: &Poly| self.begin.as_ref().is_some_and(|from| size(&p.minus(from)));
+                let further = || moves(&a) && moves(&b) && self.advance(&a) < self.advance(&b);
                 let second = !near(&a)
                     && (near(&b)
                         || (size(&b) && !size(&a))
-                        || (!size(&a) && !moves(&a) && moves(&b)));
+                        || (!size(&a) && ((!moves(&a) && moves(&b)) || further())));
                 Some(if second { b } else { a })
             }
             (a, b) => a.or(b),
         }
+    }
+
+    /// How far one iteration of a loop moves a value. The number of a block tells more than the step of a loop.
+    fn advance(&self, value: &Poly) -> i64 {
+        let by = |id: &usize| {
+            let round = &self.facts.loops[*id];
+            let factor = value.factor_of(round.symbol)?.as_constant()?;
+            let (factor, step) = (factor.saturating_abs(), round.step?.saturating_abs());
+            Some(match factor {
+                0 | 1 => factor.saturating_mul(step),
+                _ => factor.saturating_mul(step).saturating_add(NUMBERED),
+            })
+        };
+        self.stack.iter().filter_map(by).max().unwrap_or(0)
     }
 
     /// The first of two values that moves with a loop.

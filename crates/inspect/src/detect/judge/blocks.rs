@@ -36,7 +36,8 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// The writes that compute. A copy into the program's own memory says nothing about the order of the work.
 fn works(nest: &Nest<'_>) -> impl Iterator<Item = usize> {
     let writes = nest.facts.writes.iter().enumerate();
-    let works = writes.filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates));
+    let works = writes
+        .filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target)));
     works
         .take(MOST_WRITES)
         .filter(|(_, w)| !w.copies || nest.facts.origin(&w.target) != Origin::Local)
@@ -95,11 +96,14 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
     if block.pace.as_ref().is_some_and(varies) {
         return false;
     }
-    if walk.start.contains(block.symbol) {
-        return starts_in_block(nest, outer, inner);
-    }
     let write = nest.write(at);
     let mut places = write.reads.iter().chain(std::iter::once(&write.target));
+    if walk.start.contains(block.symbol) {
+        // A loop over sweeps has parts, but no dimension.
+        let moves =
+            |place: &Place| !nest.movement_within(&write.stack, place, walk.symbol).is_none();
+        return places.any(moves) && starts_in_block(nest, outer, inner);
+    }
     places.any(|place| {
         moves_by_blocks(nest, place, block, walk)
             .is_some_and(|advance| is_within(nest, block, walk, advance))
@@ -128,10 +132,19 @@ fn starts_in_block(nest: &Nest<'_>, outer: LoopId, inner: LoopId) -> bool {
     let within = |write: &&Write| write.stack.contains(&outer) && write.stack.contains(&inner);
     let writes = nest.facts.writes.iter().filter(within).take(MOST_WITHIN);
     let mut places = writes.flat_map(|w| w.reads.iter().chain(std::iter::once(&w.target)));
+    // The rest of a sum that an unrolled loop leaves begins and ends at the loop's own element.
+    let rest = walk.extent.is_some_and(|extent| extent < advance);
     let stays = places.any(|place| {
-        nest.facts.origin(place).argument().is_some() && stays(nest, place, block, step, walk)
+        nest.facts.origin(place).argument().is_some()
+            && (stays(nest, place, block, step, walk)
+                || (rest && visits_elements(nest, place, block, walk)))
     });
     !stays && is_within(nest, block, walk, Advance::Elements(advance))
+}
+
+/// True if the outer loop itself chooses an element that the inner one does not move.
+fn visits_elements(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> bool {
+    !nest.movement(place, block.symbol).is_none() && nest.movement(place, walk.symbol).is_none()
 }
 
 /// True if a loop moves a place along dimensions along which the first places of blocks move by one element at most.

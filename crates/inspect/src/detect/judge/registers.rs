@@ -44,7 +44,10 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             let Place::Element(array, index) = &nest.write(flow).target else {
                 continue;
             };
-            if !nest.facts.is_output(&nest.write(flow).target) && !spreads(nest, flow) {
+            let ends = nest.facts.is_output(&nest.write(flow).target)
+                || spreads(nest, flow)
+                || is_operand(nest, flow);
+            if !ends {
                 continue;
             }
             for acc in &nest.write(flow).accs {
@@ -131,7 +134,9 @@ fn carries(nest: &Nest<'_>, at: usize, id: LoopId) -> bool {
         nest.role(at, id),
         Some(Role::Sum(_) | Role::Level | Role::Repeat)
     );
-    repeats && !nest.is_tile(at, id)
+    // A variable is kept across a short loop as well; the elements of a local array take turns in it.
+    let variable = matches!(nest.write(at).target, Place::Scalar(_));
+    repeats && (variable || !nest.is_tile(at, id))
 }
 
 /// The stores of values that contain the accumulator.
@@ -221,6 +226,27 @@ fn spreads(nest: &Nest<'_>, flow: usize) -> bool {
     nest.readers(target).any(|reader| {
         nest.facts.is_output(&nest.write(reader).target) && is_spread(nest, reader, *array)
     })
+}
+
+/// True if a store writes the result of a loop to memory of the program in which it is an operand: another statement
+/// combines it with an element of an argument. Parts of one sum are only added up.
+fn is_operand(nest: &Nest<'_>, flow: usize) -> bool {
+    let write = nest.write(flow);
+    let Place::Element(_, index) = &write.target else {
+        return false;
+    };
+    let argument = |read: &Place| nest.facts.origin(read).argument().is_some();
+    let combines = |reader: usize| {
+        let reader = nest.write(reader);
+        !reader.copies && reader.reads.iter().any(argument)
+    };
+    let moves = |id: &LoopId| {
+        let symbol = nest.facts.loops[*id].symbol;
+        index.iter().any(|p| p.contains(symbol))
+    };
+    nest.is_memory(&write.target)
+        && write.stack.iter().any(moves)
+        && nest.readers(&write.target).any(combines)
 }
 
 /// True for an element of an array whose rows are as long as an argument says. Such an array is no set of registers.

@@ -13,6 +13,12 @@ const DEEPEST: u32 = 6;
 /// Largest number of readers of a place that are followed.
 const MOST_READERS: usize = 48;
 
+/// Larger arrays of the program are memory and not registers.
+const MOST_REGISTERS: i64 = 256;
+
+/// A loop that moves further in one iteration visits blocks.
+const FARTHEST: i64 = 4;
+
 /// Longer subscripts are not rewritten.
 const MOST_TERMS: usize = 64;
 
@@ -115,7 +121,7 @@ impl<'f> Nest<'f> {
 
     /// The dimensions along which a loop moves a place. A loop that shifts the range of another one, and the other one's
     /// elements back, moves nothing.
-    fn movement_within(&self, stack: &[LoopId], place: &Place, symbol: Symbol) -> Movement {
+    pub fn movement_within(&self, stack: &[LoopId], place: &Place, symbol: Symbol) -> Movement {
         let moved = self.movement(place, symbol);
         let Place::Element(_, index) = place else {
             return moved;
@@ -170,6 +176,19 @@ impl<'f> Nest<'f> {
             .filter(move |at| Memory::of(&self.facts.writes[*at].target) != memory)
     }
 
+    /// True for an element of an output, or of memory of the program that is too large for registers.
+    pub fn is_memory(&self, place: &Place) -> bool {
+        let Place::Element(id, _) = place else {
+            return false;
+        };
+        let array = &self.facts.arrays[*id];
+        match array.origin {
+            Origin::Input(_) => false,
+            Origin::Output(_) => true,
+            Origin::Local => array.elements().is_none_or(|e| e > MOST_REGISTERS),
+        }
+    }
+
     /// The role of a loop around a write; none if the value is not known to reach an output.
     pub fn role(&self, at: usize, id: LoopId) -> Option<Role> {
         let round = &self.facts.loops[id];
@@ -177,8 +196,9 @@ impl<'f> Nest<'f> {
         if round.geometric {
             return Some(Role::Level);
         }
-        if dims != 0 {
-            return Some(Role::Out(dims));
+        let forward = self.taken_back(at, round.symbol);
+        if dims != 0 && forward.is_none() {
+            return Some(Role::Out(self.own_dims(at, round.symbol, dims)));
         }
         let mut moved = BTreeSet::new();
         let (mut moves, mut shifts) = (false, false);
@@ -186,7 +206,16 @@ impl<'f> Nest<'f> {
             let Place::Element(array, _) = read else {
                 continue;
             };
-            let movement = self.movement_within(&self.write(at).stack, read, round.symbol);
+            let mut movement = self.movement_within(&self.write(at).stack, read, round.symbol);
+            if let Some(forward) = forward {
+                let ahead = self.movement(read, forward);
+                let back = |(dim, steps): &(usize, i64)| {
+                    ahead
+                        .along(*dim)
+                        .is_some_and(|n| n.signum() == -steps.signum())
+                };
+                movement.along.retain(|step| !back(step));
+            }
             moves |= !movement.is_none();
             shifts |= !self.movement(read, round.symbol).is_none();
             if let Some(argument) = self.facts.arrays[*array].origin.argument() {
@@ -216,12 +245,58 @@ impl<'f> Nest<'f> {
         {
             return Some(Role::Out(dims));
         }
-        moves |= stack.iter().any(|id| bounds(id) != (false, false));
+        // The number of a sweep gives the loops over the elements their bounds in a skewed nest.
+        moves |= forward.is_none() && stack.iter().any(|id| bounds(id) != (false, false));
         Some(if moves {
             Role::Sum(moved)
         } else {
             Role::Repeat
         })
+    }
+
+    /// The loop whose elements the loop of `symbol` takes back, as `i` for `t` in `[i - t]`: `t` counts the sweeps of a
+    /// skewed nest.
+    fn taken_back(&self, at: usize, symbol: Symbol) -> Option<Symbol> {
+        let write = self.write(at);
+        if !self.facts.is_output(&write.target) {
+            return None;
+        }
+        let along = |symbol: Symbol| match self.movement(&write.target, symbol).along[..] {
+            [(dim, steps)] => Some((dim, steps)),
+            _ => None,
+        };
+        let (dim, _) = along(symbol).filter(|(_, steps)| *steps < 0)?;
+        let ahead = |id: &&LoopId| {
+            let round = &self.facts.loops[**id];
+            let step = round.step.map_or(1, i64::saturating_abs);
+            round.symbol != symbol
+                && along(round.symbol).is_some_and(|(other, steps)| {
+                    other == dim && (1..=FARTHEST).contains(&steps.saturating_mul(step))
+                })
+        };
+        let found = write.stack.iter().find(ahead)?;
+        Some(self.facts.loops[*found].symbol)
+    }
+
+    /// Of several dimensions, those that no other loop moves along; all of them if there is no such dimension. In a
+    /// skewed nest the loop over rows also shifts the columns, which have a loop of their own.
+    fn own_dims(&self, at: usize, symbol: Symbol, dims: u32) -> u32 {
+        if dims.count_ones() < 2 {
+            return dims;
+        }
+        let symbols = self
+            .write(at)
+            .stack
+            .iter()
+            .map(|id| self.facts.loops[*id].symbol);
+        let others = symbols
+            .filter(|other| *other != symbol)
+            .filter_map(|other| self.out_dims(at, other, 0))
+            .fold(0, |all, dims| all | dims);
+        match dims & !others {
+            0 => dims,
+            own => own,
+        }
     }
 
     /// The dimensions of the output along which the loop of `symbol` moves the element that the write ends in, one bit

@@ -1,5 +1,6 @@
 //! Expressions: their values as integers or pointers, and the elements that they read.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tree_sitter::Node;
@@ -25,9 +26,6 @@ pub(super) struct Seen {
 
 /// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
-
-/// Added to the distance that a multiple of a loop's variable moves.
-const NUMBERED: i64 = 1 << 32;
 
 /// Largest number of operations on integers that keep their symbols.
 const MOST_DERIVED: usize = 1000;
@@ -431,29 +429,36 @@ impl<'t> Walker<'t> {
         match (a, b) {
             (Some(a), Some(b)) => {
                 let near = |p: &Poly| self.begin.as_ref().is_some_and(|from| size(&p.minus(from)));
-                let further = || moves(&a) && moves(&b) && self.advance(&a) < self.advance(&b);
-                let second = !near(&a)
-                    && (near(&b)
-                        || (size(&b) && !size(&a))
-                        || (!size(&a) && ((!moves(&a) && moves(&b)) || further())));
+                let second = match (near(&a), near(&b)) {
+                    (true, _) => false,
+                    (false, true) => true,
+                    (false, false) => match self.border(&b).cmp(&self.border(&a)) {
+                        Ordering::Greater => true,
+                        Ordering::Less => false,
+                        Ordering::Equal if size(&a) => false,
+                        Ordering::Equal => size(&b) || (!moves(&a) && moves(&b)),
+                    },
+                };
                 Some(if second { b } else { a })
             }
             (a, b) => a.or(b),
         }
     }
 
-    /// How far one iteration of a loop moves a value. The number of a block tells more than the step of a loop.
-    fn advance(&self, value: &Poly) -> i64 {
-        let by = |id: &usize| {
+    /// How well a value shows the border of a block: 2 for a multiple of the number of the block, 1 for the variable of a
+    /// loop that visits the first elements, and 0 otherwise.
+    fn border(&self, value: &Poly) -> u8 {
+        let of = |id: &usize| {
             let round = &self.facts.loops[*id];
             let factor = value.factor_of(round.symbol)?.as_constant()?;
-            let (factor, step) = (factor.saturating_abs(), round.step?.saturating_abs());
+            let step = round.step?.saturating_abs();
             Some(match factor {
-                0 | 1 => factor.saturating_mul(step),
-                _ => factor.saturating_mul(step).saturating_add(NUMBERED),
+                2.. => 2,
+                1 if step > 1 => 1,
+                _ => 0,
             })
         };
-        self.stack.iter().filter_map(by).max().unwrap_or(0)
+        self.stack.iter().filter_map(of).max().unwrap_or(0)
     }
 
     /// The first of two values that moves with a loop.

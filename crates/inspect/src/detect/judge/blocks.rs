@@ -100,8 +100,11 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
     let mut places = write.reads.iter().chain(std::iter::once(&write.target));
     if walk.start.contains(block.symbol) {
         // A loop over sweeps has parts, but no dimension.
-        let moves =
-            |place: &Place| !nest.movement_within(&write.stack, place, walk.symbol).is_none();
+        let moves = |place: &Place| {
+            let first = nest.counted_from_starts(place, &write.stack);
+            let place = first.as_ref().unwrap_or(place);
+            !nest.movement(place, walk.symbol).is_none()
+        };
         return places.any(moves) && starts_in_block(nest, outer, inner);
     }
     places.any(|place| {

@@ -121,7 +121,7 @@ impl<'f> Nest<'f> {
 
     /// The dimensions along which a loop moves a place. A loop that shifts the range of another one, and the other one's
     /// elements back, moves nothing.
-    pub fn movement_within(&self, stack: &[LoopId], place: &Place, symbol: Symbol) -> Movement {
+    fn movement_within(&self, stack: &[LoopId], place: &Place, symbol: Symbol) -> Movement {
         let moved = self.movement(place, symbol);
         let Place::Element(_, index) = place else {
             return moved;

@@ -43,11 +43,8 @@ impl Counts {
 /// The least agreement of claims and findings. It may only rise: 0.98 is the aim for each technique.
 fn least(technique: Technique) -> f64 {
     match technique {
-        Technique::LoopReorder | Technique::Unroll => 0.8,
-        Technique::CacheBlocking => 0.83,
-        Technique::RegisterBlocking => 0.87,
-        // Detection takes the scratch arrays of `polybench_deriche` for packed operands, and hardly any other program packs.
-        Technique::Packing => 0.05,
+        Technique::LoopReorder => 0.9,
+        Technique::RegisterBlocking => 0.95,
         _ => 0.98,
     }
 }

@@ -165,6 +165,8 @@ pub struct Fact {
     pub next: u32,
     /// Buffers that are filled first.
     pub packed: u32,
+    /// Those of them that hold elements of arguments.
+    pub operands: u32,
     /// Unroll factor.
     pub unroll: u32,
     /// Prefetch distance.

@@ -34,7 +34,7 @@ pub fn techniques(space: &Space, rendered: &Rendered) -> TechniqueSet {
         // Without a sum, nothing stays in the registers: the tile repeats a statement.
         note(several && fact.sums, Technique::RegisterBlocking);
         note(several && !fact.sums, Technique::Unroll);
-        note(fact.packed > 0, Technique::Packing);
+        note(fact.operands > 0, Technique::Packing);
     }
     let walks = || rendered.walks.iter();
     note(
@@ -60,9 +60,13 @@ fn moved(access: &Access, var: Var) -> impl Iterator<Item = usize> {
     subscripts.filter_map(move |(dim, s)| (s.of(var) != 0).then_some(dim))
 }
 
-/// True if a loop visits blocks of more than a few elements of an array.
+/// True if a loop visits blocks of more than a few elements of an array. A copy into the program's own memory says nothing about the
+/// order of the work.
 fn has_blocks(program: &Program, walk: &Walk) -> bool {
     let statement = &program.statements[walk.statement];
+    if keeps(program, statement) {
+        return false;
+    }
     walk.rounds.iter().any(|(var, tile)| {
         let moves = |access: &Access| moved(access, *var).next().is_some();
         tile.is_some_and(|size| size > SHORT) && accesses(statement).any(moves)
@@ -95,11 +99,16 @@ enum Role {
 }
 
 impl Role {
-    fn of(program: &Program, statement: &Statement, var: Var) -> Self {
-        let mask =
-            moved(&statement.target, var).fold(0_u32, |mask, dim| mask | 1_u32 << dim.min(31));
+    /// The role of a loop at a statement; none if its value reaches no output.
+    fn of(program: &Program, ends: &Ends, at: usize, var: Var) -> Option<Self> {
+        let statement = &program.statements[at];
+        let mask = ends.dimensions(at, var)?;
         if mask != 0 {
-            return Self::Out(mask);
+            // Of several dimensions, those that no other loop moves along.
+            let others = statement.iterators.iter().filter(|other| **other != var);
+            let others = others.filter_map(|other| ends.dimensions(at, *other));
+            let own = mask & !others.fold(0, |all, dims| all | dims);
+            return Some(Self::Out(if own == 0 { mask } else { own }));
         }
         let mut terms = BTreeSet::new();
         let mut moves = false;
@@ -119,17 +128,120 @@ impl Role {
             all.any(|c| c.of(var) != 0 && c.of(*other) != 0)
         };
         moves |= others.any(bounds);
-        if moves {
+        Some(if moves {
             Self::Sum(terms)
         } else {
             Self::Repeat
-        }
+        })
     }
 }
 
-/// The order of the loops of the reference, for each array that statements write.
+/// The elements of outputs in which the values of statements end, on their way through memory of the program.
+struct Ends {
+    /// For each statement and each of its loops, the dimensions along which the loop moves that element, one bit for each; none if the
+    /// value reaches no output.
+    dimensions: BTreeMap<(usize, Var), Option<u32>>,
+    /// For each statement, the outputs that its value reaches.
+    outputs: Vec<BTreeSet<usize>>,
+}
+
+impl Ends {
+    fn of(program: &Program) -> Self {
+        let count = program.statements.len();
+        let mut ends = Self {
+            dimensions: BTreeMap::new(),
+            outputs: (0..count).map(|at| outputs(program, at)).collect(),
+        };
+        for (at, statement) in program.statements.iter().enumerate() {
+            for var in &statement.iterators {
+                let found = ends.followed(program, at, *var);
+                ends.dimensions.insert((at, *var), found);
+            }
+        }
+        ends
+    }
+
+    fn dimensions(&self, at: usize, var: Var) -> Option<u32> {
+        self.dimensions.get(&(at, var)).copied().flatten()
+    }
+
+    /// Follows a value through all statements on its way to outputs.
+    fn followed(&self, program: &Program, at: usize, var: Var) -> Option<u32> {
+        let mut found: Option<u32> = None;
+        let mut seen = BTreeSet::from([(at, var)]);
+        let mut left = vec![(at, var)];
+        while let Some((at, var)) = left.pop() {
+            let target = &program.statements[at].target;
+            let dims: Vec<usize> = moved(target, var).collect();
+            if program.arrays[target.array].origin != Origin::Scratch {
+                let mask = dims
+                    .iter()
+                    .fold(0_u32, |mask, dim| mask | 1_u32 << (*dim).min(31));
+                found = Some(found.unwrap_or(0) | mask);
+                continue;
+            }
+            for reader in readers(program, target.array) {
+                let statement = &program.statements[reader];
+                let chooses = |other: &Var| match dims.as_slice() {
+                    [] => *other == var,
+                    dims => is_chosen(statement, target.array, dims, *other),
+                };
+                let chosen = statement.iterators.iter().copied().filter(chooses);
+                let next: Vec<(usize, Var)> = chosen.map(|other| (reader, other)).collect();
+                // A loop that has ended before the value is read ran over the terms of one result.
+                if next.is_empty() && dims.is_empty() && !self.outputs[reader].is_empty() {
+                    found = found.or(Some(0));
+                }
+                left.extend(next.into_iter().filter(|one| seen.insert(*one)));
+            }
+        }
+        found
+    }
+}
+
+/// True if a loop around a statement chooses the element of an array that the statement reads, along one of some dimensions.
+fn is_chosen(statement: &Statement, array: usize, dims: &[usize], var: Var) -> bool {
+    let reads = statement.value.reads().into_iter();
+    let mut own = reads.filter(|access| access.array == array);
+    own.any(|access| moved(access, var).any(|dim| dims.contains(&dim)))
+}
+
+/// The statements that read an array and write another one.
+fn readers(program: &Program, array: usize) -> Vec<usize> {
+    let reads = |s: &Statement| {
+        let mut all = s.value.reads().into_iter();
+        s.target.array != array && all.any(|access| access.array == array)
+    };
+    let statements = program.statements.iter().enumerate();
+    statements
+        .filter(|(_, s)| reads(s))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// The outputs that the value of a statement reaches.
+fn outputs(program: &Program, at: usize) -> BTreeSet<usize> {
+    let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+    let mut left = vec![at];
+    while let Some(next) = left.pop() {
+        let array = program.statements[next].target.array;
+        if !seen.insert(array) {
+            continue;
+        }
+        match program.arrays[array].origin {
+            Origin::Scratch => left.extend(readers(program, array)),
+            Origin::Input | Origin::Output => {
+                found.insert(array);
+            }
+        }
+    }
+    found
+}
+
+/// The order of the loops of the reference, for each output.
 struct Order {
     parts: BTreeMap<usize, Part>,
+    ends: Ends,
     /// For each statement, true if it does the problem's work.
     works: Vec<bool>,
 }
@@ -144,22 +256,18 @@ struct Part {
 impl Order {
     fn of(program: &Program) -> Self {
         let works = works(program);
+        let ends = Ends::of(program);
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
-        for (statement, works) in program.statements.iter().zip(&works) {
+        for (at, works) in works.iter().enumerate() {
             if !works {
                 continue;
             }
-            let roles = roles(program, statement, &statement.iterators);
-            let part = parts.entry(statement.target.array).or_default();
-            let sums = roles.iter().filter(|role| matches!(role, Role::Sum(_)));
-            part.sums.extend(sums.cloned());
-            for (at, outer) in roles.iter().enumerate() {
-                let inner = roles[at + 1..].iter();
-                part.pairs
-                    .extend(inner.map(|inner| (outer.clone(), inner.clone())));
+            let roles = roles(program, &ends, at, &program.statements[at].iterators);
+            for output in &ends.outputs[at] {
+                parts.entry(*output).or_default().add(&roles);
             }
         }
-        Self { parts, works }
+        Self { parts, ends, works }
     }
 
     /// True if two loops around a statement run the other way round than in the reference.
@@ -167,19 +275,29 @@ impl Order {
         if !self.works[walk.statement] {
             return false;
         }
-        let statement = &program.statements[walk.statement];
-        let roles = roles(program, statement, &over_data(walk));
-        let Some(part) = self.parts.get(&statement.target.array) else {
-            return false;
-        };
-        roles.iter().enumerate().any(|(at, outer)| {
-            let mut inner = roles[at + 1..].iter();
-            inner.any(|inner| part.turns(outer, inner))
+        let roles = roles(program, &self.ends, walk.statement, &over_data(walk));
+        let outputs = self.ends.outputs[walk.statement].iter();
+        let mut parts = outputs.filter_map(|output| self.parts.get(output));
+        parts.any(|part| {
+            roles.iter().enumerate().any(|(at, outer)| {
+                let mut inner = roles[at + 1..].iter();
+                inner.any(|inner| part.turns(outer, inner))
+            })
         })
     }
 }
 
 impl Part {
+    fn add(&mut self, roles: &[Role]) {
+        let sums = roles.iter().filter(|role| matches!(role, Role::Sum(_)));
+        self.sums.extend(sums.cloned());
+        for (at, outer) in roles.iter().enumerate() {
+            let inner = roles[at + 1..].iter();
+            self.pairs
+                .extend(inner.map(|inner| (outer.clone(), inner.clone())));
+        }
+    }
+
     /// True if the reference runs the two loops in the other order only.
     fn turns(&self, outer: &Role, inner: &Role) -> bool {
         !self.alike(outer, inner) && self.has(inner, outer) && !self.has(outer, inner)
@@ -212,25 +330,29 @@ impl Part {
 }
 
 /// The roles of loops, each once.
-fn roles(program: &Program, statement: &Statement, loops: &[Var]) -> Vec<Role> {
+fn roles(program: &Program, ends: &Ends, at: usize, loops: &[Var]) -> Vec<Role> {
     let mut roles = Vec::new();
     for var in loops {
-        let role = Role::of(program, statement, *var);
-        if !roles.contains(&role) {
+        if let Some(role) = Role::of(program, ends, at, *var)
+            && !roles.contains(&role)
+        {
             roles.push(role);
         }
     }
     roles
 }
 
+/// True if a statement copies into memory of the program.
+fn keeps(program: &Program, statement: &Statement) -> bool {
+    let copies = statement.update.is_none() && matches!(statement.value, Expr::Read(_));
+    copies && program.arrays[statement.target.array].origin == Origin::Scratch
+}
+
 /// For each statement, true if it does the problem's work: those in most loops, and the sums of products. Copies into the program's own
 /// memory do not.
 fn works(program: &Program) -> Vec<bool> {
-    let computes = |s: &Statement| {
-        let copies = s.update.is_none() && matches!(s.value, Expr::Read(_));
-        let own = program.arrays[s.target.array].origin == Origin::Scratch;
-        (s.update.is_some() || !s.value.reads().is_empty()) && !(copies && own)
-    };
+    let computes =
+        |s: &Statement| (s.update.is_some() || !s.value.reads().is_empty()) && !keeps(program, s);
     let factors = |s: &Statement| {
         let arrays = s.value.reads().into_iter().map(|access| access.array);
         arrays.collect::<BTreeSet<usize>>().len()

@@ -51,8 +51,11 @@ fn is_legal(_: &Kernel, values: &[u32]) -> bool {
 
 fn techniques(_: &Kernel, values: &[u32]) -> TechniqueSet {
     let v = Values::of(values);
+    // Rows of equal length take turns: each has a sum of its own in a register.
+    let rows = v.by_length > 0;
     let used = [
-        (v.unroll > 1 && v.masked == 0, Technique::Unroll),
+        (v.unroll > 1 && rows, Technique::RegisterBlocking),
+        (v.unroll > 1 && v.masked == 0 && !rows, Technique::Unroll),
         (v.sums > 1, Technique::PartialSums),
         (v.simd > 0, Technique::Simd),
         (v.prefetch > 0, Technique::Prefetch),

@@ -1,5 +1,6 @@
 //! Expressions: their values as integers or pointers, and the elements that they read.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tree_sitter::Node;
@@ -23,8 +24,18 @@ pub(super) struct Seen {
     pub computed: bool,
 }
 
+/// The smaller or the larger of two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extreme {
+    Least,
+    Most,
+}
+
 /// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
+
+/// Blocks of fewer elements are none.
+const SMALLEST: i64 = 5;
 
 /// Largest number of operations on integers that keep their symbols.
 const MOST_DERIVED: usize = 1000;
@@ -144,6 +155,7 @@ impl<'t> Walker<'t> {
                 Seen::default()
             }
             "compound_statement" => self.block(node),
+            "compound_literal_expression" => self.literal(node),
             _ => {
                 let mut seen = Seen::default();
                 let mut cursor = node.walk();
@@ -154,6 +166,37 @@ impl<'t> Walker<'t> {
                 }
                 seen
             }
+        }
+    }
+
+    /// A compound literal. A vector whose lanes are elements of one array is one operand, as a vector that is loaded.
+    fn literal(&mut self, node: Node<'t>) -> Seen {
+        let kind = node
+            .child_by_field_name("type")
+            .map_or("", |t| self.text(t));
+        let is_vector = self.type_bytes.contains_key(kind.trim());
+        let Some(list) = node.child_by_field_name("value") else {
+            return Seen::default();
+        };
+        let mut cursor = list.walk();
+        let lanes: Vec<Node<'t>> = list.named_children(&mut cursor).collect();
+        let mut seen = Seen::default();
+        let mut first: Option<Seen> = None;
+        let mut gathers = is_vector && lanes.len() > 1;
+        for lane in lanes {
+            let part = self.eval(lane);
+            let array = |of: &Seen| match of.reads[..] {
+                [Place::Element(array, _)] => Some(array),
+                _ => None,
+            };
+            let alike = first.as_ref().is_none_or(|f| array(f) == array(&part));
+            gathers &= array(&part).is_some() && alike && lane.kind() == "subscript_expression";
+            seen.merge(&part);
+            first.get_or_insert(part);
+        }
+        match first {
+            Some(first) if gathers => first,
+            _ => seen,
         }
     }
 
@@ -372,6 +415,7 @@ impl<'t> Walker<'t> {
     /// A conditional expression is most often a minimum or a maximum. Its value is taken from the branch that contains
     /// a loop variable.
     fn conditional(&mut self, node: Node<'t>) -> Seen {
+        let extreme = self.extreme(node);
         let mut seen = Seen::default();
         for part in ["condition", "consequence", "alternative"] {
             let Some(child) = node.child_by_field_name(part) else {
@@ -382,29 +426,109 @@ impl<'t> Walker<'t> {
             if part == "condition" {
                 continue;
             }
-            seen.int = self.plainer(seen.int.take(), value.int);
+            seen.int = self.chosen(extreme, seen.int.take(), value.int);
             seen.pointer = seen.pointer.take().or(value.pointer);
         }
         seen
     }
 
+    /// The extreme that a conditional expression takes of the two values that it compares.
+    fn extreme(&self, node: Node<'t>) -> Option<Extreme> {
+        let part = |of: Node<'t>, name: &str| of.child_by_field_name(name);
+        let text = |of: Node<'t>, name: &str| part(of, name).map(|n| self.text(n));
+        let mut condition = part(node, "condition")?;
+        while condition.kind() == "parenthesized_expression" {
+            condition = condition.named_child(0)?;
+        }
+        let compared = (text(condition, "left")?, text(condition, "right")?);
+        let less = match text(condition, "operator")? {
+            "<" | "<=" => true,
+            ">" | ">=" => false,
+            _ => return None,
+        };
+        let chosen = (text(node, "consequence")?, text(node, "alternative")?);
+        let first = chosen == compared;
+        let known = first || chosen == (compared.1, compared.0);
+        let extreme = match less == first {
+            true => Extreme::Least,
+            false => Extreme::Most,
+        };
+        known.then_some(extreme)
+    }
+
+    /// The more telling of two values, except that a loop over several ranges goes from the least of their first values
+    /// to the greatest of their last ones.
+    pub fn chosen(
+        &self,
+        extreme: Option<Extreme>,
+        a: Option<Poly>,
+        b: Option<Poly>,
+    ) -> Option<Poly> {
+        let several = match extreme {
+            Some(Extreme::Least) => self.starts,
+            Some(Extreme::Most) => self.begin.is_some(),
+            None => false,
+        };
+        let (Some(x), Some(y), true) = (&a, &b, several) else {
+            return self.plainer(a, b);
+        };
+        let small = |p: &Poly| p.as_constant().is_some_and(|c| c <= 1);
+        if small(x) != small(y) {
+            return match small(x) == (extreme == Some(Extreme::Least)) {
+                true => a,
+                false => b,
+            };
+        }
+        let first = self.plainer(a.clone(), b.clone());
+        let alike = first != self.plainer(b.clone(), a.clone());
+        match alike || first == b {
+            true => a,
+            false => b,
+        }
+    }
+
     /// The more telling of two values of which an expression takes one. A value that moves with a loop tells more than
     /// one that does not. Of a block's size and the rest of a row, the constant size tells more. So does the bound of a
-    /// loop that is a constant distance away from the loop's first value.
+    /// loop that is a constant distance away from the loop's first value, and the border of a block more than that of a
+    /// triangle.
     pub fn plainer(&self, a: Option<Poly>, b: Option<Poly>) -> Option<Poly> {
         let moves = |p: &Poly| p.symbols().any(|s| self.facts.is_loop(s));
         let size = |p: &Poly| p.as_constant().is_some_and(|c| c > 1);
         match (a, b) {
             (Some(a), Some(b)) => {
                 let near = |p: &Poly| self.begin.as_ref().is_some_and(|from| size(&p.minus(from)));
-                let second = !near(&a)
-                    && (near(&b)
-                        || (size(&b) && !size(&a))
-                        || (!size(&a) && !moves(&a) && moves(&b)));
+                let second = match (near(&a), near(&b)) {
+                    (true, _) => false,
+                    (false, true) => true,
+                    (false, false) => match self.border(&b).cmp(&self.border(&a)) {
+                        Ordering::Greater => true,
+                        Ordering::Less => false,
+                        Ordering::Equal if size(&a) => false,
+                        Ordering::Equal => size(&b) || (!moves(&a) && moves(&b)),
+                    },
+                };
                 Some(if second { b } else { a })
             }
             (a, b) => a.or(b),
         }
+    }
+
+    /// How well a value shows the border of a block: 2 for a multiple of the number of the block, 1 for the variable of a
+    /// loop that visits the first elements, and 0 otherwise.
+    fn border(&self, value: &Poly) -> u8 {
+        let of = |id: &usize| {
+            let round = &self.facts.loops[*id];
+            let factor = value.factor_of(round.symbol)?.as_constant()?;
+            let step = round.step?.saturating_abs();
+            let moving = Poly::symbol(round.symbol).times(&Poly::constant(factor));
+            let alone = value.minus(&moving).as_constant().is_some();
+            Some(match factor {
+                SMALLEST.. if alone => 2,
+                1 if alone && step > 1 => 1,
+                _ => 0,
+            })
+        };
+        self.stack.iter().filter_map(of).max().unwrap_or(0)
     }
 
     /// The first of two values that moves with a loop.

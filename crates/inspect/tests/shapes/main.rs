@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use flopsmith_inspect::detect::Detected;
 use flopsmith_inspect::{detect, scan};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Technique, TechniqueSet};
@@ -58,6 +59,11 @@ static PROBLEMS: LazyLock<BTreeMap<String, Problem>> = LazyLock::new(|| {
 
 /// The techniques that the detection finds.
 fn techniques(program: &Program) -> TechniqueSet {
+    detected(program).techniques()
+}
+
+/// The findings in a program.
+fn detected(program: &Program) -> Detected {
     let mut problem = PROBLEMS[&program.problem].clone();
     // Expanded macros are longer than the source that the limit is for.
     problem.max_source_bytes = 1 << 20;
@@ -69,8 +75,7 @@ fn techniques(program: &Program) -> TechniqueSet {
     } else {
         scan::look::look(&preprocess::expanded(source), problem, language)
     };
-    let found = found.unwrap_or_else(|e| panic!("{}: {e}\n{source}", program.name));
-    found.techniques()
+    found.unwrap_or_else(|e| panic!("{}: {e}\n{source}", program.name))
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! Programs of the schedule space of loop nests: the techniques that the space claims for them are found in their text.
 //!
-//! `FLOPSMITH_NESTS=folder` writes the programs that differ to a folder, and `FLOPSMITH_NEST_PROGRAMS` sets their number for each problem.
+//! `FLOPSMITH_NESTS=folder` writes the programs that differ to a folder, with schedule and findings behind them, and `FLOPSMITH_NEST_PROGRAMS` sets their number for each problem.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use flopsmith_nest::generate::{Rendered, Space};
+use flopsmith_nest::schedule::Schedule;
 use flopsmith_nest::{labels, read, space};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Technique, TechniqueSet};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Program, techniques};
+use super::{Program, detected};
 
 /// Programs of each problem.
 const PROGRAMS: usize = 24;
@@ -42,17 +43,14 @@ impl Counts {
 /// The least agreement of claims and findings. It may only rise: 0.98 is the aim for each technique.
 fn least(technique: Technique) -> f64 {
     match technique {
-        Technique::LoopReorder | Technique::Unroll => 0.8,
-        Technique::CacheBlocking => 0.83,
-        Technique::RegisterBlocking => 0.87,
-        // Detection takes the scratch arrays of `polybench_deriche` for packed operands, and hardly any other program packs.
-        Technique::Packing => 0.05,
+        Technique::LoopReorder => 0.9,
+        Technique::RegisterBlocking => 0.95,
         _ => 0.98,
     }
 }
 
 /// Different programs of a space, from many schedules, of at most `largest` bytes.
-fn programs(space: &Space, wanted: usize, largest: usize) -> Vec<Rendered> {
+fn programs(space: &Space, wanted: usize, largest: usize) -> Vec<(Schedule, Rendered)> {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut all = vec![(space.plain(), space.render(&space.plain()).unwrap())];
     for _ in 0..wanted * DRAWS {
@@ -72,7 +70,7 @@ fn programs(space: &Space, wanted: usize, largest: usize) -> Vec<Rendered> {
             all.push((schedule, rendered));
         }
     }
-    all.into_iter().map(|(_, rendered)| rendered).collect()
+    all
 }
 
 #[test]
@@ -89,7 +87,7 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
         };
         nests += 1;
         let space = Space::new(read);
-        for (number, rendered) in programs(&space, wanted, problem.max_source_bytes)
+        for (number, (schedule, rendered)) in programs(&space, wanted, problem.max_source_bytes)
             .into_iter()
             .enumerate()
         {
@@ -101,7 +99,8 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
                 labels: labels::techniques(&space, &rendered),
                 source: rendered.text,
             };
-            let found = techniques(&program);
+            let seen = detected(&program).seen;
+            let found: TechniqueSet = seen.iter().map(|s| s.technique).collect();
             tried += 1;
             for technique in Technique::GENERAL {
                 let of = counts.entry(technique).or_default();
@@ -125,7 +124,8 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
                             std::fs::create_dir_all(folder).unwrap();
                             let file =
                                 folder.join(format!("{technique}_{what}_{}.c", program.name));
-                            std::fs::write(file, &program.source).unwrap();
+                            let text = format!("{}\n/* {schedule:?}\n{seen:#?} */\n", program.source);
+                            std::fs::write(file, text).unwrap();
                         }
                     }
                 }

@@ -136,6 +136,7 @@ fn plain_fact(nest: &Nest, leaf: &Leaf, simd: bool) -> Fact {
         far: along(tile::Motion::Far),
         next: along(tile::Motion::Next),
         packed: 0,
+        operands: 0,
         unroll: leaf.unroll,
         prefetch: leaf.prefetch,
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::{Loop, Nest, fits_vectors};
 use crate::affine::{Affine, Bound, Range, Var};
 use crate::generate::{Code, Error, Fact, atom};
-use crate::program::{Access, Expr, Operation, Program, Statement};
+use crate::program::{Access, Expr, Operation, Origin, Program, Statement};
 use crate::schedule::{Leaf, Style};
 
 /// Most sums of one tile.
@@ -228,7 +228,9 @@ impl<'a> Tile<'a> {
             u32::try_from(moving.count()).unwrap_or(u32::MAX)
         };
         let inside = self.rows.as_ref().filter(|_| self.columns_outside);
-        let packed = inside.map_or(0, |rows| self.packed(rows).len());
+        let packed = inside.map_or_else(Vec::new, |rows| self.packed(rows));
+        let argument = |access: &&Access| program.arrays[access.array].origin != Origin::Scratch;
+        let operands = packed.iter().filter(argument).count();
         Fact {
             depth: u32::try_from(self.nest.loops.len()).unwrap_or(u32::MAX),
             style: Style::Tile,
@@ -240,7 +242,8 @@ impl<'a> Tile<'a> {
             sums: !self.sums.is_empty(),
             far: along(Motion::Far),
             next: along(Motion::Next),
-            packed: u32::try_from(packed).unwrap_or(u32::MAX),
+            packed: u32::try_from(packed.len()).unwrap_or(u32::MAX),
+            operands: u32::try_from(operands).unwrap_or(u32::MAX),
             unroll: self.unroll,
             prefetch: self.prefetch,
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{Loop, LoopId, Meaning, Origin, Place, Write};
-use super::super::poly::Poly;
+use super::super::facts::{Loop, LoopId, Meaning, Origin, Place, TILE, Write};
+use super::super::poly::{Poly, Symbol};
 use super::super::shapes::Movement;
 use super::roles::Nest;
 
@@ -36,7 +36,9 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// The writes that compute. A copy into the program's own memory says nothing about the order of the work.
 fn works(nest: &Nest<'_>) -> impl Iterator<Item = usize> {
     let writes = nest.facts.writes.iter().enumerate();
-    let works = writes.filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates));
+    let works = writes.filter(|(_, w)| {
+        !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target))
+    });
     works
         .take(MOST_WRITES)
         .filter(|(_, w)| !w.copies || nest.facts.origin(&w.target) != Origin::Local)
@@ -95,11 +97,17 @@ fn is_block_of(nest: &Nest<'_>, at: usize, outer: LoopId, inner: LoopId) -> bool
     if block.pace.as_ref().is_some_and(varies) {
         return false;
     }
-    if walk.start.contains(block.symbol) {
-        return starts_in_block(nest, outer, inner);
-    }
     let write = nest.write(at);
     let mut places = write.reads.iter().chain(std::iter::once(&write.target));
+    if walk.start.contains(block.symbol) {
+        // A loop over sweeps has parts, but no dimension.
+        let moves = |place: &Place| {
+            let first = nest.counted_from_starts(place, &write.stack);
+            let place = first.as_ref().unwrap_or(place);
+            !nest.movement(place, walk.symbol).is_none()
+        };
+        return places.any(moves) && starts_in_block(nest, outer, inner);
+    }
     places.any(|place| {
         moves_by_blocks(nest, place, block, walk)
             .is_some_and(|advance| is_within(nest, block, walk, advance))
@@ -128,10 +136,19 @@ fn starts_in_block(nest: &Nest<'_>, outer: LoopId, inner: LoopId) -> bool {
     let within = |write: &&Write| write.stack.contains(&outer) && write.stack.contains(&inner);
     let writes = nest.facts.writes.iter().filter(within).take(MOST_WITHIN);
     let mut places = writes.flat_map(|w| w.reads.iter().chain(std::iter::once(&w.target)));
+    // The rest of a sum that an unrolled loop leaves begins and ends at the loop's own element.
+    let rest = walk.extent.is_some_and(|extent| extent < advance);
     let stays = places.any(|place| {
-        nest.facts.origin(place).argument().is_some() && stays(nest, place, block, step, walk)
+        nest.facts.origin(place).argument().is_some()
+            && (stays(nest, place, block, step, walk)
+                || (rest && visits_elements(nest, place, block, walk)))
     });
     !stays && is_within(nest, block, walk, Advance::Elements(advance))
+}
+
+/// True if the outer loop itself chooses an element that the inner one does not move.
+fn visits_elements(nest: &Nest<'_>, place: &Place, block: &Loop, walk: &Loop) -> bool {
+    !nest.movement(place, block.symbol).is_none() && nest.movement(place, walk.symbol).is_none()
 }
 
 /// True if a loop moves a place along dimensions along which the first places of blocks move by one element at most.
@@ -206,12 +223,26 @@ fn by_cofactors(index: &[Poly], block: &Loop, walk: &Loop) -> Option<Advance> {
 /// True if the loop within a block ends where the block ends, as far as the text shows it.
 fn is_within(nest: &Nest<'_>, block: &Loop, walk: &Loop, advance: Advance) -> bool {
     if let (Some(extent), Advance::Elements(size)) = (walk.extent, advance) {
-        // A block may overlap its neighbours by a few elements.
-        return extent.saturating_abs() <= size.saturating_mul(2);
+        // The last step of a loop may be longer than its distance from the limit.
+        let step = walk.step.map_or(1, i64::saturating_abs);
+        let steps = walk
+            .rounds()
+            .map_or(extent, |rounds| rounds.saturating_mul(step));
+        let visited = steps.saturating_abs();
+        // A block may overlap its neighbours by a few elements. One half of it belongs to a butterfly.
+        return visited <= size.saturating_mul(2) && visited.saturating_mul(2) > size;
     }
     let Some(limit) = &walk.limit else {
         return true;
     };
+    if walk.start.contains(block.symbol) && limit.contains(block.symbol) {
+        let length = limit.minus(&walk.start);
+        let long =
+            |symbol: Symbol| matches!(nest.facts.meanings[symbol as usize], Meaning::Argument(_));
+        // A skewed block is cut off at the borders of the other dimension.
+        let cut = matches!(advance, Advance::Elements(_)) && length.symbols().any(long);
+        return !cut && !length.contains(block.symbol);
+    }
     if limit.contains(block.symbol) || Some(limit) == block.pace.as_ref() {
         return true;
     }
@@ -220,5 +251,5 @@ fn is_within(nest: &Nest<'_>, block: &Loop, walk: &Loop, advance: Advance) -> bo
     limit
         .symbols()
         .any(|s| nest.facts.meanings[s as usize] == Meaning::Unknown)
-        || limit.as_constant().is_some()
+        || limit.as_constant().is_some_and(|last| last > TILE)
 }

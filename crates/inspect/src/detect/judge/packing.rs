@@ -20,15 +20,18 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             continue;
         };
         let array = &facts.arrays[*id];
-        let copied = fill.copies && !fill.sources.is_empty() && fill.accs.is_empty();
+        // Results in memory of the program that move on are no operands of the problem.
+        let argument = |read: &Place| facts.origin(read).argument().is_some();
+        let copied = fill.copies && fill.accs.is_empty() && fill.reads.iter().any(argument);
         let accumulators =
             array.elements().is_none_or(|e| e <= ACCUMULATORS) && collects(nest, *id);
         if array.origin != Origin::Local || accumulators || !copied {
             continue;
         }
+        // An element that is kept for the next iteration is read before its place is filled again.
         let packs = nest
             .readers(&fill.target)
-            .any(|reader| reads_packed(nest, fill, *id, reader));
+            .any(|reader| reader > at && reads_packed(nest, fill, *id, reader));
         if packs && !is_working_copy(nest, fill, *id) && !is_snapshot(nest, at, *id) {
             found.note(
                 Technique::Packing,

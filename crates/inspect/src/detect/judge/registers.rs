@@ -44,7 +44,10 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
             let Place::Element(array, index) = &nest.write(flow).target else {
                 continue;
             };
-            if !nest.facts.is_output(&nest.write(flow).target) && !spreads(nest, flow) {
+            let ends = nest.facts.is_output(&nest.write(flow).target)
+                || spreads(nest, flow)
+                || is_operand(nest, flow);
+            if !ends {
                 continue;
             }
             for acc in &nest.write(flow).accs {
@@ -131,7 +134,9 @@ fn carries(nest: &Nest<'_>, at: usize, id: LoopId) -> bool {
         nest.role(at, id),
         Some(Role::Sum(_) | Role::Level | Role::Repeat)
     );
-    repeats && !nest.is_tile(at, id)
+    // A variable is kept across a short loop as well; the elements of a local array take turns in it.
+    let variable = matches!(nest.write(at).target, Place::Scalar(_));
+    repeats && (variable || !nest.is_tile(at, id))
 }
 
 /// The stores of values that contain the accumulator.
@@ -162,10 +167,16 @@ fn is_tile_of_array(nest: &Nest<'_>, at: usize) -> bool {
     // Registers have no addresses: only loops with few iterations, which a compiler unrolls, choose among them.
     let symbols: Vec<Symbol> = index.iter().flat_map(Poly::symbols).collect();
     let rounds = |symbol: &Symbol| around(*symbol).and_then(|id| facts.loops[*id].rounds());
+    // A part of an array of unknown size is memory.
+    let sized = facts.arrays[*array].elements().is_some();
+    let whole = |symbol: &Symbol| {
+        let round = around(*symbol).map(|id| &facts.loops[*id]);
+        sized || round.is_some_and(|l| l.start.as_constant().is_some())
+    };
     let few = symbols
         .iter()
         .filter(|s| facts.is_loop(**s))
-        .all(|s| rounds(s).is_some_and(|r| r <= MOST_ROUNDS));
+        .all(|s| whole(s) && rounds(s).is_some_and(|r| r <= MOST_ROUNDS));
     let small = facts.arrays[*array]
         .elements()
         .is_none_or(|e| e <= MOST_ELEMENTS);
@@ -223,6 +234,27 @@ fn spreads(nest: &Nest<'_>, flow: usize) -> bool {
     })
 }
 
+/// True if a store writes the result of a loop to memory of the program in which it is an operand: another statement
+/// combines it with an element of an argument. Parts of one sum are only added up.
+fn is_operand(nest: &Nest<'_>, flow: usize) -> bool {
+    let write = nest.write(flow);
+    let Place::Element(_, index) = &write.target else {
+        return false;
+    };
+    let argument = |read: &Place| nest.facts.origin(read).argument().is_some();
+    let combines = |reader: usize| {
+        let reader = nest.write(reader);
+        !reader.copies && reader.reads.iter().any(argument)
+    };
+    let moves = |id: &LoopId| {
+        let symbol = nest.facts.loops[*id].symbol;
+        index.iter().any(|p| p.contains(symbol))
+    };
+    nest.is_memory(&write.target)
+        && write.stack.iter().any(moves)
+        && nest.readers(&write.target).any(combines)
+}
+
 /// True for an element of an array whose rows are as long as an argument says. Such an array is no set of registers.
 pub(super) fn has_long_rows(nest: &Nest<'_>, place: &Place) -> bool {
     let Place::Element(_, index) = place else {
@@ -244,7 +276,10 @@ fn is_register(nest: &Nest<'_>, place: &Place) -> bool {
         && !has_long_rows(nest, place)
         && symbols.all(|symbol| {
             let round = facts.loops.iter().find(|l| l.symbol == symbol);
-            round.is_none_or(|l| l.rounds().is_some_and(|r| r <= MOST_ROUNDS))
+            round.is_none_or(|l| {
+                let whole = small.is_some() || l.start.as_constant().is_some();
+                whole && l.rounds().is_some_and(|r| r <= MOST_ROUNDS)
+            })
         })
 }
 

@@ -7,11 +7,17 @@ use super::super::facts::{Facts, LoopId, Origin, Place, Write};
 use super::super::poly::{Poly, Symbol};
 use super::super::shapes::{Movement, Shapes};
 
-/// Largest number of writes that a value is followed through on its way to an output.
-const DEEPEST: u32 = 6;
+/// Largest number of writes and loops that a value is followed through on its way to outputs.
+const MOST_FOLLOWED: usize = 512;
 
 /// Largest number of readers of a place that are followed.
 const MOST_READERS: usize = 48;
+
+/// Larger arrays of the program are memory and not registers.
+const MOST_REGISTERS: i64 = 256;
+
+/// A loop that moves further in one iteration visits blocks.
+const FARTHEST: i64 = 4;
 
 /// Longer subscripts are not rewritten.
 const MOST_TERMS: usize = 64;
@@ -122,7 +128,9 @@ impl<'f> Nest<'f> {
         };
         let shifts = |id: &LoopId| {
             let round = &self.facts.loops[*id];
-            round.start.contains(symbol) && index.iter().any(|p| p.contains(round.symbol))
+            round.start.contains(symbol)
+                && index.iter().any(|p| p.contains(round.symbol))
+                && !self.goes_back(place, round.symbol, &moved)
         };
         if moved.is_none() || !stack.iter().any(shifts) {
             return moved;
@@ -138,6 +146,15 @@ impl<'f> Nest<'f> {
         Movement {
             along: moved.along.into_iter().filter(stays).collect(),
         }
+    }
+
+    /// True if a loop takes back elements that another one has moved ahead. The other one keeps its role.
+    fn goes_back(&self, place: &Place, symbol: Symbol, ahead: &Movement) -> bool {
+        let back = self.movement(place, symbol);
+        let turns = |(dim, steps): &(usize, i64)| {
+            *steps < 0 && ahead.along(*dim).is_some_and(|steps| steps > 0)
+        };
+        back.along.iter().any(turns)
     }
 
     /// The place with each loop's variable counted from the loop's start, so that a loop over blocks moves what the loop
@@ -170,15 +187,29 @@ impl<'f> Nest<'f> {
             .filter(move |at| Memory::of(&self.facts.writes[*at].target) != memory)
     }
 
+    /// True for an element of an output, or of memory of the program that is too large for registers.
+    pub fn is_memory(&self, place: &Place) -> bool {
+        let Place::Element(id, _) = place else {
+            return false;
+        };
+        let array = &self.facts.arrays[*id];
+        match array.origin {
+            Origin::Input(_) => false,
+            Origin::Output(_) => true,
+            Origin::Local => array.elements().is_none_or(|e| e > MOST_REGISTERS),
+        }
+    }
+
     /// The role of a loop around a write; none if the value is not known to reach an output.
     pub fn role(&self, at: usize, id: LoopId) -> Option<Role> {
         let round = &self.facts.loops[id];
-        let dims = self.out_dims(at, round.symbol, 0)?;
+        let dims = self.out_dims(at, round.symbol)?;
         if round.geometric {
             return Some(Role::Level);
         }
-        if dims != 0 {
-            return Some(Role::Out(dims));
+        let forward = self.taken_back(at, round.symbol);
+        if dims != 0 && forward.is_none() {
+            return Some(Role::Out(self.own_dims(at, round.symbol, dims)));
         }
         let mut moved = BTreeSet::new();
         let (mut moves, mut shifts) = (false, false);
@@ -186,7 +217,16 @@ impl<'f> Nest<'f> {
             let Place::Element(array, _) = read else {
                 continue;
             };
-            let movement = self.movement_within(&self.write(at).stack, read, round.symbol);
+            let mut movement = self.movement_within(&self.write(at).stack, read, round.symbol);
+            if let Some(forward) = forward {
+                let ahead = self.movement(read, forward);
+                let back = |(dim, steps): &(usize, i64)| {
+                    ahead
+                        .along(*dim)
+                        .is_some_and(|n| n.signum() == -steps.signum())
+                };
+                movement.along.retain(|step| !back(step));
+            }
             moves |= !movement.is_none();
             shifts |= !self.movement(read, round.symbol).is_none();
             if let Some(argument) = self.facts.arrays[*array].origin.argument() {
@@ -212,11 +252,12 @@ impl<'f> Nest<'f> {
             && let Some(part) = stack
                 .iter()
                 .find(|id| bounds(id) == (true, true) && !skews(id))
-            && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol, 0)
+            && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol)
         {
             return Some(Role::Out(dims));
         }
-        moves |= stack.iter().any(|id| bounds(id) != (false, false));
+        // The number of a sweep gives the loops over the elements their bounds in a skewed nest.
+        moves |= forward.is_none() && stack.iter().any(|id| bounds(id) != (false, false));
         Some(if moves {
             Role::Sum(moved)
         } else {
@@ -224,88 +265,144 @@ impl<'f> Nest<'f> {
         })
     }
 
-    /// The dimensions of the output along which the loop of `symbol` moves the element that the write ends in, one bit
-    /// for each. None if the value is not known to reach an output.
-    fn out_dims(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
-        if depth > DEEPEST || !self.spend(1 + self.write(at).reads.len() / 4) {
+    /// The loop whose elements the loop of `symbol` takes back, as `i` for `t` in `[i - t]`: `t` counts the sweeps of a
+    /// skewed nest.
+    fn taken_back(&self, at: usize, symbol: Symbol) -> Option<Symbol> {
+        let write = self.write(at);
+        if !self.facts.is_output(&write.target) {
             return None;
         }
+        let along = |symbol: Symbol| match self.movement(&write.target, symbol).along[..] {
+            [(dim, steps)] => Some((dim, steps)),
+            _ => None,
+        };
+        let (dim, _) = along(symbol).filter(|(_, steps)| *steps < 0)?;
+        let ahead = |id: &&LoopId| {
+            let round = &self.facts.loops[**id];
+            let step = round.step.map_or(1, i64::saturating_abs);
+            round.symbol != symbol
+                && !self.is_tile(at, **id)
+                && along(round.symbol).is_some_and(|(other, steps)| {
+                    other == dim && (1..=FARTHEST).contains(&steps.saturating_mul(step))
+                })
+        };
+        let found = write.stack.iter().find(ahead)?;
+        Some(self.facts.loops[*found].symbol)
+    }
+
+    /// Of several dimensions, those that no other loop moves along; all of them if there is no such dimension. In a
+    /// skewed nest the loop over rows also shifts the columns, which have a loop of their own.
+    fn own_dims(&self, at: usize, symbol: Symbol, dims: u32) -> u32 {
+        if dims.count_ones() < 2 {
+            return dims;
+        }
+        let symbols = self
+            .write(at)
+            .stack
+            .iter()
+            .map(|id| self.facts.loops[*id].symbol);
+        let others = symbols
+            .filter(|other| *other != symbol)
+            .filter_map(|other| self.out_dims(at, other))
+            .fold(0, |all, dims| all | dims);
+        match dims & !others {
+            0 => dims,
+            own => own,
+        }
+    }
+
+    /// The dimensions of the output along which the loop of `symbol` moves the element that the write ends in, one bit
+    /// for each. None if the value is not known to reach an output.
+    fn out_dims(&self, at: usize, symbol: Symbol) -> Option<u32> {
         let key = (at, symbol);
         if let Some(known) = self.known.borrow().get(&key) {
             return *known;
         }
-        // A value that comes back to this write on its way brings nothing new.
-        self.known.borrow_mut().insert(key, None);
-        let found = self.out_dims_of(at, symbol, depth);
+        let found = self.followed(at, symbol);
         self.known.borrow_mut().insert(key, found);
         found
     }
 
-    fn out_dims_of(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
-        let write = self.write(at);
-        match (&write.target, self.facts.origin(&write.target)) {
-            (target, Origin::Output(_)) => {
-                let movement = self.movement_within(&write.stack, target, symbol);
-                Some(movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31)))
+    /// Follows a value through all writes on its way to outputs. A value that is stored twice, as in a symmetric result,
+    /// has the roles of both stores.
+    fn followed(&self, at: usize, symbol: Symbol) -> Option<u32> {
+        let mut found: Option<u32> = None;
+        let mut seen = BTreeSet::from([(at, symbol)]);
+        let mut left = vec![(at, symbol)];
+        while let Some((at, symbol)) = left.pop() {
+            let write = self.write(at);
+            if seen.len() > MOST_FOLLOWED || !self.spend(1 + write.reads.len() / 4) {
+                return found;
             }
-            (Place::Element(_, index), _) => {
-                let moved = index.iter().position(|p| p.contains(symbol));
-                match moved {
-                    Some(dim) => self.dims_behind_array(at, symbol, dim, depth),
-                    None => self.dims_behind(at, symbol, depth),
-                }
-            }
-            (Place::Scalar(_), _) => self.dims_behind(at, symbol, depth),
+            let known = self.known.borrow().get(&(at, symbol)).copied();
+            let (dims, next) = match known {
+                Some(known) => (known, Vec::new()),
+                None => self.one_step(at, symbol),
+            };
+            found = match (found, dims) {
+                (Some(found), Some(dims)) => Some(found | dims),
+                (found, dims) => found.or(dims),
+            };
+            left.extend(next.into_iter().filter(|one| seen.insert(*one)));
         }
+        found
     }
 
-    /// The dimensions for a loop that does not choose the element of the program's memory.
-    fn dims_behind(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
-        let target = &self.write(at).target;
-        let mut found = None;
+    /// The dimensions of the output that a write itself shows, and the writes and loops that its value goes on to.
+    fn one_step(&self, at: usize, symbol: Symbol) -> (Option<u32>, Vec<(usize, Symbol)>) {
+        let write = self.write(at);
+        let target = &write.target;
+        if self.facts.is_output(target) {
+            let movement = self.movement_within(&write.stack, target, symbol);
+            let dims = movement
+                .dims()
+                .fold(0_u32, |mask, dim| mask | 1_u32 << dim.min(31));
+            return (Some(dims), Vec::new());
+        }
+        if let Place::Element(array, index) = target
+            && let Some(dim) = index.iter().position(|p| p.contains(symbol))
+        {
+            let factor = index[dim].factor_of(symbol);
+            let next = self.readers(target).flat_map(|reader| {
+                let chosen = self.choosers(reader, *array, dim, factor.as_ref());
+                chosen.into_iter().map(move |symbol| (reader, symbol))
+            });
+            return (None, next.collect());
+        }
+        let mut dims = None;
+        let mut next = Vec::new();
         for reader in self.readers(target) {
             let runs = |id: &LoopId| self.facts.loops[*id].symbol == symbol;
-            // The loop has ended before the value is read: it ran over the terms of one result.
-            let dims = if self.write(reader).stack.iter().any(runs) {
-                self.out_dims(reader, symbol, depth + 1)
-            } else if self.reaches(reader, depth + 1) {
-                Some(0)
-            } else {
-                None
-            };
-            // A value that is stored twice, as in a symmetric result, has the roles of both stores.
-            if let Some(dims) = dims {
-                found = Some(found.unwrap_or(0) | dims);
+            if self.write(reader).stack.iter().any(runs) {
+                next.push((reader, symbol));
+            } else if dims.is_none() && !self.outputs(reader).is_empty() {
+                // The loop has ended before the value is read: it ran over the terms of one result.
+                dims = Some(0);
             }
         }
-        found
+        (dims, next)
     }
 
-    /// The dimensions for a loop that chooses the element of the program's memory by its subscript `dim`.
-    fn dims_behind_array(&self, at: usize, symbol: Symbol, dim: usize, depth: u32) -> Option<u32> {
-        let Place::Element(array, index) = &self.write(at).target else {
-            return None;
-        };
-        let factor = index[dim].factor_of(symbol);
-        let mut found = None;
-        for reader in self.readers(&self.write(at).target) {
-            let write = self.write(reader);
-            let read = write.reads.iter().chain(&write.accs);
-            let indices = read.filter_map(|place| match place {
-                Place::Element(other, index) if other == array => index.get(dim),
-                _ => None,
-            });
-            let mut chosen = BTreeSet::new();
-            for poly in indices {
-                chosen.extend(self.loops_like(write, poly, factor.as_ref()));
-            }
-            for symbol in chosen {
-                if let Some(dims) = self.out_dims(reader, symbol, depth + 1) {
-                    found = Some(found.unwrap_or(0) | dims);
-                }
-            }
+    /// The loops around a reader that choose the element of an array of the program by its subscript `dim`, as a loop
+    /// that moves it by `factor` does where it is written.
+    fn choosers(
+        &self,
+        reader: usize,
+        array: usize,
+        dim: usize,
+        factor: Option<&Poly>,
+    ) -> BTreeSet<Symbol> {
+        let write = self.write(reader);
+        if !self.spend(1 + write.reads.len() / 4) {
+            return BTreeSet::new();
         }
-        found
+        let read = write.reads.iter().chain(&write.accs);
+        let indices = read.filter_map(|place| match place {
+            Place::Element(other, index) if *other == array => index.get(dim),
+            _ => None,
+        });
+        let chosen = indices.flat_map(|poly| self.loops_like(write, poly, factor));
+        chosen.collect()
     }
 
     /// The loops around a write that move a subscript by `factor`; those that move it otherwise if no loop does so.
@@ -324,41 +421,25 @@ impl<'f> Nest<'f> {
 
     /// The outputs that the value of a write reaches, by their positions among the arguments.
     pub fn outputs(&self, at: usize) -> BTreeSet<usize> {
-        self.outputs_within(at, 0)
-    }
-
-    fn outputs_within(&self, at: usize, depth: u32) -> BTreeSet<usize> {
         if let Some(known) = self.reached.borrow().get(&at) {
             return known.clone();
         }
-        let target = &self.write(at).target;
-        if let Origin::Output(argument) = self.facts.origin(target) {
-            return [argument].into();
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut left = vec![at];
+        while let Some(next) = left.pop() {
+            let target = &self.write(next).target;
+            if let Origin::Output(argument) = self.facts.origin(target) {
+                found.insert(argument);
+            } else if seen.insert(Memory::of(target)) {
+                if !self.spend(1) {
+                    break;
+                }
+                left.extend(self.readers(target));
+            }
         }
-        if depth > DEEPEST || !self.spend(1) {
-            return BTreeSet::new();
-        }
-        // A value that comes back to this write on its way brings nothing new.
-        self.reached.borrow_mut().insert(at, BTreeSet::new());
-        let readers = self.readers(target);
-        let found: BTreeSet<usize> = readers
-            .flat_map(|reader| self.outputs_within(reader, depth + 1))
-            .collect();
         self.reached.borrow_mut().insert(at, found.clone());
         found
-    }
-
-    /// True if the value of a write reaches an output.
-    fn reaches(&self, at: usize, depth: u32) -> bool {
-        let target = &self.write(at).target;
-        if self.facts.is_output(target) {
-            return true;
-        }
-        depth <= DEEPEST
-            && self
-                .readers(target)
-                .take(8)
-                .any(|reader| self.reaches(reader, depth + 3))
     }
 
     /// True if the loop is part of a tile at this write, and not a loop over data.

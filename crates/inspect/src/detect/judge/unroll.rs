@@ -22,6 +22,9 @@ const WITHOUT_LOOP: usize = 3;
 /// A buffer of at most so many elements may be kept in registers.
 const REGISTERS: i64 = 64;
 
+/// A loop with longer steps visits blocks: four vectors of the widest kind are so many elements.
+const LONGEST: i64 = 64;
+
 pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
     let kept = kept(nest);
     let mut earlier: BTreeMap<&[LoopId], Vec<usize>> = BTreeMap::new();
@@ -71,9 +74,12 @@ fn kept<'f>(nest: &Nest<'f>) -> BTreeSet<&'f Place> {
 }
 
 /// True for a write that is part of the work. Loads into variables and stores of finished results belong to the tile
-/// of registers that they serve.
+/// of registers that they serve. Memory may also be filled with numbers.
 fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
     let write = nest.write(at);
+    if fills(nest, write) {
+        return true;
+    }
     let own = |array: &usize| matches!(&write.target, Place::Element(other, _) if other == array);
     let mut elements = write.reads.iter().filter_map(|read| match read {
         Place::Element(array, _) => Some(array),
@@ -89,12 +95,38 @@ fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
         return false;
     }
     let Place::Element(id, _) = &write.target else {
-        return write.updates || write.carries;
+        // A variable of a single iteration that is computed from others is part of a value.
+        let declared = nest.facts.declared(&write.target);
+        let lasts = write.stack.iter().any(|id| !declared.contains(id));
+        return write.updates || (write.carries && (lasts || takes_elements(nest, write)));
     };
     let array = &nest.facts.arrays[*id];
     let registers = array.elements().is_some_and(|e| e <= REGISTERS);
-    let loads = array.origin == Origin::Local && !write.updates && (array.accumulates || registers);
+    let accumulators = array.accumulates && !nest.is_memory(&write.target);
+    let loads = array.origin == Origin::Local && !write.updates && (accumulators || registers);
     !loads
+}
+
+/// True if a value has an element that no variable brings.
+fn takes_elements(nest: &Nest<'_>, write: &Write) -> bool {
+    let brings = |read: &Place, element: &Place| match read {
+        Place::Scalar(id) => nest.facts.scalars[*id].reads.contains(element),
+        Place::Element(..) => false,
+    };
+    let own = |element: &Place| {
+        matches!(element, Place::Element(..))
+            && !write.reads.iter().any(|read| brings(read, element))
+    };
+    write.reads.iter().any(own)
+}
+
+/// True if a write fills memory with a value that no element enters, except the old one.
+fn fills(nest: &Nest<'_>, write: &Write) -> bool {
+    let element = |read: &Place| matches!(read, Place::Element(..));
+    write.accs.is_empty()
+        && !write.block
+        && !write.reads.iter().any(element)
+        && nest.is_memory(&write.target)
 }
 
 /// The innermost loop over data around a write.
@@ -114,16 +146,20 @@ fn unrolled_loop(nest: &Nest<'_>, first: usize, second: usize) -> Option<LoopId>
         return None;
     }
     let inner = innermost(nest, second)?;
-    if steps_far(nest, b, inner) && is_iteration(nest, a, b, inner) {
+    // Parts of one record are filled without an unrolled loop.
+    let whole = !fills(nest, b);
+    if whole && steps_far(nest, b, inner) && is_iteration(nest, a, b, inner) {
         return Some(inner);
     }
-    // Copies for several rows (unroll and jam) belong to an outer loop, and write to the output.
-    if !nest.facts.is_output(&b.target) {
+    // Copies for several rows (unroll and jam) belong to an outer loop, and write to memory. Operands that are packed
+    // belong to the tile that they serve.
+    let packs = b.copies && nest.facts.origin(&b.target) == Origin::Local;
+    if packs || !nest.is_memory(&b.target) {
         return None;
     }
     b.stack.iter().copied().find(|id| {
         let step = nest.facts.loops[*id].step.map(i64::saturating_abs);
-        step.is_some_and(|s| (2..=TILE).contains(&s)) && is_iteration(nest, a, b, *id)
+        step.is_some_and(|s| (2..=LONGEST).contains(&s)) && is_iteration(nest, a, b, *id)
     })
 }
 

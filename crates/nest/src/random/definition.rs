@@ -41,7 +41,11 @@ pub(super) fn definition(nest: &Nest, entry: &str, seed: u64) -> String {
             let _ = writeln!(text, "{} = {}", size.name, value(size));
         }
     }
-    let visible: Vec<String> = nest.sizes.iter().map(|s| format!("{} = {}", s.name, s.even)).collect();
+    let visible: Vec<String> = nest
+        .sizes
+        .iter()
+        .map(|s| format!("{} = {}", s.name, s.even))
+        .collect();
     let _ = write!(
         text,
         "\n[verify]\nvisible = [{{ {} }}]\nhidden = [\n",
@@ -57,10 +61,12 @@ pub(super) fn definition(nest: &Nest, entry: &str, seed: u64) -> String {
     let _ = write!(
         text,
         "]\ndistributions = [{}]\n\n[compile]\nincludes = [\"stddef.h\", \"stdint.h\", \"stdlib.h\", \"string.h\", \"math.h\", \"immintrin.h\", \"omp.h\"]\nflags = [\"-O3\", \"-march=native\", \"-fopenmp\", \"-falign-functions=64\", \"-falign-loops=64\"]\n",
-        quoted(&distributions(nest, &accuracy)),
+        quoted(&distributions(nest)),
     );
     if nest.statements.iter().any(|s| s.sums > 0) {
-        text.push_str("# A library's product would be an answer that nobody wrote.\nforbid = [\"matmul\"]\n");
+        text.push_str(
+            "# A library's product would be an answer that nobody wrote.\nforbid = [\"matmul\"]\n",
+        );
     }
     let _ = write!(
         text,
@@ -111,7 +117,10 @@ fn numbers(nest: &Nest) -> &'static str {
 /// Techniques that can pay for such loops.
 fn techniques(nest: &Nest) -> Vec<&'static str> {
     let deep = nest.statements.iter().any(|s| s.loops.len() > 1);
-    let product = nest.statements.iter().any(|s| s.loops.len() > 2 && s.sums > 0);
+    let product = nest
+        .statements
+        .iter()
+        .any(|s| s.loops.len() > 2 && s.sums > 0);
     let all = [
         ("loop_reorder", deep),
         ("unroll", true),
@@ -122,19 +131,22 @@ fn techniques(nest: &Nest) -> Vec<&'static str> {
         ("openmp", true),
         ("prefetch", true),
     ];
-    all.into_iter().filter(|(_, fits)| *fits).map(|(name, _)| name).collect()
+    all.into_iter()
+        .filter(|(_, fits)| *fits)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// Kinds of inputs that stay within the range of the type and leave the bound its meaning.
-fn distributions(nest: &Nest, accuracy: &Accuracy) -> Vec<&'static str> {
+fn distributions(nest: &Nest) -> Vec<&'static str> {
     if !nest.floats() {
         return vec!["uniform", "zero_one", "zero_rows", "negated", "few"];
     }
     let inputs = || nest.arrays.iter().filter(|a| a.role != Role::Output);
     let matrix = inputs().any(|a| a.extents.len() > 1);
     let sums = nest.statements.iter().any(|s| s.sums > 0);
-    // Sixty decades for each input that is multiplied; see `is_moderate`.
-    let wide = nest.element == Element::F64 && accuracy.degree > 0;
+    // Only double precision has the range of four inputs of 10^60 each.
+    let wide = nest.element == Element::F64;
     let all = [
         ("uniform", true),
         ("scaled_rows", true),
@@ -146,7 +158,10 @@ fn distributions(nest: &Nest, accuracy: &Accuracy) -> Vec<&'static str> {
         ("tiny", wide),
         ("huge", wide),
     ];
-    all.into_iter().filter(|(_, fits)| *fits).map(|(name, _)| name).collect()
+    all.into_iter()
+        .filter(|(_, fits)| *fits)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 fn arguments(nest: &Nest) -> String {
@@ -266,7 +281,9 @@ fn bound(nest: &Nest, accuracy: &Accuracy) -> String {
         return "\n# Whole numbers have one right result.\n[bound]\nkind = \"exact\"\n".to_owned();
     }
     let sums = under_root(nest, accuracy, "*");
-    let root = sums.map(|sums| format!("+sqrt({sums})")).unwrap_or_default();
+    let root = sums
+        .map(|sums| format!("+sqrt({sums})"))
+        .unwrap_or_default();
     format!(
         "\n# Componentwise: magnitude.c has the terms of each element. Errors of a sum have either sign, so those of n terms add up to some of\n# √n roundings.\n[bound]\nkind = \"scaled\"\nc = {}.0\noperations = \"{}{root}\"\n",
         constant(nest),
@@ -321,7 +338,12 @@ fn prompt(nest: &Nest, accuracy: &Accuracy) -> String {
         })
         .collect();
     let sizes: Vec<&str> = nest.sizes.iter().map(|s| s.name).collect();
-    let _ = writeln!(text, "{}; any {} from 1.", shapes.join(", "), listed(&sizes));
+    let _ = writeln!(
+        text,
+        "{}; any {} from 1.",
+        shapes.join(", "),
+        listed(&sizes)
+    );
     let of = |role: Role| -> Vec<&str> {
         let all = nest.arrays.iter().filter(|a| a.role == role);
         all.map(|a| a.name).collect()
@@ -329,10 +351,18 @@ fn prompt(nest: &Nest, accuracy: &Accuracy) -> String {
     let outputs = of(Role::Output);
     text.push_str("The buffers are 64-byte aligned and do not overlap");
     if !outputs.is_empty() {
-        let _ = write!(text, "; the old content of {} is undefined", listed(&outputs));
+        let _ = write!(
+            text,
+            "; the old content of {} is undefined",
+            listed(&outputs)
+        );
     }
     if !nest.scalars.is_empty() {
-        let lie = if nest.scalars.len() == 1 { "lies" } else { "lie" };
+        let lie = if nest.scalars.len() == 1 {
+            "lies"
+        } else {
+            "lie"
+        };
         let _ = write!(text, "; {} {lie} between 0.5 and 2", listed(&nest.scalars));
     }
     text.push_str(". Scratch memory may come from malloc.\n");
@@ -348,7 +378,10 @@ fn prompt(nest: &Nest, accuracy: &Accuracy) -> String {
         Element::F32 => ", eps = 2^-23",
         _ => "",
     };
-    let results: Vec<&str> = ordered(nest).filter(|a| a.role != Role::Input).map(|a| a.name).collect();
+    let results: Vec<&str> = ordered(nest)
+        .filter(|a| a.role != Role::Input)
+        .map(|a| a.name)
+        .collect();
     let _ = write!(
         text,
         "Each element of {} must be within {factor}·eps of the same terms without signs: absolute values of all numbers, and sums in the place of differences{eps}.",

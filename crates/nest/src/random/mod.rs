@@ -11,8 +11,8 @@ mod draw;
 mod model;
 mod text;
 
-use flopsmith_protocol::{ProblemFiles, ProblemId};
 use flopsmith_protocol::ids::InvalidId;
+use flopsmith_protocol::{ProblemFiles, ProblemId};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -215,7 +215,12 @@ impl Statement {
 
     /// The sizes of the loops that sum up, in order.
     pub fn summed(&self) -> Vec<usize> {
-        let mut sizes: Vec<usize> = self.loops.iter().skip(self.outer()).map(|l| l.size).collect();
+        let mut sizes: Vec<usize> = self
+            .loops
+            .iter()
+            .skip(self.outer())
+            .map(|l| l.size)
+            .collect();
         sizes.sort_unstable();
         sizes
     }

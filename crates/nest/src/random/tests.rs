@@ -37,7 +37,10 @@ fn every_problem_is_sound_and_has_several_programs() {
         let source = &problem.reference_source;
         assert_eq!(problem.id.as_str(), problem.entry.name);
         assert_eq!(problem.suite.as_deref(), Some("random"));
-        let wrong: Vec<Finding> = check(&problem).into_iter().filter(Finding::is_error).collect();
+        let wrong: Vec<Finding> = check(&problem)
+            .into_iter()
+            .filter(Finding::is_error)
+            .collect();
         assert!(wrong.is_empty(), "{wrong:?}\n{}", problem.definition);
         let program = read::read(&problem).unwrap_or_else(|e| unreachable!("{e}\n{source}"));
         let space = Space::new(program);
@@ -104,7 +107,11 @@ fn nests_are_of_many_kinds() {
         ("graded inputs", |p| p.definition.contains("graded = true")),
         ("one loop", |p| most_iterators(p) == 1),
         ("three loops", |p| most_iterators(p) == 3),
-        ("three statements", |p| p.prompt_text.as_ref().is_some_and(|t| t.matches(" for all ").count() == 3)),
+        ("three statements", |p| {
+            p.prompt_text
+                .as_ref()
+                .is_some_and(|t| t.matches(" for all ").count() == 3)
+        }),
         ("three parameters", |p| p.timed.len() == 3),
     ];
     let problems: Vec<Problem> = (0..300).map(load).collect();
@@ -142,6 +149,11 @@ fn schedules_within_no_technique_exist() {
         let space = Space::new(read::read(&problem).expect("it is affine"));
         let rendered = space.render(&space.plain()).expect("the plain order");
         let techniques = crate::labels::techniques(&space, &rendered);
-        assert_eq!(techniques, TechniqueSet::EMPTY, "{}", problem.reference_source);
+        assert_eq!(
+            techniques,
+            TechniqueSet::EMPTY,
+            "{}",
+            problem.reference_source
+        );
     }
 }

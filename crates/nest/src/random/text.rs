@@ -106,7 +106,11 @@ fn loops_of(nest: &Nest, group: &[Statement], spelling: Spelling, text: &mut Str
             true => " {",
             false => "",
         };
-        line(text, number + 1, &format!("{}{open}", head(nest, &first.loops, number)));
+        line(
+            text,
+            number + 1,
+            &format!("{}{open}", head(nest, &first.loops, number)),
+        );
     }
     text.push_str(&body);
     if braces {
@@ -143,7 +147,13 @@ fn plain(nest: &Nest, statement: &Statement, depth: usize, text: &mut String) {
     if let Some(begin) = begin {
         let local = nest.local;
         line(text, depth, &format!("double {local} = {begin};"));
-        sums(nest, statement, depth, &format!("{local} += {value};"), text);
+        sums(
+            nest,
+            statement,
+            depth,
+            &format!("{local} += {value};"),
+            text,
+        );
         let whole = statement.whole.map(|by| format!("{} * ", scalar(by)));
         let whole = whole.unwrap_or_default();
         return line(text, depth, &format!("{target} = {whole}{local};"));
@@ -153,7 +163,13 @@ fn plain(nest: &Nest, statement: &Statement, depth: usize, text: &mut String) {
         Update::Add => {}
         Update::Scale(by) => line(text, depth, &format!("{target} *= {};", scalar(by))),
     }
-    sums(nest, statement, depth, &format!("{target} += {value};"), text);
+    sums(
+        nest,
+        statement,
+        depth,
+        &format!("{target} += {value};"),
+        text,
+    );
 }
 
 /// The same statement for the terms without signs.
@@ -172,7 +188,13 @@ fn magnitudes(nest: &Nest, statement: &Statement, depth: usize, text: &mut Strin
     let local = nest.local;
     let begin = old.unwrap_or_else(|| "0".to_owned());
     line(text, depth, &format!("double {local} = {begin};"));
-    sums(nest, statement, depth, &format!("{local} += {value};"), text);
+    sums(
+        nest,
+        statement,
+        depth,
+        &format!("{local} += {value};"),
+        text,
+    );
     let whole = statement.whole.map(|by| format!("{} * ", nest.scalars[by]));
     let whole = whole.unwrap_or_default();
     line(text, depth, &format!("{target} = {whole}{local};"));
@@ -294,7 +316,9 @@ pub(super) fn words(nest: &Nest, statement: &Statement) -> String {
     let target = in_brackets(nest, &statement.target);
     let outer = statement.outer();
     let ranges = |from: usize, to: usize| -> String {
-        let all: Vec<String> = (from..to).map(|n| range(nest, &statement.loops, n)).collect();
+        let all: Vec<String> = (from..to)
+            .map(|n| range(nest, &statement.loops, n))
+            .collect();
         all.join(", ")
     };
     let old = match statement.update {

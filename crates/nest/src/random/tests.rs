@@ -157,3 +157,98 @@ fn schedules_within_no_technique_exist() {
         );
     }
 }
+
+/// C = A·B, and then the sum of squares of each row of C.
+fn chain() -> model::Nest {
+    use super::model::{
+        Access, Array, Extent, Loop, More, Nest, Size, Statement, Style, Subscript, Term, Update,
+    };
+    let size = |name| Size {
+        name,
+        window: false,
+        cap: 100,
+        even: 64,
+        odd: 51,
+        most: 80,
+    };
+    let array = |name, role, sizes: &[usize]| {
+        let extents = sizes.iter().map(|size| Extent {
+            size: *size,
+            more: More::Nothing,
+        });
+        Array {
+            name,
+            role,
+            extents: extents.collect(),
+            graded: false,
+        }
+    };
+    let access = |array, loops: &[usize]| Access {
+        array,
+        subscripts: loops.iter().map(|l| Subscript::of(*l)).collect(),
+    };
+    let read = |array, loops: &[usize]| Term::Read(access(array, loops));
+    let statement = |sizes: &[usize], target: Access, value: Term| Statement {
+        loops: sizes
+            .iter()
+            .map(|size| Loop {
+                size: *size,
+                up_to: None,
+            })
+            .collect(),
+        sums: 1,
+        shares: false,
+        target,
+        update: Update::Set,
+        whole: None,
+        style: Style::Memory,
+        value,
+    };
+    let product = read(0, &[0, 2]).times(read(1, &[2, 1]));
+    let square = read(2, &[0, 1]).times(read(2, &[0, 1]));
+    Nest {
+        element: Element::F64,
+        sizes: ["n", "m", "p"].map(size).into(),
+        iterators: ["i", "j", "k", "l"],
+        local: "sum",
+        scalars: Vec::new(),
+        arrays: vec![
+            array("A", Role::Input, &[0, 2]),
+            array("B", Role::Input, &[2, 1]),
+            array("C", Role::Output, &[0, 1]),
+            array("y", Role::Output, &[0]),
+        ],
+        statements: vec![
+            statement(&[0, 1, 2], access(2, &[0, 1]), product),
+            statement(&[0, 1], access(3, &[0]), square),
+        ],
+    }
+}
+
+/// Each product adds a rounding and each sum its terms under the root; a square has the errors of its factor twice.
+#[test]
+fn the_bound_counts_the_operations_on_the_way_to_an_element() {
+    let nest = chain();
+    let definition = definition::definition(&nest, "f", 0);
+    for part in [
+        "c = 4.0\noperations = \"3+sqrt(m+2*p)\"",
+        "Each element of C and y must be within 4·(3+√(m+2·p))·eps",
+        "C[i][j] = (sum over k < p of A[i][k]·B[k][j]) for all i < n, j < m;\n",
+        "work = \"2*n*m*p+2*n*m\"\nbytes = \"8*(n*p+p*m+n*m+n)\"",
+    ] {
+        assert!(definition.contains(part), "{part}\n{definition}");
+    }
+    let reference = text::reference(&nest, "f");
+    assert!(
+        reference.contains("C[i * m + j] += A[i * p + k] * B[k * m + j];"),
+        "{reference}"
+    );
+    let magnitude = text::magnitude(&nest, "f");
+    for part in [
+        "sum += fabs(A[i * p + k]) * fabs(B[k * m + j]);",
+        "sum += C[i * m + j] * C[i * m + j];",
+    ] {
+        assert!(magnitude.contains(part), "{part}\n{magnitude}");
+    }
+    assert!(accuracy::is_moderate(&nest));
+}

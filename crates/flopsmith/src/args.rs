@@ -17,6 +17,7 @@ mod join;
 #[cfg(feature = "torch")]
 mod learn;
 mod parse;
+mod random;
 mod serve;
 mod store;
 mod top;
@@ -31,6 +32,7 @@ pub use eval::{Eval, EvalAction};
 pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
+pub use random::RandomNests;
 pub use serve::Serve;
 pub use store::{Collect, Store};
 pub use top::Top;
@@ -461,6 +463,12 @@ pub enum Problem {
         /// The folder; it must be empty or not exist yet.
         folder: PathBuf,
     },
+    /// Make problems of random loop nests, for trainings and tests on nests that no model has seen
+    ///
+    /// Each seed gives one problem: one to three statements with one to three loops each, over arrays of doubles, floats or
+    /// integers. The same seed gives the same files.
+    #[command(after_help = random::EXAMPLES)]
+    Random(RandomNests),
     /// List the problems that Flopsmith finds
     List {
         /// Print the list in this format.

@@ -3,11 +3,12 @@
 //! [`read`] turns the plain reference of a problem into a [`program::Program`]: statements whose iterations are the integer points of
 //! polyhedra, with affine subscripts. [`schedule`] gives them another order: loops interchanged, tiled, skewed, fused or split, with
 //! register tiles, vectors, packed operands and threads. [`generate`] writes that order as C. [`space`] draws and changes schedules.
+//! [`random`] makes problems of random nests.
 //!
 //! Invariants:
 //! - a schedule that [`generate`] accepts keeps the order of every two iterations that access the same element, one of them writing;
 //!   updates of one kind (sums, products, extremes) may change places;
-//! - this crate is pure: it runs no compiler and measures nothing, and randomness comes from the caller.
+//! - this crate is pure: it runs no compiler and measures nothing, and randomness comes from the caller, as a generator or as a seed.
 
 pub mod affine;
 pub mod dependence;
@@ -16,6 +17,7 @@ pub mod labels;
 mod leaf;
 pub mod poly;
 pub mod program;
+pub mod random;
 pub mod read;
 pub mod schedule;
 pub mod search;

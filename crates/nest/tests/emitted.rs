@@ -7,14 +7,18 @@ use std::process::Command;
 
 use flopsmith_nest::generate::{Rendered, Space};
 use flopsmith_nest::schedule::Schedule;
-use flopsmith_nest::{read, space};
-use flopsmith_problem::{ArgKind, Content, Element, Params, Problem, Role};
+use flopsmith_nest::{random, read, space};
+use flopsmith_problem::{ArgKind, Content, Element, ErrorBound, Params, Problem, Role};
 use flopsmith_protocol::TechniqueSet;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Programs of each problem; `FLOPSMITH_NEST_PROGRAMS` sets another number.
 const PROGRAMS: usize = 24;
+/// Random problems; `FLOPSMITH_NEST_RANDOM` sets another number.
+const RANDOM: u64 = 6;
+/// Programs of each random problem.
+const RANDOM_PROGRAMS: usize = 8;
 /// Draws for one program at most.
 const DRAWS: usize = 40;
 
@@ -26,14 +30,24 @@ fn load(name: &str) -> Problem {
     Problem::load(&problems().join(name)).expect("a shipped problem is sound")
 }
 
+/// How results are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    /// Roughly.
+    Roughly,
+    /// By the bound of the problem, which must refuse half of the digits.
+    ByBound,
+}
+
 /// A driver that calls every program and the reference with the same inputs, and prints the number of each program that differs.
 struct Driver<'a> {
     problem: &'a Problem,
+    compared: Compared,
     text: String,
 }
 
 impl<'a> Driver<'a> {
-    fn new(problem: &'a Problem) -> Self {
+    fn new(problem: &'a Problem, compared: Compared) -> Self {
         let mut text = String::from(
             "#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n",
         );
@@ -43,7 +57,24 @@ impl<'a> Driver<'a> {
             "#define {name} reference_{name}\n{}\n#undef {name}",
             problem.reference_source
         );
-        Self { problem, text }
+        if compared == Compared::ByBound {
+            text.push_str(problem.magnitude_source.as_deref().unwrap_or_default());
+        }
+        Self {
+            problem,
+            compared,
+            text,
+        }
+    }
+
+    /// The factor of the magnitudes in the bound; none if results are compared otherwise.
+    fn factor(&self, params: &Params) -> Option<f64> {
+        match &self.problem.bound {
+            ErrorBound::Scaled { c, operations } if self.compared == Compared::ByBound => {
+                Some(c * operations.value(params).unwrap())
+            }
+            _ => None,
+        }
     }
 
     fn prototype(&self, number: usize) -> String {
@@ -61,20 +92,25 @@ impl<'a> Driver<'a> {
             let _ = writeln!(self.text, "{}", self.prototype(number));
         }
         self.text.push_str(
-            "static uint64_t state = 1;\nstatic double next(void) { state = state * 6364136223846793005u + 1442695040888963407u; return (double)(state >> 11) / 9007199254740992.0; }\nint main(void) {\n",
+            "static uint64_t state = 1;\nstatic double next(void) { state = state * 6364136223846793005u + 1442695040888963407u; return (double)(state >> 11) / 9007199254740992.0; }\nint main(void) {\ndouble coarse = 0;\n",
         );
         for params in sizes {
             self.size(params, count, &name.clone());
         }
-        self.text.push_str("return 0;\n}\n");
+        self.text
+            .push_str("printf(\"coarse %g\\n\", coarse);\nreturn 0;\n}\n");
         self.text
     }
 
     fn size(&mut self, params: &Params, count: usize, name: &str) {
+        let factor = self.factor(params);
+        let small = self.compared == Compared::ByBound;
+        let mut magnitudes = Vec::new();
         let text = &mut self.text;
         text.push_str("{\n");
         let (mut inputs, mut renew, mut keep, mut compare) =
             (String::new(), String::new(), String::new(), String::new());
+        let mut shares = String::new();
         let mut call = Vec::new();
         for argument in &self.problem.entry.args {
             let own = &argument.name;
@@ -82,9 +118,11 @@ impl<'a> Driver<'a> {
                 ArgKind::Scalar { low, high, .. } => {
                     let (low, high) = (low.value(params).unwrap(), high.value(params).unwrap());
                     call.push(format!("{:?}", low + 0.3 * (high - low)));
+                    magnitudes.extend(call.last().cloned());
                 }
                 ArgKind::Int { value } => {
-                    call.push(format!("{}", value.value(params).unwrap() as i64))
+                    call.push(format!("{}", value.value(params).unwrap() as i64));
+                    magnitudes.extend(call.last().cloned());
                 }
                 ArgKind::Array {
                     element,
@@ -103,6 +141,7 @@ impl<'a> Driver<'a> {
                     let bytes = (elements.max(1) * 8 + 64).next_multiple_of(64);
                     let columns = dims.last().copied().unwrap_or(1).max(1);
                     let value = match (element, content) {
+                        (Element::I32, _) if small => "(int)(next() * 16) - 8".to_owned(),
                         (Element::I32, _) => "(int)(next() * 100) - 50".to_owned(),
                         (_, Content::Dominant) => format!(
                             "(next() - 0.5) + (x / {columns} == x % {columns} ? {columns} : 0)"
@@ -136,10 +175,33 @@ impl<'a> Driver<'a> {
                             keep,
                             "memcpy(r_{own}, a_{own}, {elements} * sizeof *a_{own});"
                         );
-                        let near = match element {
-                            Element::F64 => "fabs(a - b) <= 1e-8 * (1 + fabs(b))",
-                            Element::F32 => "fabs(a - b) <= 2e-3 * (1 + fabs(b))",
-                            _ => "a == b",
+                        let (eps, half) = match element {
+                            Element::F64 => ("0x1p-52", "0x1p-24"),
+                            _ => ("0x1p-23", "0x1p-12"),
+                        };
+                        let near = match (element, factor) {
+                            (Element::F64 | Element::F32, Some(factor)) => {
+                                let tolerance = format!("{factor:?} * {eps} * m_{own}[x]");
+                                let _ = writeln!(text, "{kind} *m_{own} = malloc({bytes});");
+                                if *role == Role::InOut {
+                                    let _ = writeln!(
+                                        keep,
+                                        "memcpy(m_{own}, p_{own}, {elements} * sizeof *a_{own});"
+                                    );
+                                }
+                                let _ = writeln!(
+                                    shares,
+                                    "{{ double most = 0; for (long x = 0; x < {elements}; x++) if (r_{own}[x]) most = fmax(most, {half} * fabs(r_{own}[x]) / ({tolerance})); coarse = fmin(coarse, most); }}"
+                                );
+                                format!("fabs(a - b) <= {tolerance}")
+                            }
+                            (Element::F64, None) => {
+                                "fabs(a - b) <= 1e-8 * (1 + fabs(b))".to_owned()
+                            }
+                            (Element::F32, None) => {
+                                "fabs(a - b) <= 2e-3 * (1 + fabs(b))".to_owned()
+                            }
+                            _ => "a == b".to_owned(),
                         };
                         let _ = writeln!(
                             compare,
@@ -147,6 +209,10 @@ impl<'a> Driver<'a> {
                         );
                     }
                     call.push(format!("a_{own}"));
+                    magnitudes.push(match (*role, factor) {
+                        (Role::Output | Role::InOut, Some(_)) => format!("m_{own}"),
+                        _ => format!("a_{own}"),
+                    });
                 }
             }
         }
@@ -154,6 +220,13 @@ impl<'a> Driver<'a> {
         text.push_str(&inputs);
         text.push_str(&renew);
         let _ = writeln!(text, "reference_{name}({call});\n{keep}");
+        if factor.is_some() {
+            let call = magnitudes.join(", ");
+            let _ = writeln!(
+                text,
+                "{name}_magnitude({call});\ncoarse = INFINITY;\n{shares}"
+            );
+        }
         for number in 0..count {
             let _ = writeln!(
                 text,
@@ -208,14 +281,21 @@ fn programs(space: &Space, rng: &mut ChaCha8Rng, wanted: usize) -> Vec<(Schedule
     all
 }
 
+/// The number that an environment variable has.
+fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
 fn check(name: &str) {
-    let problem = load(name);
-    let space = Space::new(read::read(&problem).unwrap_or_else(|e| panic!("{name}: {e}")));
+    let wanted = number("FLOPSMITH_NEST_PROGRAMS").unwrap_or(PROGRAMS);
+    check_problem(&load(name), wanted, Compared::Roughly);
+}
+
+fn check_problem(problem: &Problem, wanted: usize, compared: Compared) {
+    let name = problem.id.as_str();
+    let space = Space::new(read::read(problem).unwrap_or_else(|e| panic!("{name}: {e}")));
     let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let wanted = std::env::var("FLOPSMITH_NEST_PROGRAMS")
-        .ok()
-        .and_then(|n| n.parse().ok());
-    let all = programs(&space, &mut rng, wanted.unwrap_or(PROGRAMS));
+    let all = programs(&space, &mut rng, wanted);
     let folder = tempfile::tempdir().unwrap();
     let entry = &problem.entry.name;
     let mut objects = Vec::new();
@@ -266,7 +346,13 @@ fn check(name: &str) {
         gcc(&arguments, &[path]);
         objects.push(object);
     }
-    let driver = Driver::new(&problem).finish(all.len(), &sizes(&problem, &mut rng));
+    let driver = {
+        let mut sizes = sizes(problem, &mut rng);
+        if compared == Compared::ByBound {
+            sizes.push(problem.timed.clone());
+        }
+        Driver::new(problem, compared).finish(all.len(), &sizes)
+    };
     let path = folder.path().join("driver.c");
     std::fs::write(&path, driver).unwrap();
     let binary = folder.path().join("driver");
@@ -287,7 +373,15 @@ fn check(name: &str) {
         );
     }
     assert!(output.status.success(), "{name}: {:?}", output.status);
-    eprintln!("{name}: {} programs are right", all.len());
+    let coarse = wrong.lines().find_map(|l| l.strip_prefix("coarse "));
+    let coarse: f64 = coarse.and_then(|share| share.parse().ok()).unwrap();
+    let scaled = matches!(problem.bound, ErrorBound::Scaled { .. });
+    assert!(
+        compared == Compared::Roughly || !scaled || coarse > 1.0,
+        "{name}: half of the digits err by {coarse} of the bound at the timed size\n{}",
+        problem.reference_source
+    );
+    eprintln!("{name}: {} programs are right ({coarse:.0})", all.len());
     assert!(all.len() >= 2, "{name}: only {} programs", all.len());
 }
 
@@ -336,4 +430,14 @@ fn programs_of_polybench_are_right() {
     }
     eprintln!("{read} of {} are affine loop nests", names.len());
     assert!(read >= 25, "{read}");
+}
+
+/// The bounds of random problems hold for programs of their schedule spaces, and refuse half of the digits.
+#[test]
+fn programs_of_random_problems_are_right() {
+    for seed in 0..number("FLOPSMITH_NEST_RANDOM").unwrap_or(RANDOM) {
+        let files = random::problem(seed).unwrap();
+        let problem = Problem::from_files(files).expect("a random problem is sound");
+        check_problem(&problem, RANDOM_PROGRAMS, Compared::ByBound);
+    }
 }

@@ -27,6 +27,7 @@ mod learning;
 mod memory;
 #[cfg(feature = "torch")]
 mod models;
+mod nests;
 mod quick;
 mod refusals;
 #[cfg(feature = "torch")]

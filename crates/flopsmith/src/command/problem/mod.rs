@@ -1,5 +1,6 @@
 //! `flopsmith problem`: checks, makes and lists problem definitions, and prints their prompts.
 
+mod nests;
 mod new;
 
 use std::process::ExitCode;
@@ -35,6 +36,10 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
         }
         Problem::New { folder } => {
             new::new(folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Problem::Random(args) => {
+            nests::write(args)?;
             Ok(ExitCode::SUCCESS)
         }
         Problem::List { format } => list(*format),

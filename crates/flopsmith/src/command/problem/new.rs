@@ -36,14 +36,7 @@ pub fn new(folder: &Path) -> Result<()> {
             folder.with_file_name(format!("my_{name}")).display()
         )));
     }
-    // An empty folder has no files that could be overwritten.
-    let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if folder.exists() && !empty {
-        return Err(usage(format!(
-            "{} exists already; name a new folder or an empty one",
-            folder.display()
-        )));
-    }
+    must_be_empty(folder)?;
     std::fs::create_dir_all(folder).map_err(|e| unwritable(folder, e))?;
     for (file, text) in FILES {
         let path = folder.join(file);
@@ -54,6 +47,18 @@ pub fn new(folder: &Path) -> Result<()> {
         folder.display(),
         folder.display()
     ));
+    Ok(())
+}
+
+/// Refuses a folder that has files, since they could be overwritten.
+pub fn must_be_empty(folder: &Path) -> Result<()> {
+    let empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if folder.exists() && !empty {
+        return Err(usage(format!(
+            "{} exists already; name a new folder or an empty one",
+            folder.display()
+        )));
+    }
     Ok(())
 }
 

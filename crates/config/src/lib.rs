@@ -1,4 +1,4 @@
-//! The settings of runs, recipes and trainings, read and validated once.
+//! The settings of runs, recipes, trainings and endpoints, read and validated once.
 //!
 //! Left out on purpose: no libtorch and no bus, so a node that only measures reads the same configuration, with the same
 //! errors, as the one that trains.

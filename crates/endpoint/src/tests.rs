@@ -446,6 +446,26 @@ fn addresses_end_with_the_path_of_chat_completions() {
     }
 }
 
+#[test]
+fn reasons_have_the_same_names_in_files_and_results() {
+    for reason in [
+        Reason::Connection,
+        Reason::FirstByte,
+        Reason::Idle,
+        Reason::Whole,
+        Reason::Cut,
+        Reason::Malformed,
+        Reason::TooLong,
+        Reason::RateLimited,
+        Reason::Server,
+        Reason::Refused,
+        Reason::Denied,
+        Reason::Budget,
+    ] {
+        assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
+    }
+}
+
 /// A step of a client, with a number that chooses what it is about.
 #[derive(Debug, Clone, Copy)]
 enum Step {

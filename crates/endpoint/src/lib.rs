@@ -27,7 +27,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Ask, Client, Error, Reply};
+pub use client::{Ask, Client, Error, Reply, address};
 pub use journal::{Entry, Event, Journal, Reason, Spending};
 pub use key::Key;
 pub use ledger::{Amount, Ledger, Limits};

@@ -1,4 +1,4 @@
-//! The settings of runs, recipes and trainings, read and validated once.
+//! The settings of runs, recipes, trainings and endpoints, read and validated once.
 //!
 //! Left out on purpose: no libtorch and no bus, so a node that only measures reads the same configuration, with the same
 //! errors, as the one that trains.
@@ -11,11 +11,13 @@
 pub mod check;
 pub mod correction;
 pub mod dtype;
+pub mod endpoint;
 pub mod grpo;
 pub mod job;
 pub mod kl_control;
 pub mod lora;
 mod misfit;
+pub mod money;
 pub mod pairs;
 pub mod ppo;
 pub mod range;
@@ -31,11 +33,13 @@ pub mod training;
 pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;
 pub use dtype::Dtype;
+pub use endpoint::Endpoint;
 pub use grpo::{GrpoConfig, Loss};
 pub use job::Job;
 pub use kl_control::KlControl;
 pub use lora::LoraConfig;
 pub use misfit::at_its_line;
+pub use money::Money;
 pub use pairs::{DpaConfig, RewardModelConfig};
 pub use ppo::PpoConfig;
 pub use range::OutOfRange;

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use flopsmith_bench::facts::Facts;
 use flopsmith_bench::rows::Machine;
 use flopsmith_config::Dtype;
+use flopsmith_endpoint::{Entry, Journal};
 use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Digest, TechniqueSet};
 use flopsmith_run::console::{say, usage};
@@ -39,6 +40,8 @@ pub(crate) const PAGE: &str = "eval.md";
 const ANSWERS: &str = "samples.jsonl";
 const OUTCOMES: &str = "outcomes.jsonl";
 const MACHINES: &str = "machines.jsonl";
+/// The requests to endpoints.
+const REQUESTS: &str = "requests.jsonl";
 /// The folder of results in ParEval's format.
 const PAREVAL: &str = "pareval";
 /// The folder of raw samples.
@@ -88,10 +91,13 @@ pub struct Config {
 pub struct OfModel {
     /// Its name.
     pub name: String,
-    /// `folder`, `samples` or `schedule`.
+    /// `folder`, `samples`, `schedule` or `endpoint`.
     pub kind: String,
-    /// Digest of its files.
+    /// Digest of its files, or of what its answers depend on.
     pub digest: Digest,
+    /// Address and model of an endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// Number of its answers to each problem.
     pub samples: Vec<u32>,
 }
@@ -123,6 +129,18 @@ pub struct Evaluation {
     pub outcomes: Vec<Outcome>,
     /// The attestations of the machines, by digest.
     pub machines: BTreeMap<Digest, String>,
+    /// The requests to endpoints, in the order in which they began and ended.
+    pub requests: Vec<Request>,
+}
+
+/// A line of `requests.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Name of the model.
+    pub model: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub entry: Entry,
 }
 
 /// The attestation of a machine: a line of `machines.jsonl`.
@@ -158,7 +176,16 @@ impl Evaluation {
             answers: lines(&folder.join(ANSWERS))?,
             outcomes: lines(&folder.join(OUTCOMES))?,
             machines: machines.map(|m| (m.digest, m.attestation_json)).collect(),
+            requests: lines(&folder.join(REQUESTS))?,
         })
+    }
+
+    /// The requests to the endpoint of a model.
+    pub fn requests<'a>(&'a self, model: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let requests = self.requests.iter();
+        requests
+            .filter(move |request| request.model == model)
+            .map(|request| &request.entry)
     }
 
     /// The facts of the machine that decided the first outcome of a problem.
@@ -338,6 +365,33 @@ impl Folder {
         Ok(())
     }
 
+    /// Opens the journal of the requests to a model's endpoint. Its entries are in [`Self::evaluation`] after
+    /// [`Self::read_requests`].
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn journal(&self, model: &str) -> Result<Journal> {
+        let mut file = appended(&self.path.join(REQUESTS))?;
+        let model = model.to_owned();
+        Ok(Box::new(move |entry| {
+            let request = Request {
+                model: model.clone(),
+                entry: entry.clone(),
+            };
+            let line = serde_json::to_string(&request).map_err(std::io::Error::other)?;
+            file.write_all(format!("{line}\n").as_bytes())
+        }))
+    }
+
+    /// Reads the requests that were written since the folder was opened.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read_requests(&mut self) -> Result<()> {
+        self.evaluation.requests = lines(&self.path.join(REQUESTS))?;
+        Ok(())
+    }
+
     /// Adds an outcome.
     ///
     /// # Errors
@@ -461,6 +515,8 @@ fn differences(then: &str, now: &str) -> Result<Vec<String>> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(crate) mod tests {
+    use flopsmith_endpoint::{Amount, Event, Reason};
+
     use super::*;
 
     pub(crate) fn config() -> Config {
@@ -474,6 +530,7 @@ pub(crate) mod tests {
                     name: name.into(),
                     kind: "samples".into(),
                     digest: digest.clone(),
+                    endpoint: None,
                     samples: vec![2],
                 })
                 .into(),
@@ -541,6 +598,46 @@ pub(crate) mod tests {
             error.contains("line 1 of") && error.contains(ANSWERS),
             "{error}"
         );
+    }
+
+    #[test]
+    fn requests_to_endpoints_outlive_the_process() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let entry = Entry {
+            problem: "dot".into(),
+            number: 1,
+            attempt: 1,
+            event: Event::Reserved,
+            amount: Amount {
+                input_tokens: 9,
+                output_tokens: 512,
+                cost: "0.0123".parse().unwrap(),
+            },
+            assumed: false,
+            elapsed_ms: 5,
+            reason: None,
+            detail: String::new(),
+            served: None,
+        };
+        let folder = Folder::open(&path, &config()).unwrap();
+        let mut journal = folder.journal("a").unwrap();
+        journal(&entry).unwrap();
+        drop((journal, folder));
+        let file = path.join(REQUESTS);
+        let whole = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{whole}{}", &whole[..20])).unwrap();
+        let mut folder = Folder::open(&path, &config()).unwrap();
+        let ended = Entry {
+            event: Event::Failed,
+            reason: Some(Reason::Idle),
+            ..entry.clone()
+        };
+        let mut journal = folder.journal("b").unwrap();
+        journal(&ended).unwrap();
+        folder.read_requests().unwrap();
+        let of = |model| -> Vec<Entry> { folder.evaluation().requests(model).cloned().collect() };
+        assert_eq!((of("a"), of("b")), (vec![entry], vec![ended]));
     }
 
     #[test]

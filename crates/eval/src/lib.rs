@@ -6,13 +6,14 @@
 //!
 //! Invariants:
 //! - every answer is counted: one without a program and one whose program fails count as failures, and one that this
-//!   machine failed to evaluate is named and counted apart;
+//!   machine failed to evaluate, or that an endpoint did not give, is named and counted apart;
 //! - identical programs for a problem are evaluated once;
 //! - a second start in the same folder does only what is missing, and never mixes two configurations;
 //! - all ratios of a problem refer to one measurement of the reference.
 
 mod answer;
 pub mod compare;
+mod endpoint;
 mod evaluation;
 pub mod folder;
 pub mod model;
@@ -21,6 +22,7 @@ mod page;
 mod pareval;
 #[cfg(feature = "torch")]
 mod policy;
+mod prompts;
 mod results;
 mod samples;
 mod schedules;
@@ -150,12 +152,17 @@ pub fn run(order: &Order) -> Result<u8> {
     let mut folder = Folder::open(&order.output, &config)?;
     let listening = interrupt::Watch::start()?;
     let stopped = listening.asked();
+    // A missing key is found before a model has worked for an hour.
+    for model in &order.models {
+        endpoint::check(order, model, &folder)?;
+    }
     // Answers come before all measurements: a policy would disturb them.
     for (model, given) in order.models.iter().zip(given) {
         let done = match &model.kind {
             Kind::Samples(_) => folder.add_answers(missing(&folder, given)).map(|()| true),
             Kind::Schedules => schedules::answer(order, model, &mut folder).map(|()| true),
             Kind::Folder(path) => policy_answers(order, model, path, &mut folder, stopped),
+            Kind::Endpoint(of) => endpoint::answer(order, model, of, &mut folder, stopped),
         };
         if !done? {
             say("interrupted; the same command continues from here");
@@ -241,7 +248,7 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
                     let of = given.iter().filter(|a| a.problem == problem.id.as_str());
                     u32::try_from(of.count()).unwrap_or(u32::MAX)
                 }
-                Kind::Folder(_) | Kind::Schedules => order.samples(),
+                Kind::Folder(_) | Kind::Schedules | Kind::Endpoint(_) => order.samples(),
             })
             .collect();
         fewest = samples.iter().copied().fold(fewest, u32::min);
@@ -249,6 +256,7 @@ fn config(order: &Order, given: &[Vec<Answer>]) -> Result<Config> {
             name: model.name.clone(),
             kind: model.kind.name().to_owned(),
             digest: model.digest()?,
+            endpoint: model.endpoint(),
             samples,
         });
     }

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
+use flopsmith_config::Endpoint;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::usage;
 use flopsmith_run::paths;
 
 /// The word that stands for the schedule space.
 pub const SCHEDULES: &str = "schedule";
+/// The beginning of words that name an endpoint.
+pub const ENDPOINT: &str = "endpoint:";
 /// Largest file whose content is part of a model's digest, bytes. Of larger files length and time of change are.
 const LARGEST: u64 = 64 << 20;
 
@@ -30,6 +33,8 @@ pub enum Kind {
     Samples(PathBuf),
     /// Random programs of the schedule space.
     Schedules,
+    /// A language model behind an endpoint.
+    Endpoint(Box<Endpoint>),
 }
 
 impl Kind {
@@ -39,16 +44,27 @@ impl Kind {
             Kind::Folder(_) => "folder",
             Kind::Samples(_) => "samples",
             Kind::Schedules => "schedule",
+            Kind::Endpoint(_) => "endpoint",
         }
     }
 }
 
 impl Model {
-    /// Reads a word of the command line: a folder, a file, or [`SCHEDULES`]; with `NAME=` before it, under another name.
+    /// Reads a word of the command line: a folder, a file, [`SCHEDULES`], or an endpoint ([`ENDPOINT`]); with `NAME=` before
+    /// it, under another name.
     ///
     /// # Errors
-    /// Wrong usage: nothing of the kind exists.
+    /// Wrong usage: nothing of the kind exists, or the endpoint cannot be used.
     pub fn read(word: &str) -> Result<Self> {
+        if let Some(text) = word.strip_prefix(ENDPOINT) {
+            return Self::behind(text, None);
+        }
+        if let Some((name, rest)) = word.split_once('=')
+            && let Some(text) = rest.strip_prefix(ENDPOINT)
+            && !name.is_empty()
+        {
+            return Self::behind(text, Some(name));
+        }
         let of = |name: &str, word: &str| {
             let kind = kind(word)?;
             let name = name.to_owned();
@@ -60,8 +76,30 @@ impl Model {
         });
         found.ok_or_else(|| {
             usage(format!(
-                "there is no model `{word}`: name a model's folder, a file of samples (JSON lines), or `{SCHEDULES}` for the schedule space"
+                "there is no model `{word}`: name a model's folder, a file of samples (JSON lines), `{SCHEDULES}` for the schedule space, or `{ENDPOINT}URL#MODEL`"
             ))
+        })
+    }
+
+    /// A model behind an endpoint: `URL#MODEL`, or a file of settings.
+    fn behind(text: &str, name: Option<&str>) -> Result<Self> {
+        let endpoint = match text.contains("://") {
+            true => {
+                let (url, model) = text.split_once('#').ok_or_else(|| {
+                    usage(format!(
+                        "an endpoint needs its model's name after `#`, e.g. {ENDPOINT}http://127.0.0.1:8000/v1#MODEL"
+                    ))
+                })?;
+                let endpoint = Endpoint::new(url, model);
+                endpoint.check().map_err(Error::new)?;
+                endpoint
+            }
+            false => Endpoint::load(Path::new(text)).map_err(Error::new)?,
+        };
+        flopsmith_endpoint::address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
+        Ok(Self {
+            name: name.map_or_else(|| endpoint.model.clone(), str::to_owned),
+            kind: Kind::Endpoint(Box::new(endpoint)),
         })
     }
 
@@ -98,6 +136,24 @@ impl Model {
                 Ok(Digest::of(&bytes))
             }
             Kind::Folder(path) => of_folder(path).map_err(|e| unreadable(path, e)),
+            // Key, prices, limits and waits change no answer, so an evaluation goes on with others.
+            Kind::Endpoint(endpoint) => {
+                let parts = (
+                    &endpoint.url,
+                    &endpoint.model,
+                    endpoint.token_limit,
+                    &endpoint.omit,
+                );
+                Ok(Digest::of(&serde_json::to_vec(&parts)?))
+            }
+        }
+    }
+
+    /// The address and the model of an endpoint.
+    pub fn endpoint(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Endpoint(endpoint) => Some(format!("{}#{}", endpoint.url, endpoint.model)),
+            Kind::Folder(_) | Kind::Samples(_) | Kind::Schedules => None,
         }
     }
 }
@@ -170,6 +226,40 @@ mod tests {
         assert_eq!(Model::read_all(&words).unwrap().len(), 2);
         let error = Model::read_all(&["schedule", "schedule"].map(str::to_owned)).unwrap_err();
         assert!(error.to_string().contains("second=schedule"), "{error:#}");
+    }
+
+    #[test]
+    fn an_endpoint_is_an_address_or_a_file_of_settings() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("e.toml");
+        let settings = "url = \"http://127.0.0.1:8000/v1\"\nmodel = \"org/m\"\n";
+        std::fs::write(&file, settings).unwrap();
+        let file = file.display().to_string();
+        let short = Model::read("endpoint:http://127.0.0.1:8000/v1#org/m").unwrap();
+        assert_eq!(short.name, "org/m");
+        assert_eq!(short.kind.name(), "endpoint");
+        let named = Model::read(&format!("mine=endpoint:{file}")).unwrap();
+        assert_eq!((named.name.as_str(), &named.kind), ("mine", &short.kind));
+        assert_eq!(named.endpoint().unwrap(), "http://127.0.0.1:8000/v1#org/m");
+        // Another budget is the same model, another address is not.
+        std::fs::write(&file, format!("{settings}[budget]\ntokens = 9\n")).unwrap();
+        let limited = Model::read(&format!("endpoint:{file}")).unwrap();
+        assert_ne!(limited.kind, short.kind);
+        assert_eq!(limited.digest().unwrap(), short.digest().unwrap());
+        let other = Model::read("endpoint:http://127.0.0.1:8001/v1#org/m").unwrap();
+        assert_ne!(other.digest().unwrap(), short.digest().unwrap());
+        for (wrong, words) in [
+            ("endpoint:http://127.0.0.1:8000/v1", "after `#`"),
+            ("endpoint:http://127.0.0.1:8000/v1#", "`model` is empty"),
+            ("endpoint:ftp://127.0.0.1/v1#m", "http:// or https://"),
+            ("endpoint:no/such.toml", "no/such.toml"),
+            ("endpoint:http://user:secret@127.0.0.1/v1#m", "a password"),
+        ] {
+            let error = Model::read(wrong).unwrap_err();
+            assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(words), "{wrong}: {error:#}");
+            assert!(!error.to_string().contains("secret"), "{error:#}");
+        }
     }
 
     #[test]

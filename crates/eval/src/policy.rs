@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::Answer;
 use crate::folder::Folder;
 use crate::model::Model;
-use crate::{Order, Prompt, Task};
+use crate::prompts::prompt_for;
+use crate::{Order, Prompt};
 
 /// Adds the answers that the folder does not have yet. False if a stop was requested before all were there.
 ///
@@ -125,19 +126,6 @@ pub fn answer(
         folder.add_answers(answers)?;
     }
     Ok(true)
-}
-
-/// The prompt for a problem.
-fn prompt_for(order: &Order, problem: &Problem, style: Style) -> String {
-    let text = prompt::render(problem, order.permitted(problem), None, style);
-    match order.task {
-        Task::Write => text,
-        Task::Optimise => {
-            // References are in C, whatever the language of the answers.
-            let fence = (style == Style::Full).then_some("c");
-            prompt::improve(&text, &problem.reference_source, fence)
-        }
-    }
 }
 
 fn open(order: &Order, path: &Path) -> Result<(Policy, Tokenizer)> {

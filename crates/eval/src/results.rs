@@ -1,9 +1,10 @@
 //! The results of an evaluation, from its files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopsmith_bench::facts;
 use flopsmith_bench::rows::Machine;
+use flopsmith_endpoint::{Entry, Event, Spending};
 use flopsmith_protocol::{CandidateFault, Digest};
 use flopsmith_reward::metrics::{Metric, Sample, Samples, estimates};
 use rand::SeedableRng;
@@ -35,6 +36,9 @@ pub struct Results {
     pub machine: BTreeMap<String, String>,
     /// Each model at each number of threads.
     pub models: Vec<Judged>,
+    /// What the requests to each endpoint used, by the name of the model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub spending: BTreeMap<String, Spending>,
     /// Problems whose programs could not be evaluated, with the reasons.
     pub troubles: Troubles,
 }
@@ -58,6 +62,9 @@ pub struct Judged {
     pub refusals: Vec<Refusal>,
     /// Why answers could not be evaluated.
     pub unmeasured: Vec<Refusal>,
+    /// Why the endpoint gave no answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<Refusal>,
 }
 
 /// Some problems.
@@ -103,6 +110,8 @@ pub struct Counts {
     pub unconverged: usize,
     /// Answers that this machine failed to evaluate. No metric counts them.
     pub unmeasured: usize,
+    /// Answers that the endpoint did not give. No metric counts them.
+    pub unanswered: usize,
 }
 
 /// A reason, with an example.
@@ -132,6 +141,10 @@ impl Results {
         }
         let machine = evaluation.machines.values().next();
         let machine = machine.and_then(|json| Machine::new(json.clone()).ok());
+        let endpoints = config.models.iter().filter(|m| m.endpoint.is_some());
+        let spending = endpoints
+            .map(|m| (m.name.clone(), Spending::of(evaluation.requests(&m.name))))
+            .collect();
         Self {
             format: FORMAT,
             version: VERSION,
@@ -141,13 +154,15 @@ impl Results {
                 .map(|machine| facts::named(&machine).into_iter().collect())
                 .unwrap_or_default(),
             models,
+            spending,
             troubles,
         }
     }
 
     /// True if every answer was evaluated.
     pub fn is_complete(&self) -> bool {
-        self.troubles.is_empty() && self.models.iter().all(|m| m.all.counts.unmeasured == 0)
+        let is_whole = |counts: Counts| counts.unmeasured == 0 && counts.unanswered == 0;
+        self.troubles.is_empty() && self.models.iter().all(|m| is_whole(m.all.counts))
     }
 
     /// All metrics at a number of threads.
@@ -194,6 +209,7 @@ impl Judged {
             problems: by(&|part: &Part| part.problem.clone()),
             refusals: tallied(parts.iter().flat_map(|part| &part.refused)),
             unmeasured: tallied(parts.iter().flat_map(|part| &part.unmeasured)),
+            unanswered: tallied(parts.iter().flat_map(|part| &part.unanswered)),
         }
     }
 }
@@ -238,6 +254,7 @@ impl Counts {
         self.correct += other.correct;
         self.unconverged += other.unconverged;
         self.unmeasured += other.unmeasured;
+        self.unanswered += other.unanswered;
     }
 }
 
@@ -276,6 +293,8 @@ pub struct Part {
     refused: Vec<Refusal>,
     /// Why answers could not be evaluated.
     unmeasured: Vec<Refusal>,
+    /// Why the endpoint gave no answers.
+    unanswered: Vec<Refusal>,
 }
 
 /// The reference to which the ratios of a problem refer: that of the first outcome.
@@ -328,6 +347,7 @@ impl Side<'_> {
             },
             refused: Vec::new(),
             unmeasured: Vec::new(),
+            unanswered: Vec::new(),
         };
         let mut distinct: Vec<Digest> = Vec::new();
         for answer in &self.evaluation.answers {
@@ -343,7 +363,53 @@ impl Side<'_> {
         distinct.sort();
         distinct.dedup();
         part.counts.distinct_programs = distinct.len();
+        part.unanswered = self.unanswered(problem);
+        part.counts.unanswered = part.unanswered.len();
         part
+    }
+
+    /// The answers that the endpoint of the model did not give, each with the reason of the last request for it.
+    fn unanswered(&self, problem: &OfProblem) -> Vec<Refusal> {
+        let config = &self.evaluation.config;
+        let place = config
+            .problems
+            .iter()
+            .position(|p| p.problem == problem.problem);
+        let model = config.models.iter().find(|m| m.name == self.model);
+        let (Some(place), Some(model)) = (place, model.filter(|m| m.endpoint.is_some())) else {
+            return Vec::new();
+        };
+        let id = problem.problem.as_str();
+        let given: BTreeSet<u32> = self
+            .evaluation
+            .answers
+            .iter()
+            .filter(|answer| answer.model == self.model && answer.problem == id)
+            .map(|answer| answer.number)
+            .collect();
+        let last: BTreeMap<u32, &Entry> = self
+            .evaluation
+            .requests(self.model)
+            .filter(|entry| entry.problem == id && entry.event == Event::Failed)
+            .map(|entry| (entry.number, entry))
+            .collect();
+        let samples = model.samples.get(place).copied().unwrap_or(0);
+        (1..=samples)
+            .filter(|number| !given.contains(number))
+            .map(|number| {
+                let entry = last.get(&number);
+                let reason = entry.and_then(|entry| entry.reason);
+                Refusal {
+                    reason: reason
+                        .map_or("not_asked", |reason| reason.name())
+                        .to_owned(),
+                    count: 1,
+                    problem: problem.problem.clone(),
+                    sample: number,
+                    example: entry.map(|entry| entry.detail.clone()).unwrap_or_default(),
+                }
+            })
+            .collect()
     }
 }
 
@@ -425,9 +491,13 @@ fn tallied<'a>(all: impl Iterator<Item = &'a Refusal>) -> Vec<Refusal> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(crate) mod tests {
+    use flopsmith_endpoint::{Amount, Reason};
+
     use super::*;
+    use crate::folder::Request;
     use crate::folder::tests::{answer, config};
     use crate::outcome::Speed;
+    use crate::tell;
 
     pub(crate) fn outcome(program: &str, outcome: State, log_ratio: f64) -> Outcome {
         let measured = matches!(outcome, State::Measured | State::Unconverged);
@@ -464,6 +534,7 @@ pub(crate) mod tests {
             answers,
             outcomes,
             machines: BTreeMap::new(),
+            requests: Vec::new(),
         }
     }
 
@@ -502,6 +573,7 @@ pub(crate) mod tests {
             correct: 2,
             unconverged: 0,
             unmeasured: 2,
+            unanswered: 0,
         };
         assert_eq!(a.all.counts, expected);
         // Of the four answers that were evaluated two are correct.
@@ -519,5 +591,61 @@ pub(crate) mod tests {
         assert_eq!(value(b, Metric::Speedup(1)), 0.0);
         assert_eq!(b.all.number(Metric::GeometricMean).map(|n| n.value), None);
         assert_eq!(b.unmeasured, Vec::new());
+    }
+
+    #[test]
+    fn answers_that_an_endpoint_did_not_give_are_named_and_counted_apart() {
+        let mut evaluation = evaluation(vec![answer("a", 2, Some("fast"))], Vec::new());
+        let outcomes = vec![outcome("fast", State::Measured, 0.0)];
+        evaluation.outcomes = outcomes;
+        let complete = |evaluation: &Evaluation| Results::of(evaluation, Troubles::new());
+        // Models without an endpoint have the answers that they have.
+        assert!(complete(&evaluation).is_complete());
+        evaluation.config.models[0].endpoint = Some("http://127.0.0.1:1/v1#a".into());
+        let entry = |event, cost: &str, reason| Request {
+            model: "a".into(),
+            entry: Entry {
+                problem: "dot".into(),
+                number: 1,
+                attempt: 1,
+                event,
+                amount: Amount {
+                    input_tokens: 10,
+                    output_tokens: 20,
+                    cost: cost.parse().unwrap(),
+                },
+                assumed: event == Event::Failed,
+                elapsed_ms: 7,
+                reason,
+                detail: "nothing came".into(),
+                served: None,
+            },
+        };
+        evaluation.requests = vec![
+            entry(Event::Reserved, "0.1", None),
+            entry(Event::Failed, "0.1", Some(Reason::Idle)),
+            // A process that was killed.
+            entry(Event::Reserved, "0.2", None),
+        ];
+        let results = complete(&evaluation);
+        assert!(!results.is_complete());
+        let counts = results.models[0].all.counts;
+        assert_eq!((counts.answers, counts.unanswered), (1, 1));
+        let missing = &results.models[0].unanswered[0];
+        assert_eq!((missing.reason.as_str(), missing.sample), ("idle", 1));
+        let spending = results.spending["a"];
+        assert_eq!(
+            (spending.requests, spending.failed, spending.assumed),
+            (2, 2, 2)
+        );
+        assert_eq!(spending.amount.cost, "0.3".parse().unwrap());
+        let text = tell::lines(&results).join("\n");
+        for part in [
+            "a: 1 of 2 answers are missing",
+            "1 × idle, e.g. answer 1 to dot: nothing came",
+            "0.3",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
     }
 }

@@ -38,7 +38,7 @@ pub fn read(order: &Order) -> Result<Vec<Vec<Answer>>> {
         .iter()
         .map(|model| match &model.kind {
             Kind::Samples(path) => of_file(order, model, path),
-            Kind::Folder(_) | Kind::Schedules => Ok(Vec::new()),
+            Kind::Folder(_) | Kind::Schedules | Kind::Endpoint(_) => Ok(Vec::new()),
         })
         .collect()
 }

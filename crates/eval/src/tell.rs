@@ -1,6 +1,7 @@
 //! Results as text.
 
 use flopsmith_bench::Grid;
+use flopsmith_config::Money;
 use flopsmith_reward::metrics::Metric;
 use flopsmith_run::digits::{counted, share, significant};
 
@@ -45,7 +46,38 @@ pub fn grids(results: &Results) -> Vec<(String, Grid)> {
             grids.push((title.to_owned(), grid(results, Some(name), of)));
         }
     }
+    if !results.spending.is_empty() {
+        grids.push(("Requests to endpoints".to_owned(), requests(results)));
+    }
     grids
+}
+
+/// The requests to endpoints, and what they cost.
+fn requests(results: &Results) -> Grid {
+    let rows = results.spending.iter().map(|(model, spending)| {
+        vec![
+            model.clone(),
+            spending.requests.to_string(),
+            spending.failed.to_string(),
+            spending.amount.input_tokens.to_string(),
+            spending.amount.output_tokens.to_string(),
+            match spending.amount.cost == Money::ZERO {
+                true => dash(),
+                false => spending.amount.cost.to_string(),
+            },
+        ]
+    });
+    Grid {
+        columns: vec![
+            ("model", false),
+            ("requests", true),
+            ("failed", true),
+            ("input tokens", true),
+            ("output tokens", true),
+            ("cost", true),
+        ],
+        rows: rows.collect(),
+    }
 }
 
 fn grid(results: &Results, name: Option<&'static str>, of: fn(&Judged) -> &[Group]) -> Grid {
@@ -163,11 +195,28 @@ pub fn notes(results: &Results) -> Vec<String> {
             ));
             notes.extend(judged.unmeasured.iter().map(refusal));
         }
+        if counts.unanswered > 0 {
+            notes.push(format!(
+                "{}{threads}: {} of {} are missing, and no number counts them; the same command asks for them again",
+                judged.model,
+                counts.unanswered,
+                counted((counts.answers + counts.unanswered) as u64, "answer")
+            ));
+            notes.extend(judged.unanswered.iter().map(refusal));
+        }
         if counts.unconverged > 0 {
             notes.push(format!(
                 "{}{threads}: the times of {} did not converge; the lower ends of their intervals count",
                 judged.model,
                 of(counts.unconverged)
+            ));
+        }
+    }
+    for (model, spending) in &results.spending {
+        if spending.assumed > 0 {
+            notes.push(format!(
+                "{model}: the cost of {} is not known and counts with the most that it can be",
+                counted(spending.assumed, "request")
             ));
         }
     }

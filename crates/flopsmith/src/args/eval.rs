@@ -16,6 +16,8 @@ Examples:
   flopsmith eval before=models/starter after=runs/NAME/model schedule --problem dgemm
   flopsmith eval answers.jsonl --suite polybench --threads 1,2 --format markdown > table.md
   flopsmith eval models/chat --suite all --task optimise --samples 50 --k 1,10,50
+  flopsmith eval endpoint:http://127.0.0.1:8000/v1#MODEL --problem dgemm --max-tokens 4096
+  flopsmith eval gpt=endpoint:gpt.toml models/starter --suite polybench
   flopsmith eval compare evaluation#before evaluation#after
 
 A line of a file of samples is an object such as
@@ -23,9 +25,16 @@ A line of a file of samples is an object such as
 or, with the text that a model wrote and a program in its last fenced block,
   {\"problem\": \"dgemm\", \"answer\": \"Here is the kernel:\\n```c\\n…\"}
 
+The file of an endpoint names a server with chat completions in OpenAI's format, such as
+  url = \"https://api.example.com/v1\"
+  model = \"MODEL\"
+  key = \"OPENAI_API_KEY\"          # the name of an environment variable
+  price = { input = 0.25, output = 2.00 }    # of a million tokens
+  budget = { money = 5.00, seconds = 3600 }
+
 Exit codes: 0 every answer was evaluated, 2 wrong usage, 3 this machine could not
-evaluate at least one answer (the same command tries again), 130 interrupted (the
-same command continues).";
+evaluate at least one answer, or an endpoint did not give it (the same command tries
+again), 130 interrupted (the same command continues).";
 
 /// `flopsmith eval`.
 #[derive(Debug, ClapArgs)]
@@ -34,8 +43,9 @@ pub struct Eval {
     /// The subcommand; without one the command evaluates models.
     #[command(subcommand)]
     pub action: Option<EvalAction>,
-    /// Models: folders of language models or adapters, files of ready samples (JSON lines), and `schedule` for random
-    /// programs of the schedule space. NAME=MODEL gives a model another name in the results.
+    /// Models: folders of language models or adapters, files of ready samples (JSON lines), `schedule` for random programs of
+    /// the schedule space, and models behind endpoints, as `endpoint:URL#MODEL` or `endpoint:FILE`. NAME=MODEL gives a model
+    /// another name in the results.
     #[arg(required = true, value_name = "MODEL")]
     pub models: Vec<String>,
     /// Evaluate on this problem, by name or folder; may be repeated.

@@ -1,0 +1,67 @@
+//! Keys of servers.
+
+use std::fmt;
+
+use reqwest::header::HeaderValue;
+
+/// What stands for a key in texts.
+const HIDDEN: &str = "[key]";
+
+/// A key. Nothing prints it.
+#[derive(Clone)]
+pub struct Key {
+    text: String,
+    header: HeaderValue,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl Key {
+    /// A key; none if the text is empty or cannot stand in a header.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let mut header = HeaderValue::from_str(&format!("Bearer {text}")).ok()?;
+        header.set_sensitive(true);
+        Some(Self {
+            text: text.to_owned(),
+            header,
+        })
+    }
+
+    /// The value of the header `Authorization`. Its `Debug` does not show it.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.header.clone()
+    }
+
+    /// A text without the key: servers repeat it in errors.
+    pub fn hidden(&self, text: &str) -> String {
+        text.replace(&self.text, HIDDEN)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_prints_a_key() {
+        let key = Key::new(" sk-secret\n").unwrap();
+        assert_eq!(
+            key.hidden("the key sk-secret is wrong"),
+            "the key [key] is wrong"
+        );
+        assert!(!format!("{key:?} {:?}", key.header()).contains("secret"));
+        assert_eq!(key.header().to_str().unwrap(), "Bearer sk-secret");
+        for wrong in ["", " \n", "a\nb", "a\u{7f}b"] {
+            assert!(Key::new(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Asks language models behind endpoints: chat completions in the format of OpenAI, which vLLM, SGLang, llama.cpp's server,
+//! `transformers serve` and hosted models speak.
+//!
+//! [`Client::ask_all`] sends requests, several at a time, repeats those that failed by no fault of theirs, and hands over
+//! each answer as it ends. What is decided without IO is in modules of its own: [`ledger`] (budgets), [`backoff`]
+//! (waits), [`events`] (streams), [`wire`] (bodies).
+//!
+//! Left out on purpose: problems and prompts (the caller's), tools, several answers to one request, redirects.
+//!
+//! Invariants:
+//! - the costs that a server may charge never exceed the budget: each request reserves the most that it can cost before it is
+//!   sent, and a request whose cost is not known counts with all that it reserved. Only a server that ignores the limit on
+//!   tokens can charge more; then no further request is sent;
+//! - each reservation and each end of a request is in the journal before anything follows from it, so a process that goes
+//!   on after a kill knows what was spent;
+//! - no error, message or entry contains the key;
+//! - every wait has a limit.
+
+pub mod backoff;
+pub mod client;
+pub mod events;
+pub mod journal;
+mod key;
+pub mod ledger;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{Ask, Client, Error, Reply, address};
+pub use journal::{Entry, Event, Journal, Reason, Spending};
+pub use key::Key;
+pub use ledger::{Amount, Ledger, Limits};

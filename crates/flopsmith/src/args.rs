@@ -31,7 +31,7 @@ pub use eval::{Eval, EvalAction};
 pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
-pub use serve::Serve;
+pub use serve::{Evaluating, Mcp, Serve};
 pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
@@ -98,6 +98,13 @@ pub enum Command {
     /// as in a run. A failure of this machine has no reward.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Serve),
+    /// Evaluate programs for an agent, by the Model Context Protocol on standard input and output
+    ///
+    /// The agent gets tools: it evaluates and compares programs, asks why one was refused, reads problems and the best
+    /// known programs, and learns how fast a program can be. Programs run in a jail, and a failure of this machine is no
+    /// verdict on a program.
+    #[command(after_help = serve::MCP_EXAMPLES)]
+    Mcp(Mcp),
     /// Work for the runs of a cluster: compile, verify and time their programs
     #[command(after_help = worker::EXAMPLES)]
     Worker(Worker),

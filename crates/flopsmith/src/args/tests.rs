@@ -37,6 +37,7 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
         "train a.toml",
         "search --problem dgemm",
         "serve",
+        "mcp",
     ] {
         let limit = |wait: &str| {
             let words = format!("flopsmith {line} --wait {wait}");
@@ -48,7 +49,8 @@ fn whatever_certifies_can_be_told_how_long_to_wait_for_a_quiet_machine() {
                 Command::Doctor(a) => a.wait,
                 Command::Train(a) => a.run.wait,
                 Command::Search(a) => a.run.wait,
-                Command::Serve(a) => a.wait,
+                Command::Serve(a) => a.evaluating.wait,
+                Command::Mcp(a) => a.evaluating.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()

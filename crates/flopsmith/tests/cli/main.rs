@@ -23,6 +23,7 @@ mod keys;
 mod kills;
 #[cfg(feature = "torch")]
 mod learning;
+mod mcp;
 #[cfg(feature = "torch")]
 mod memory;
 #[cfg(feature = "torch")]

@@ -133,7 +133,7 @@ pub enum Command {
     Dead(Dead),
     /// Report what this machine has, what it lacks and what it can measure
     Doctor(Doctor),
-    /// Check, create and list problem definitions, and print their prompts
+    /// Check, create, list and export problem definitions, and print their prompts
     #[command(subcommand, after_help = PLACES)]
     Problem(Problem),
     /// Make training data: corpora, measured programs, and files for the stages of training
@@ -423,6 +423,13 @@ pub struct Doctor {
     pub format: Format,
 }
 
+/// Formats of exported problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Folders of tasks for Harbor.
+    Harbor,
+}
+
 /// The search for problems by name.
 const PLACES: &str = "\
 A problem is named by its folder or by its name. Names are looked up in the folder that
@@ -464,6 +471,24 @@ pub enum Problem {
         /// Print the list in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
+    },
+    /// Write problems as tasks of another tool
+    ///
+    /// A task of Harbor is a folder with an instruction, the agent's container, an oracle and a verifier. The reward is the
+    /// speed relative to the plain reference: the number of its 95 % interval that is closest to 1; 0 for a program that is
+    /// missing or refused. Where the verifier's machine fails, there is no reward.
+    Export {
+        /// The tool.
+        #[arg(value_enum)]
+        format: ExportFormat,
+        /// The folder of the tasks. A task that exists is not overwritten.
+        folder: PathBuf,
+        /// Export this problem, by name or folder; may be repeated. All problems when left out.
+        #[arg(long = "problem", value_name = "PROBLEM")]
+        problems: Vec<String>,
+        /// Build verifiers from this container image, which has the command flopsmith.
+        #[arg(long, default_value = "flopsmith-worker")]
+        image: String,
     },
     /// Print the prompt of a problem
     Prompt {

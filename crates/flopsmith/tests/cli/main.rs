@@ -17,6 +17,7 @@ mod bench;
 mod dead;
 mod doctor;
 mod eval;
+mod harbor;
 mod interrupts;
 mod keys;
 #[cfg(feature = "torch")]

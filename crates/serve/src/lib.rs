@@ -50,6 +50,7 @@ use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::{jail, paths};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use auth::Token;
@@ -142,8 +143,14 @@ pub fn execute_mcp(basis: Basis, most_message: usize) -> Result<()> {
     let tools = Tools::new(Arc::clone(&opened.service), Budget::new(limits));
     on_other_cores(opened, keep, async move |_| {
         let input = tokio::io::BufReader::new(tokio::io::stdin());
-        let served = mcp::serve(input, tokio::io::stdout(), tools, most_message).await;
-        served.context("cannot read the messages on standard input")
+        let output = tokio::io::stdout();
+        // A task, because this thread may run on the timed cores.
+        let mut session = JoinSet::new();
+        session.spawn(mcp::serve(input, output, tools, most_message));
+        match session.join_next().await {
+            Some(Ok(served)) => served.context("cannot read the messages on standard input"),
+            Some(Err(_)) | None => bail!("the session panicked; the log has the message"),
+        }
     })
 }
 

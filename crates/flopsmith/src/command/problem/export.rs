@@ -228,9 +228,14 @@ mod tests {
         }
         let row = row.unwrap_or_default();
         let said = format!("#!/bin/sh\nprintf '%s\\n' head '{row}' rest\nexit {code}\n");
-        super::place(&bin.join("flopsmith"), said.as_bytes()).unwrap();
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(bin.join("flopsmith"), mode).unwrap();
+        // Another process writes the script: a file that this one has open cannot be started while others fork.
+        std::fs::create_dir(&bin).unwrap();
+        let written = Command::new("sh")
+            .args(["-c", "printf '%s' \"$1\" > \"$2\" && chmod +x \"$2\"", "sh"])
+            .arg(said)
+            .arg(bin.join("flopsmith"))
+            .status();
+        assert!(written.unwrap().success());
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let logs = place.path().join("logs");
         let output = Command::new("sh")

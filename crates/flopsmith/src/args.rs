@@ -33,7 +33,7 @@ pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
 pub use random::RandomNests;
-pub use serve::Serve;
+pub use serve::{Evaluating, Mcp, Serve};
 pub use store::{Collect, Store};
 pub use top::Top;
 pub use worker::Worker;
@@ -100,6 +100,13 @@ pub enum Command {
     /// as in a run. A failure of this machine has no reward.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Serve),
+    /// Evaluate programs for an agent, by the Model Context Protocol on standard input and output
+    ///
+    /// The agent gets tools: it evaluates and compares programs, asks why one was refused, reads problems and the best
+    /// known programs, and learns how fast a program can be. Programs run in a jail, and a failure of this machine is no
+    /// verdict on a program.
+    #[command(after_help = serve::MCP_EXAMPLES)]
+    Mcp(Mcp),
     /// Work for the runs of a cluster: compile, verify and time their programs
     #[command(after_help = worker::EXAMPLES)]
     Worker(Worker),
@@ -128,7 +135,7 @@ pub enum Command {
     Dead(Dead),
     /// Report what this machine has, what it lacks and what it can measure
     Doctor(Doctor),
-    /// Check, create and list problem definitions, and print their prompts
+    /// Check, create, list and export problem definitions, and print their prompts
     #[command(subcommand, after_help = PLACES)]
     Problem(Problem),
     /// Make training data: corpora, measured programs, and files for the stages of training
@@ -427,6 +434,13 @@ pub struct Doctor {
     pub format: Format,
 }
 
+/// Formats of exported problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Folders of tasks for Harbor.
+    Harbor,
+}
+
 /// The search for problems by name.
 const PLACES: &str = "\
 A problem is named by its folder or by its name. Names are looked up in the folder that
@@ -474,6 +488,24 @@ pub enum Problem {
         /// Print the list in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
+    },
+    /// Write problems as tasks of another tool
+    ///
+    /// A task of Harbor is a folder with an instruction, the agent's container, an oracle and a verifier. The reward is the
+    /// speed relative to the plain reference: the number of its 95 % interval that is closest to 1; 0 for a program that is
+    /// missing or refused. Where the verifier's machine fails, there is no reward.
+    Export {
+        /// The tool.
+        #[arg(value_enum)]
+        format: ExportFormat,
+        /// The folder of the tasks. A task that exists is not overwritten.
+        folder: PathBuf,
+        /// Export this problem, by name or folder; may be repeated. All problems when left out.
+        #[arg(long = "problem", value_name = "PROBLEM")]
+        problems: Vec<String>,
+        /// Build verifiers from this container image, which has the command flopsmith.
+        #[arg(long, default_value = "flopsmith-worker")]
+        image: String,
     },
     /// Print the prompt of a problem
     Prompt {

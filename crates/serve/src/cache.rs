@@ -4,6 +4,7 @@
 //! results/PP/PROGRAM.json      the final result of a program; PP is the beginning of its key
 //! references/PROBLEM-GRADE.json the reference of a problem
 //! attestations/DIGEST.json     the machine that a measurement names
+//! best/PROBLEM.json            the fastest programs of a problem (`crate::best`)
 //! ```
 //!
 //! A result counts only beside results that refer to the same measurement of the reference, so it is used only as long as
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::{make, remove_older, write};
 use crate::program::{Judged, Program};
+use crate::roofs::Roofs;
 use crate::wire::{Purpose, ReferenceSpeeds};
 
 /// How long the reference of a measurement was measured.
@@ -65,6 +67,9 @@ pub struct Reference {
     pub speeds: ReferenceSpeeds,
     /// Why the machine was not quiet while it was measured, if it was not.
     pub busy: Option<String>,
+    /// The roofs of the problem on this machine; none in files of earlier versions.
+    #[serde(default)]
+    pub roofs: Option<Roofs>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,6 +96,11 @@ impl Cache {
             folder: folder.to_owned(),
             current: Mutex::default(),
         })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn current(&self) -> MutexGuard<'_, HashMap<(Digest, Grade), String>> {
@@ -147,6 +157,14 @@ impl Cache {
     pub fn read_reference(&self, problem: &Problem, grade: Grade) -> Option<Reference> {
         let bytes = std::fs::read(self.reference(problem, grade)).ok()?;
         serde_json::from_slice(&bytes).ok()
+    }
+
+    /// The reference that results refer to now; none if no reference was measured or read since the service was started.
+    pub fn current_reference(&self, problem: &Problem, grade: Grade) -> Option<Reference> {
+        let slot = (problem.digest.clone(), grade);
+        let current = self.current().get(&slot)?.clone();
+        let known = self.read_reference(problem, grade)?;
+        (known.speeds.id == current).then_some(known)
     }
 
     /// Keeps the reference of a problem.
@@ -214,6 +232,7 @@ mod tests {
                 measured_unix_ms: 7,
             },
             busy: None,
+            roofs: None,
         }
     }
 
@@ -285,8 +304,11 @@ mod tests {
             .unwrap();
         let found = cache.read_reference(problem, Grade::Quick);
         assert_eq!(found.as_ref(), Some(&reference));
+        assert_eq!(cache.current_reference(problem, Grade::Quick), None);
         assert_eq!(cache.read_reference(problem, Grade::Refined), None);
         cache.refer_to(problem, Grade::Quick, &reference);
+        let found = cache.current_reference(problem, Grade::Quick);
+        assert_eq!(found.as_ref(), Some(&reference));
         cache
             .keep(&program, &judged(&reference, measured(40.0)))
             .unwrap();

@@ -96,7 +96,7 @@ impl Catalog {
             let near = near.map(|near| format!(" (did you mean `{near}`?)"));
             let name: String = name.chars().take(120).collect();
             return Err(format!(
-                "there is no problem `{name}`{}; GET /v1/problems lists all",
+                "there is no problem `{name}`{}; GET /v1/problems (or the tool `problems`) lists all",
                 near.unwrap_or_default()
             ));
         };

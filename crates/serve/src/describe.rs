@@ -13,6 +13,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Catalog;
 use crate::http::{App, json};
 use crate::refusal::{Kind, Refusal};
 
@@ -97,28 +98,56 @@ fn workloads(problem: &Problem) -> Vec<Workload> {
         .collect()
 }
 
+impl Listed {
+    /// All problems by name.
+    pub fn all(catalog: &Catalog) -> Vec<Self> {
+        let all = catalog.all().into_iter();
+        all.map(|(name, found)| match found {
+            Ok(problem) => Self {
+                problem: name,
+                title: Some(problem.title.clone()),
+                suite: problem.suite.clone(),
+                workloads: workloads(&problem),
+                error: None,
+            },
+            Err(why) => Self {
+                problem: name,
+                title: None,
+                suite: None,
+                workloads: Vec::new(),
+                error: Some(why),
+            },
+        })
+        .collect()
+    }
+}
+
+impl Described {
+    /// A problem.
+    pub fn of(problem: &Problem) -> Self {
+        let permitted = problem.techniques.without(Technique::Openmp);
+        Self {
+            problem: problem.id.to_string(),
+            title: problem.title.clone(),
+            suite: problem.suite.clone(),
+            language: problem.language,
+            entry: problem.entry.name.clone(),
+            prototype: problem.entry.prototype.clone(),
+            workloads: workloads(problem),
+            techniques: problem.techniques,
+            includes: problem.includes.clone(),
+            max_source_bytes: problem.max_source_bytes,
+            digest: problem.digest.to_string(),
+            prompt: prompt::render(problem, permitted, None, prompt::Style::Full),
+        }
+    }
+}
+
 /// All problems.
 pub async fn problems(State(app): State<App>) -> Result<Response, Refusal> {
     let service = Arc::clone(&app.service);
-    let all = tokio::task::spawn_blocking(move || service.catalog.all());
-    let all = all.await.unwrap_or_default();
-    let listed = all.into_iter().map(|(name, found)| match found {
-        Ok(problem) => Listed {
-            problem: name,
-            title: Some(problem.title.clone()),
-            suite: problem.suite.clone(),
-            workloads: workloads(&problem),
-            error: None,
-        },
-        Err(why) => Listed {
-            problem: name,
-            title: None,
-            suite: None,
-            workloads: Vec::new(),
-            error: Some(why),
-        },
-    });
-    let listed: Vec<Listed> = listed.collect();
+    let all = tokio::task::spawn_blocking(move || Listed::all(&service.catalog));
+    let listed = all.await.unwrap_or_default();
     Ok(json(StatusCode::OK, &listed))
 }
 
@@ -131,22 +160,7 @@ pub async fn problem(
     let found = tokio::task::spawn_blocking(move || service.catalog.find(&name, &[]));
     let found = found.await.unwrap_or_else(|e| Err(e.to_string()));
     let problem = found.map_err(|why| Refusal::new(Kind::NotFound, why))?;
-    let permitted = problem.techniques.without(Technique::Openmp);
-    let described = Described {
-        problem: problem.id.to_string(),
-        title: problem.title.clone(),
-        suite: problem.suite.clone(),
-        language: problem.language,
-        entry: problem.entry.name.clone(),
-        prototype: problem.entry.prototype.clone(),
-        workloads: workloads(&problem),
-        techniques: problem.techniques,
-        includes: problem.includes.clone(),
-        max_source_bytes: problem.max_source_bytes,
-        digest: problem.digest.to_string(),
-        prompt: prompt::render(&problem, permitted, None, prompt::Style::Full),
-    };
-    Ok(json(StatusCode::OK, &described))
+    Ok(json(StatusCode::OK, &Described::of(&problem)))
 }
 
 /// The state of the service.

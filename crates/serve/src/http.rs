@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Token, is_loopback};
 use crate::describe;
 use crate::journal::{Idempotency, JobId};
+use crate::mcp::{self, Tools};
 use crate::openapi;
 use crate::refusal::{Kind, Refusal};
 use crate::service::{Job, Service};
@@ -65,6 +66,8 @@ pub struct App {
     pub most_body: usize,
     /// Time that a body may take to arrive.
     pub body_time: Duration,
+    /// The tools of the Model Context Protocol, with the budget of all its clients.
+    pub tools: Tools,
 }
 
 /// The routes of a service.
@@ -85,6 +88,7 @@ pub fn router(app: App) -> Router {
         )
         .route("/v1/openrlhf", post(trainers::openrlhf))
         .route("/v1/slime", post(trainers::slime))
+        .route("/mcp", post(mcp::http::post))
         .route(
             "/metrics",
             get(|State(app): State<App>| ready(describe::metrics(&app))),

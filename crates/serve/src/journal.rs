@@ -128,7 +128,7 @@ impl Journal {
         let lock = File::create(&path).map_err(|e| unwritable(&path, e))?;
         lock.try_lock().map_err(|_| {
             usage(format!(
-                "another process serves from {}; stop it, or name another folder with --folder",
+                "another process serves from {}; connect agents to it (http://ADDRESS/mcp, if it is `flopsmith serve`), stop it, or name another folder with --folder",
                 folder.display()
             ))
         })?;

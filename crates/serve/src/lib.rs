@@ -1,9 +1,9 @@
-//! An HTTP service that evaluates programs for other tools: trainers, searches, agents.
+//! A service that evaluates programs for other tools: trainers and searches over HTTP, agents by the Model Context Protocol.
 //!
 //! A request becomes a job in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one thread
 //! evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to whoever
 //! waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]). Rewards are those of runs
-//! (`flopsmith-reward`).
+//! (`flopsmith-reward`). Agents call tools ([`mcp`]) over HTTP, or over standard input and output.
 //!
 //! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
 //!
@@ -16,17 +16,20 @@
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
 
 mod auth;
+mod best;
 mod cache;
 mod catalog;
 mod describe;
 mod http;
 mod journal;
 mod listen;
+mod mcp;
 mod metrics;
 mod openapi;
 mod program;
 mod queue;
 mod refusal;
+mod roofs;
 mod service;
 mod station;
 mod trainers;
@@ -47,15 +50,18 @@ use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::interrupt::Watch;
 use flopsmith_run::{jail, paths};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use auth::Token;
+pub use mcp::Limits;
 pub use station::Settings;
 
 use cache::Cache;
 use catalog::Catalog;
 use http::{App, BODY_TIME};
 use journal::Journal;
+use mcp::{Budget, Tools};
 use program::Judge;
 use service::Service;
 use station::Station;
@@ -63,12 +69,8 @@ use station::Station;
 /// Interval between two removals of old jobs and results.
 const SWEEP: Duration = Duration::from_secs(3600);
 
-/// The settings of a service.
-pub struct Plan {
-    /// The address that it listens at.
-    pub listen: SocketAddr,
-    /// The token that requests need.
-    pub token: Option<Token>,
+/// How a service evaluates, and where it keeps its data.
+pub struct Basis {
     /// Its folder.
     pub folder: PathBuf,
     /// How it evaluates.
@@ -77,15 +79,27 @@ pub struct Plan {
     pub reward: Reward,
     /// Run untrusted programs even where the jail gives less than its full protection.
     pub allow_weaker_jail: bool,
-    /// Length of the longest body of a request, bytes.
-    pub most_body: usize,
     /// Number of programs that may wait.
     pub most_waiting: usize,
     /// Age at which finished jobs and results are removed.
     pub keep: Duration,
+    /// The budget of agents.
+    pub limits: Limits,
 }
 
-/// Serves until a stop request.
+/// The settings of a service over HTTP.
+pub struct Plan {
+    /// The address that it listens at.
+    pub listen: SocketAddr,
+    /// The token that requests need.
+    pub token: Option<Token>,
+    /// Length of the longest body of a request, bytes.
+    pub most_body: usize,
+    /// How it evaluates.
+    pub basis: Basis,
+}
+
+/// Serves over HTTP until a stop request.
 ///
 /// # Errors
 /// Wrong usage, and failures that keep this machine from evaluating programs.
@@ -96,21 +110,76 @@ pub fn execute(plan: Plan) -> Result<()> {
             plan.listen
         )));
     }
+    let Plan {
+        listen,
+        token,
+        most_body,
+        basis,
+    } = plan;
+    let (limits, keep) = (basis.limits, basis.keep);
+    let (opened, _watch) = open(basis)?;
+    listen::allow_connections();
+    let tools = Tools::new(Arc::clone(&opened.service), Budget::new(limits));
+    let app = App {
+        service: Arc::clone(&opened.service),
+        token: token.map(Arc::new),
+        most_body,
+        body_time: BODY_TIME,
+        tools,
+    };
+    on_other_cores(opened, keep, async move |service| {
+        serve(listen, app, service).await
+    })
+}
+
+/// Serves one agent over standard input and output until the end of the input or a stop request. Messages may have
+/// `most_message` bytes.
+///
+/// # Errors
+/// Wrong usage, and failures that keep this machine from evaluating programs.
+pub fn execute_mcp(basis: Basis, most_message: usize) -> Result<()> {
+    let (limits, keep) = (basis.limits, basis.keep);
+    let (opened, _watch) = open(basis)?;
+    let tools = Tools::new(Arc::clone(&opened.service), Budget::new(limits));
+    on_other_cores(opened, keep, async move |_| {
+        let input = tokio::io::BufReader::new(tokio::io::stdin());
+        let output = tokio::io::stdout();
+        // A task, because this thread may run on the timed cores.
+        let mut session = JoinSet::new();
+        session.spawn(mcp::serve(input, output, tools, most_message));
+        match session.join_next().await {
+            Some(Ok(served)) => served.context("cannot read the messages on standard input"),
+            Some(Err(_)) | None => bail!("the session panicked; the log has the message"),
+        }
+    })
+}
+
+/// A service that is ready to work.
+struct Opened {
+    service: Arc<Service>,
+    judge: Box<dyn Judge>,
+    threads: u32,
+}
+
+/// Opens the folder, and checks everything that evaluations need. The stop request is heard as long as the watch lives.
+fn open(basis: Basis) -> Result<(Opened, Watch)> {
     // The prerequisites of every program are checked before the first request.
-    is_compiler(&plan.settings.compiler)?;
-    has_cores(plan.settings.threads)?;
-    let journal = Journal::open(&plan.folder)?;
-    let cache = Cache::open(&plan.folder);
-    let cache = Arc::new(cache.with_context(|| format!("cannot write {}", plan.folder.display()))?);
+    is_compiler(&basis.settings.compiler)?;
+    has_cores(basis.settings.threads)?;
+    let journal = Journal::open(&basis.folder)?;
+    let folder = basis.folder.display();
+    let cache = Cache::open(&basis.folder);
+    let cache = Arc::new(cache.with_context(|| format!("cannot write {folder}"))?);
     let harness = paths::harness()?;
-    let sandbox = Arc::new(jail::open(plan.allow_weaker_jail)?);
+    let sandbox = Arc::new(jail::open(basis.allow_weaker_jail)?);
     let catalog = Catalog::new(paths::problem_roots()?);
     let watch = Watch::saying(
         "stopping after the current evaluation (press Ctrl-C again to stop at once)…",
     )?;
     let stopping = watch.asked().clone();
+    let threads = basis.settings.threads;
     let station = Station::new(
-        plan.settings.clone(),
+        basis.settings,
         sandbox,
         harness,
         Arc::clone(&cache),
@@ -120,17 +189,33 @@ pub fn execute(plan: Plan) -> Result<()> {
         journal,
         cache,
         catalog,
-        plan.reward,
-        plan.most_waiting,
+        basis.reward,
+        basis.most_waiting,
         stopping,
     );
-    let folder = plan.folder.display();
     let service = service.with_context(|| format!("cannot read the jobs in {folder}"))?;
-    listen::allow_connections();
-    let cores = cores_to_answer_on(plan.settings.threads);
+    let unfinished = service.unfinished();
+    if unfinished > 0 {
+        say(&format!("going on with {unfinished} unfinished jobs"));
+    }
+    let opened = Opened {
+        service: Arc::new(service),
+        judge: Box::new(station),
+        threads,
+    };
+    Ok((opened, watch))
+}
+
+/// Evaluates, and answers clients by `answer` on cores that are not timed, until `answer` ends or the evaluation does.
+fn on_other_cores(
+    opened: Opened,
+    keep: Duration,
+    answer: impl AsyncFnOnce(Arc<Service>) -> Result<()>,
+) -> Result<()> {
+    let cores = cores_to_answer_on(opened.threads);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .thread_name("http")
+        .thread_name("answer")
         .on_thread_start(move || {
             // The service works without it, too; times are then less certain.
             if !cores.is_empty() {
@@ -140,8 +225,9 @@ pub fn execute(plan: Plan) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    let served = runtime.block_on(serve(plan, Arc::new(service), Box::new(station)));
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    let served = runtime.block_on(work(opened, keep, answer));
+    // Standard input may be waited for by a thread that nothing wakes.
+    runtime.shutdown_timeout(Duration::from_millis(500));
     served
 }
 
@@ -162,33 +248,32 @@ fn cores_to_answer_on(threads: u32) -> Vec<usize> {
     if apart.is_empty() { untimed } else { apart }
 }
 
-async fn serve(plan: Plan, service: Arc<Service>, judge: Box<dyn Judge>) -> Result<()> {
-    let listener = TcpListener::bind(plan.listen).await.map_err(|e| {
+/// Answers requests at an address until the service stops.
+async fn serve(listen: SocketAddr, app: App, service: Arc<Service>) -> Result<()> {
+    let listener = TcpListener::bind(listen).await.map_err(|e| {
         usage(format!(
-            "cannot listen at {}: {e}; name another address with --listen",
-            plan.listen
+            "cannot listen at {listen}: {e}; name another address with --listen"
         ))
     })?;
     let address = listener
         .local_addr()
         .context("the listener has no address")?;
-    let unfinished = service.unfinished();
-    if unfinished > 0 {
-        say(&format!("going on with {unfinished} unfinished jobs"));
-    }
-    let ended = CancellationToken::new();
-    let worker = start(&service, judge, ended.clone())?;
-    let app = App {
-        service: Arc::clone(&service),
-        token: plan.token.map(Arc::new),
-        most_body: plan.most_body,
-        body_time: BODY_TIME,
-    };
-    let router = http::router(app);
-    let stopping = service.stopping().clone();
     // A script reads the address, and the port where it asked for any.
     data(&format!("http://{address}"));
-    let connections = listen::serve(listener, router, Arc::clone(&service), listen::HEADER_TIME);
+    listen::serve(listener, http::router(app), service, listen::HEADER_TIME).await;
+    Ok(())
+}
+
+/// Evaluates while `answer` answers. Returns once both have ended.
+async fn work(
+    opened: Opened,
+    keep: Duration,
+    answer: impl AsyncFnOnce(Arc<Service>) -> Result<()>,
+) -> Result<()> {
+    let Opened { service, judge, .. } = opened;
+    let ended = CancellationToken::new();
+    let worker = start(&service, judge, ended.clone())?;
+    let stopping = service.stopping().clone();
     let failed = Cell::new(false);
     let evaluating = async {
         ended.cancelled().await;
@@ -197,15 +282,17 @@ async fn serve(plan: Plan, service: Arc<Service>, judge: Box<dyn Judge>) -> Resu
         stopping.cancel();
         pending::<()>().await;
     };
-    tokio::select! {
-        () = connections => {}
-        () = evaluating => {}
-        () = sweep(Arc::clone(&service), plan.keep) => {}
-    }
+    let answered = tokio::select! {
+        answered = answer(Arc::clone(&service)) => answered,
+        () = evaluating => Ok(()),
+        () = sweep(Arc::clone(&service), keep) => Ok(()),
+    };
+    stopping.cancel();
     service.wake();
     // The current evaluation ends first; its result is then in the folder.
     let joined = tokio::task::spawn_blocking(move || worker.join().is_ok());
     let joined = joined.await.unwrap_or(false);
+    answered?;
     if failed.get() || !joined {
         bail!("the thread that evaluates ended; start the service again, it goes on with its jobs");
     }

@@ -142,6 +142,21 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
             "requestBody": body(&slime),
             "responses": { "200": content("The reward", &json!({ "type": "number" })) },
         } },
+        "/mcp": { "post": {
+            "operationId": "mcp",
+            "summary": "A message of the Model Context Protocol, for agents",
+            "requestBody": body(&json!({ "type": "object" })),
+            "responses": {
+                "200": {
+                    "description": "The response, or events with the progress of a call and the response",
+                    "content": {
+                        "application/json": { "schema": { "type": "object" } },
+                        "text/event-stream": { "schema": { "type": "string" } },
+                    },
+                },
+                "202": { "description": "The notification was taken" },
+            },
+        } },
         "/metrics": { "get": {
             "operationId": "metrics",
             "summary": "The metrics, for Prometheus",
@@ -213,7 +228,7 @@ mod tests {
                 assert!(operation["responses"]["default"].is_object(), "{place}");
             }
         }
-        assert_eq!(names.len(), 10);
+        assert_eq!(names.len(), 11);
     }
 
     #[test]

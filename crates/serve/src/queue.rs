@@ -110,6 +110,24 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         wanted.by
     }
 
+    /// A job withdraws its candidates. Returns the programs that leave the queue, because no other job asked for them. A
+    /// program that is being evaluated stays.
+    pub fn withdraw(&mut self, job: &J) -> Vec<K> {
+        let running = self.running.as_ref().map(|(key, _)| key.clone());
+        let mut left = Vec::new();
+        self.wanted.retain(|key, wanted| {
+            wanted.by.retain(|(other, _)| other != job);
+            let stays = !wanted.by.is_empty() || running.as_ref() == Some(key);
+            if !stays {
+                left.push(key.clone());
+            }
+            stays
+        });
+        let wanted = &self.wanted;
+        self.waiting.retain(|key| wanted.contains_key(key));
+        left
+    }
+
     /// Number of programs that wait or are being evaluated.
     pub fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
@@ -185,6 +203,25 @@ mod tests {
         // It may be asked for once more.
         queue.push("a", Purpose::Rank, (3, 0));
         assert_eq!(queue.next(at(3)), Some("a"));
+    }
+
+    #[test]
+    fn a_withdrawn_job_takes_along_the_programs_that_nobody_else_asked_for() {
+        let mut queue = Queue::<&str, u32>::default();
+        queue.push("a", Purpose::Rank, (1, 0));
+        queue.push("b", Purpose::Rank, (1, 1));
+        queue.push("c", Purpose::Rank, (1, 2));
+        queue.push("c", Purpose::Rank, (2, 0));
+        assert_eq!(queue.next(at(0)), Some("a"));
+        assert_eq!(queue.withdraw(&1), ["b"]);
+        assert_eq!((queue.len(), queue.wait_of(&1, at(0))), (2, None));
+        // The evaluation that began goes on, and somebody may ask for its program again.
+        assert_eq!(queue.next(at(0)), None);
+        queue.push("a", Purpose::Rank, (3, 0));
+        assert_eq!(queue.ended(at(1), true), [(3, 0)]);
+        assert_eq!(queue.next(at(1)), Some("c"));
+        assert_eq!(queue.ended(at(2), true), [(2, 0)]);
+        assert_eq!((queue.next(at(2)), queue.len()), (None, 0));
     }
 
     #[test]

@@ -6,16 +6,19 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Cache;
+use crate::best::{Best, Entry};
+use crate::cache::{Cache, Grade, Reference};
 use crate::catalog::Catalog;
 use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
@@ -23,7 +26,9 @@ use crate::program::{Asked, Judge, Judged, Program};
 use crate::queue::{Queue, Wait};
 use crate::refusal::{Kind, Mistake, Refusal};
 use crate::station::unix_ms;
-use crate::wire::{Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Request, Status};
+use crate::wire::{
+    Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Purpose, Request, Status,
+};
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
 const RECENT: usize = 64;
@@ -39,6 +44,7 @@ pub struct Service {
     submitting: Mutex<()>,
     journal: Journal,
     cache: Arc<Cache>,
+    best: Best,
     /// The problems.
     pub catalog: Catalog,
     /// The counters.
@@ -70,6 +76,8 @@ pub struct Job {
     answers: Mutex<Answers>,
     /// The number of answers. It changes once an answer can be read.
     told: watch::Sender<usize>,
+    /// Time that the evaluations of its programs took, microseconds.
+    spent_us: AtomicU64,
 }
 
 struct Answers {
@@ -100,7 +108,26 @@ impl Job {
             asked,
             answers: Mutex::new(answers),
             told: watch::Sender::new(0),
+            spent_us: AtomicU64::new(0),
         }
+    }
+
+    /// Time that the evaluations of its programs took so far.
+    pub fn spent(&self) -> Duration {
+        Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
+    }
+
+    fn spend(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.spent_us.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// The candidates without an answer.
+    fn missing(&self) -> Vec<usize> {
+        let answers = lock(&self.answers);
+        let all = answers.all.iter().enumerate();
+        let missing = all.filter(|(_, answer)| answer.is_none());
+        missing.map(|(index, _)| index).collect()
     }
 
     /// Number of candidates.
@@ -125,7 +152,8 @@ impl Job {
         lock(&self.answers).done == self.total()
     }
 
-    fn answers(&self) -> Vec<Answer> {
+    /// The answers so far, in the order of the candidates.
+    pub fn answers(&self) -> Vec<Answer> {
         let answers = lock(&self.answers);
         let known = answers.all.iter().flatten();
         known.map(|answer| answer.as_ref().clone()).collect()
@@ -170,6 +198,7 @@ impl Service {
             work: Condvar::new(),
             submitting: Mutex::new(()),
             journal,
+            best: Best::open(cache.folder()),
             cache,
             catalog,
             metrics: Metrics::default(),
@@ -452,6 +481,35 @@ impl Service {
         }
     }
 
+    /// Ends a job whose client does not wait for it any more. Its programs are not evaluated, unless another job asked for
+    /// them, too. An evaluation that has begun goes on.
+    pub fn withdraw(&self, job: &Arc<Job>) {
+        {
+            let mut state = lock(&self.state);
+            for key in state.queue.withdraw(&job.id) {
+                state.programs.remove(&key);
+            }
+        }
+        let missing = job.missing().into_iter();
+        let failed = missing.map(|index| {
+            let why = "the client withdrew its request";
+            let failure = Failure::infrastructure(InfrastructureCause::Shutdown, why);
+            (index, Judged::failed(failure))
+        });
+        self.deliver(job, failed.collect());
+    }
+
+    /// The reference that results of a problem refer to now, to the standard of a purpose; none if this process neither
+    /// measured nor read one.
+    pub fn reference(&self, problem: &Problem, purpose: Purpose) -> Option<Reference> {
+        self.cache.current_reference(problem, Grade::of(purpose))
+    }
+
+    /// The fastest programs of a problem that were measured, the fastest first.
+    pub fn best(&self, problem: &Problem) -> Vec<Entry> {
+        self.best.of(&problem.digest)
+    }
+
     /// The wait of a job; none if it waits for no program.
     pub fn wait_of(&self, job: &Job) -> Option<Wait> {
         lock(&self.state)
@@ -509,6 +567,9 @@ impl Service {
         if !judged.cached {
             let seconds = took.as_secs_f64();
             self.metrics.evaluated(program, &judged, seconds);
+            if let Err(error) = self.best.enter(program, &judged, unix_ms()) {
+                tracing::warn!(%error, "the list of best programs cannot be written");
+            }
         }
         let mut by_job: Vec<(Arc<Job>, Vec<usize>)> = Vec::new();
         {
@@ -525,6 +586,9 @@ impl Service {
         }
         let mut first = true;
         for (job, indexes) in by_job {
+            if !judged.cached {
+                job.spend(took);
+            }
             let results = indexes.into_iter().map(|index| {
                 // The other candidates with this program have a result from before.
                 let cached = judged.cached || !std::mem::replace(&mut first, false);

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::{Cache, Grade, Reference};
 use crate::program::{Judge, Judged, Program};
+use crate::roofs::Roofs;
 use crate::wire::{Purpose, ReferenceSpeeds};
 
 /// Number of problems that stay open. Each has processes and buffers of its own.
@@ -245,7 +246,9 @@ impl Bench {
         let known = self.reference(grade).cloned();
         let known = known.or_else(|| cache.read_reference(&self.problem, grade));
         known.filter(|reference| {
-            is_fresh(reference, now, refresh) && reference.circumstances == self.circumstances
+            is_fresh(reference, now, refresh)
+                && reference.circumstances == self.circumstances
+                && reference.roofs.is_some()
         })
     }
 
@@ -279,6 +282,7 @@ impl Bench {
             },
             busy: self.reference_busy.clone(),
             of_each: self.timer.reference_gflops_of_each(),
+            roofs: Some(Roofs::of(&self.problem, &self.timer)),
             chains,
         })
     }

@@ -19,6 +19,8 @@ use super::*;
 use crate::program::{Judged, Program};
 use crate::wire::ReferenceSpeeds;
 
+mod agents;
+
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0123456789abcdef";
@@ -66,6 +68,8 @@ struct Options {
     most_body: usize,
     most_waiting: usize,
     patience: Duration,
+    /// The budget of agents.
+    limits: Limits,
 }
 
 impl Default for Options {
@@ -76,6 +80,7 @@ impl Default for Options {
             most_body: 1 << 20,
             most_waiting: 1000,
             patience: LIMIT,
+            limits: Limits::default(),
         }
     }
 }
@@ -116,6 +121,7 @@ impl Server {
                 .map(|token| Arc::new(Token::new(token).unwrap())),
             most_body: options.most_body,
             body_time: options.patience,
+            tools: Tools::new(Arc::clone(&service), Budget::new(options.limits)),
         };
         let (bound, address) = channel();
         let served = Arc::clone(&service);
@@ -760,19 +766,22 @@ fn an_address_beyond_this_machine_needs_a_token() {
     let plan = Plan {
         listen: "0.0.0.0:0".parse().unwrap(),
         token: None,
-        folder: place.path().join("folder"),
-        settings: Settings {
-            compiler: "gcc".into(),
-            threads: 1,
-            sanitize: false,
-            wait: Duration::ZERO,
-            refresh: Duration::ZERO,
-        },
-        reward: Reward::default(),
-        allow_weaker_jail: false,
         most_body: 1,
-        most_waiting: 1,
-        keep: Duration::ZERO,
+        basis: Basis {
+            folder: place.path().join("folder"),
+            settings: Settings {
+                compiler: "gcc".into(),
+                threads: 1,
+                sanitize: false,
+                wait: Duration::ZERO,
+                refresh: Duration::ZERO,
+            },
+            reward: Reward::default(),
+            allow_weaker_jail: false,
+            most_waiting: 1,
+            keep: Duration::ZERO,
+            limits: Limits::default(),
+        },
     };
     let error = execute(plan).unwrap_err();
     assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");

@@ -84,7 +84,8 @@ pub struct Candidate {
     pub language: Option<Language>,
 }
 
-fn language_schema(_: &mut SchemaGenerator) -> Schema {
+/// The names of languages, or null.
+pub fn language_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": ["c", "c++", "fortran", "fortran77", null] })
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of `flopsmith serve`.
+//! Arguments of `flopsmith serve` and `flopsmith mcp`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,32 +18,37 @@ Examples:
     -d '{\"candidates\": [{\"problem\": \"dgemm\", \"source\": \"...\"}]}'
 
 The service prints its address as the first line of stdout. GET /v1/openapi.json describes
-all routes. Programs are evaluated one after the other; so are those of several requests.
+all routes. Programs are evaluated one after the other; so are those of several requests. Agents reach
+the same tools as those of `flopsmith mcp` at /mcp.
 
 After SIGTERM or Ctrl-C the service finishes the current evaluation. Jobs and results are in
 its folder: a service that is started again, or was killed, goes on with its jobs.
 
 Exit codes: 0 it stopped on request, 2 wrong usage, 3 this machine cannot evaluate programs.";
 
-/// Arguments of `serve`.
+/// Shown under the options of `mcp`.
+pub const MCP_EXAMPLES: &str = "\
+Examples:
+  flopsmith mcp
+  flopsmith mcp --max-evaluations 200 --max-seconds 30m
+  claude mcp add flopsmith -- flopsmith mcp --max-evaluations 200
+
+An agent starts this command and speaks the Model Context Protocol with it, a message a line. Only
+messages go to stdout; logs go to stderr. Tools: evaluate, compare, explain_refusal, problem, problems,
+best_programs, roofline.
+
+The command has the same folder as `flopsmith serve`, and one process uses a folder at a time. For
+several agents start `flopsmith serve`, and let them connect to http://127.0.0.1:8765/mcp.
+
+Exit codes: 0 the input ended or it stopped on request, 2 wrong usage, 3 this machine cannot evaluate
+programs.";
+
+/// The options of every service.
 #[derive(Debug, ClapArgs)]
-pub struct Serve {
-    /// Listen at this address. Port 0 takes a free port. At an address that other machines can reach, requests need a
-    /// bearer token: set FLOPSMITH_SERVE_TOKEN, or name a file with --token-file.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8765",
-        env = "FLOPSMITH_LISTEN"
-    )]
-    pub listen: SocketAddr,
+pub struct Evaluating {
     /// Keep jobs, results and references in this folder; flopsmith/serve in XDG_DATA_HOME or ~/.local/share without it.
     #[arg(long, value_name = "DIR", env = "FLOPSMITH_FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Read the token that requests need from this file. The variable FLOPSMITH_SERVE_TOKEN can hold the token instead.
-    /// With a token, only GET /v1/health is answered without it, also on loopback.
-    #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
-    pub token_file: Option<PathBuf>,
     /// Score programs by the [reward] table of this configuration of a run, e.g. examples/dgemm.toml; by the default
     /// table without it.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_REWARD")]
@@ -80,13 +85,79 @@ pub struct Serve {
         env = "FLOPSMITH_KEEP_JOBS"
     )]
     pub keep_jobs: String,
+    /// Run the programs even where the jail gives less than its full protection.
+    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
+    pub allow_weaker_jail: bool,
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// Listen at this address. Port 0 takes a free port. At an address that other machines can reach, requests need a
+    /// bearer token: set FLOPSMITH_SERVE_TOKEN, or name a file with --token-file.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8765",
+        env = "FLOPSMITH_LISTEN"
+    )]
+    pub listen: SocketAddr,
+    /// Read the token that requests need from this file. The variable FLOPSMITH_SERVE_TOKEN can hold the token instead.
+    /// With a token, only GET /v1/health is answered without it, also on loopback.
+    #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The options of every service.
+    #[command(flatten)]
+    pub evaluating: Evaluating,
     /// Refuse requests whose body is longer than this many bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16_777_216, allow_negative_numbers = true, env = "FLOPSMITH_MAX_BODY", value_parser = clap::value_parser!(u32).range(1024..=1_073_741_824))]
     pub max_body: u32,
     /// Refuse requests while more programs than this wait.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, env = "FLOPSMITH_MAX_WAITING", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_waiting: u32,
-    /// Run the programs even where the jail gives less than its full protection.
-    #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
-    pub allow_weaker_jail: bool,
+    /// Evaluate at most this many programs for agents, over all their calls of tools; without it there is no limit.
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MCP_MAX_EVALUATIONS"
+    )]
+    pub mcp_max_evaluations: Option<u64>,
+    /// Evaluate programs for agents for at most this time in all, e.g. 30m; without it there is no limit.
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MCP_MAX_SECONDS"
+    )]
+    pub mcp_max_seconds: Option<String>,
+}
+
+/// Arguments of `mcp`.
+#[derive(Debug, ClapArgs)]
+pub struct Mcp {
+    /// Evaluate at most this many programs in the session; without it there is no limit. Programs that were evaluated before
+    /// do not count.
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MAX_EVALUATIONS"
+    )]
+    pub max_evaluations: Option<u64>,
+    /// Evaluate programs for at most this time in the session, e.g. 30m (a bare number is seconds); without it there is no
+    /// limit. An evaluation that has begun is finished.
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MAX_SECONDS"
+    )]
+    pub max_seconds: Option<String>,
+    /// Refuse messages that are longer than this many bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 16_777_216, allow_negative_numbers = true, env = "FLOPSMITH_MAX_MESSAGE", value_parser = clap::value_parser!(u32).range(1024..=1_073_741_824))]
+    pub max_message: u32,
+    /// The options of every service.
+    #[command(flatten)]
+    pub evaluating: Evaluating,
 }

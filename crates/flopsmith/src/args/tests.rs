@@ -37,6 +37,7 @@ fn commands_that_certify_accept_a_limit_on_the_wait_for_a_quiet_machine() {
         "train a.toml",
         "search --problem dgemm",
         "serve",
+        "mcp",
     ] {
         let limit = |wait: &str| {
             let words = format!("flopsmith {line} --wait {wait}");
@@ -48,7 +49,8 @@ fn commands_that_certify_accept_a_limit_on_the_wait_for_a_quiet_machine() {
                 Command::Doctor(a) => a.wait,
                 Command::Train(a) => a.run.wait,
                 Command::Search(a) => a.run.wait,
-                Command::Serve(a) => a.wait,
+                Command::Serve(a) => a.evaluating.wait,
+                Command::Mcp(a) => a.evaluating.wait,
                 other => unreachable!("{other:?}"),
             };
             wait.limit()

@@ -56,6 +56,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             serve::run(&a)
         }
+        Command::Mcp(a) => {
+            let _guard = log.start(None)?;
+            serve::mcp(&a)
+        }
         Command::Cluster(a) => {
             let _guard = log.start(None)?;
             cluster::run(&a)

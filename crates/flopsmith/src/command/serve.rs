@@ -1,20 +1,56 @@
-//! `flopsmith serve`: evaluates programs over HTTP.
+//! `flopsmith serve` and `flopsmith mcp`: evaluate programs over HTTP, and for an agent on standard input and output.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_protocol::text;
 use flopsmith_run::console::usage;
 use flopsmith_run::{durations, paths};
-use flopsmith_serve::{Plan, Settings, Token, execute};
+use flopsmith_serve::{Basis, Limits, Plan, Settings, Token, execute, execute_mcp};
 
-use crate::args::Serve;
+use crate::args::{Evaluating, Mcp, Serve};
+
+/// Number of programs of one agent that may wait.
+const MOST_WAITING: usize = 1000;
 
 /// The variable that holds the token. There is no option for it: other users can see the options of a process.
 const TOKEN: &str = "FLOPSMITH_SERVE_TOKEN";
 
 /// Serves until a stop request.
 pub fn run(args: &Serve) -> Result<ExitCode> {
+    let limits = Limits {
+        evaluations: args.mcp_max_evaluations,
+        time: limit(args.mcp_max_seconds.as_deref())
+            .context("--mcp-max-seconds (or FLOPSMITH_MCP_MAX_SECONDS) cannot be read")?,
+    };
+    execute(Plan {
+        listen: args.listen,
+        token: token(args)?,
+        most_body: args.max_body as usize,
+        basis: basis(&args.evaluating, args.max_waiting as usize, limits)?,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves one agent until the end of its input.
+pub fn mcp(args: &Mcp) -> Result<ExitCode> {
+    let limits = Limits {
+        evaluations: args.max_evaluations,
+        time: limit(args.max_seconds.as_deref())
+            .context("--max-seconds (or FLOPSMITH_MAX_SECONDS) cannot be read")?,
+    };
+    let basis = basis(&args.evaluating, MOST_WAITING, limits)?;
+    execute_mcp(basis, args.max_message as usize)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A limit of time, if there is one.
+fn limit(time: Option<&str>) -> Result<Option<Duration>> {
+    time.map(durations::time).transpose()
+}
+
+fn basis(args: &Evaluating, most_waiting: usize, limits: Limits) -> Result<Basis> {
     let reward = match &args.reward {
         Some(path) => flopsmith_config::load(path, &[])?.reward,
         None => flopsmith_config::Settings::default().reward,
@@ -25,9 +61,7 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
     };
     let refresh = durations::time(&args.refresh);
     let keep = durations::time(&args.keep_jobs);
-    execute(Plan {
-        listen: args.listen,
-        token: token(args)?,
+    Ok(Basis {
         folder,
         settings: Settings {
             compiler: args.compiler.clone(),
@@ -38,11 +72,10 @@ pub fn run(args: &Serve) -> Result<ExitCode> {
         },
         reward,
         allow_weaker_jail: args.allow_weaker_jail,
-        most_body: args.max_body as usize,
-        most_waiting: args.max_waiting as usize,
+        most_waiting,
         keep: keep.context("--keep-jobs (or FLOPSMITH_KEEP_JOBS) cannot be read")?,
-    })?;
-    Ok(ExitCode::SUCCESS)
+        limits,
+    })
 }
 
 /// The token of the file, or else of the variable, if there is one.

@@ -17,12 +17,14 @@ mod bench;
 mod dead;
 mod doctor;
 mod eval;
+mod harbor;
 mod interrupts;
 mod keys;
 #[cfg(feature = "torch")]
 mod kills;
 #[cfg(feature = "torch")]
 mod learning;
+mod mcp;
 #[cfg(feature = "torch")]
 mod memory;
 #[cfg(feature = "torch")]

@@ -1,5 +1,6 @@
-//! `flopsmith problem`: checks, makes and lists problem definitions, and prints their prompts.
+//! `flopsmith problem`: checks, makes, lists and exports problem definitions, and prints their prompts.
 
+mod export;
 mod nests;
 mod new;
 
@@ -18,7 +19,7 @@ use flopsmith_run::digits::four;
 use flopsmith_run::{evaluator, paths};
 use serde_json::json;
 
-use crate::args::{Format, Problem};
+use crate::args::{ExportFormat, Format, Problem};
 use crate::exit;
 
 /// Executes a subcommand.
@@ -40,6 +41,15 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
         }
         Problem::Random(args) => {
             nests::write(args)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Problem::Export {
+            format: ExportFormat::Harbor,
+            folder,
+            problems,
+            image,
+        } => {
+            export::harbor(folder, problems, image)?;
             Ok(ExitCode::SUCCESS)
         }
         Problem::List { format } => list(*format),

@@ -1,0 +1,4 @@
+#!/bin/sh
+# Writes the problem's own fast program.
+set -eu
+cp "$(dirname "$0")/FILE" "${FLOPSMITH_TASK_PROGRAM:-/app/FILE}"

@@ -1,0 +1,209 @@
+//! The fastest programs of each problem, in the folder of the service.
+//!
+//! A list has one file, `best/PROBLEM.json`. Only converged measurements enter it, ordered by the lower end of their
+//! intervals: the largest of many estimates is mostly one that noise made large. A list keeps its programs longer than the
+//! jobs that brought them.
+
+use std::cmp::Ordering;
+use std::io::Result;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flopsmith_problem::Language;
+use flopsmith_protocol::{Digest, Interval, TechniqueSet};
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{make, write};
+use crate::program::{Judged, Program};
+use crate::wire::Purpose;
+
+/// Number of programs in a list.
+const MOST: usize = 16;
+
+/// A program in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its source.
+    pub source: String,
+    /// Its language.
+    pub language: Language,
+    /// The standard of its measurement.
+    pub purpose: Purpose,
+    /// The plain reference's time divided by the program's.
+    pub ratio: f64,
+    /// The 95 % interval of `ratio`.
+    pub interval: Interval,
+    /// Lower end of the interval without the part of the plain reference: programs are ordered by it.
+    pub reaches: f64,
+    /// Speed, 10⁹ operations a second.
+    pub gflops: f64,
+    /// The techniques that detection found.
+    pub techniques: Option<TechniqueSet>,
+    /// Width of the widest vector register in the object, bits.
+    pub vector_bits: Option<u32>,
+    /// The measurement of the reference that the numbers refer to.
+    pub reference: Option<String>,
+    /// Time of the measurement, milliseconds since 1970.
+    pub measured_unix_ms: u64,
+}
+
+/// The lists of a folder.
+pub struct Best {
+    folder: PathBuf,
+    /// Held while a list is replaced.
+    writing: Mutex<()>,
+}
+
+impl Best {
+    /// The lists in the folder of a service.
+    pub fn open(folder: &Path) -> Self {
+        Self {
+            folder: folder.join("best"),
+            writing: Mutex::new(()),
+        }
+    }
+
+    fn file(&self, problem: &Digest) -> PathBuf {
+        self.folder.join(format!("{problem}.json"))
+    }
+
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The list of a problem, the fastest program first.
+    pub fn of(&self, problem: &Digest) -> Vec<Entry> {
+        let text = std::fs::read(self.file(problem)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Enters a program that was measured, if it is fast enough.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn enter(&self, program: &Program, judged: &Judged, now_unix_ms: u64) -> Result<()> {
+        let measurement = judged.verdict.measurement().filter(|m| m.converged());
+        let Some(measurement) = measurement else {
+            return Ok(());
+        };
+        let entry = Entry {
+            source: program.source.clone(),
+            language: program.language,
+            purpose: program.purpose,
+            ratio: measurement.ratio,
+            interval: measurement.interval,
+            reaches: measurement.reaches(),
+            gflops: measurement.gflops,
+            techniques: judged.techniques,
+            vector_bits: judged.vector_bits,
+            reference: judged.reference.as_ref().map(|r| r.id.clone()),
+            measured_unix_ms: now_unix_ms,
+        };
+        let problem = &program.problem.digest;
+        let _one = self.writing();
+        let before = self.of(problem);
+        let after = entered(before.clone(), entry);
+        if after == before {
+            return Ok(());
+        }
+        make(&self.folder)?;
+        write(&self.file(problem), &after)
+    }
+}
+
+/// A list with one program more. Of two measurements of one program the stricter one counts, and of equally strict ones the
+/// later one: a lucky number does not stay.
+fn entered(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
+    let is_same = |e: &Entry| e.source == entry.source && e.language == entry.language;
+    if let Some(place) = list.iter().position(is_same) {
+        let known = list.get(place).map_or(0, |e| e.purpose as u8);
+        if known > entry.purpose as u8 {
+            return list;
+        }
+        list.remove(place);
+    }
+    list.push(entry);
+    list.sort_by(|a, b| faster_first(a, b));
+    list.truncate(MOST);
+    list
+}
+
+fn faster_first(a: &Entry, b: &Entry) -> Ordering {
+    b.reaches.total_cmp(&a.reaches)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::sync::Arc;
+
+    use flopsmith_problem::Problem;
+    use flopsmith_protocol::Verdict;
+    use flopsmith_test_support::{Measured, measured, wrong};
+
+    use super::*;
+
+    fn problem() -> Arc<Problem> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
+        Arc::new(Problem::load(&root).unwrap())
+    }
+
+    fn enter(best: &Best, source: &str, purpose: Purpose, verdict: Verdict) {
+        let program = Program::new(problem(), Language::C, source.into(), purpose);
+        let failure =
+            flopsmith_protocol::Failure::candidate(flopsmith_protocol::CandidateFault::Format, "");
+        let judged = Judged {
+            verdict,
+            ..Judged::failed(failure)
+        };
+        best.enter(&program, &judged, 5).unwrap();
+    }
+
+    fn sources(best: &Best) -> Vec<String> {
+        let list = best.of(&problem().digest);
+        list.into_iter().map(|entry| entry.source).collect()
+    }
+
+    #[test]
+    fn the_lower_end_of_the_interval_decides() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        assert_eq!(sources(&best), Vec::<String>::new());
+        enter(&best, "sure", Purpose::Rank, measured(40.0));
+        let lucky = Measured::at(41.0).se(0.1).verdict();
+        enter(&best, "lucky", Purpose::Rank, lucky);
+        enter(&best, "wrong", Purpose::Rank, wrong());
+        let unsure = Measured::at(90.0).unconverged().verdict();
+        enter(&best, "unsure", Purpose::Rank, unsure);
+        assert_eq!(sources(&best), ["sure", "lucky"]);
+        // Another process reads what this one wrote.
+        assert_eq!(sources(&Best::open(place.path())), ["sure", "lucky"]);
+    }
+
+    #[test]
+    fn a_program_has_one_place_by_its_strictest_measurement() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        enter(&best, "a", Purpose::Rank, measured(40.0));
+        enter(&best, "a", Purpose::Certify, measured(30.0));
+        enter(&best, "a", Purpose::Screen, measured(50.0));
+        let list = best.of(&problem().digest);
+        assert_eq!(list.len(), 1);
+        assert_eq!((list[0].gflops, list[0].purpose), (30.0, Purpose::Certify));
+        enter(&best, "a", Purpose::Certify, measured(29.0));
+        assert_eq!(best.of(&problem().digest)[0].gflops, 29.0);
+    }
+
+    #[test]
+    fn a_list_has_a_limit() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        for n in 0..2 * MOST {
+            let gflops = 1.0 + n as f64;
+            enter(&best, &format!("{n}"), Purpose::Rank, measured(gflops));
+        }
+        let list = sources(&best);
+        assert_eq!(list.len(), MOST);
+        assert_eq!(list[0], (2 * MOST - 1).to_string());
+    }
+}

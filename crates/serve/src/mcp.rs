@@ -1,0 +1,28 @@
+//! The Model Context Protocol: agents call the service's tools.
+//!
+//! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] has the
+//! arguments and results of the tools with their schemas, [`calls`] performs calls on the service, [`explain`] knows every
+//! reason of a refusal, and [`budget`] limits what a session may use. [`stdio`] speaks the protocol over standard input and
+//! output, [`http`] over HTTP.
+//!
+//! Revision 2026-07-28 of the protocol has no sessions: each request names the revision. Clients of earlier revisions begin
+//! with `initialize`. No answer depends on an earlier message, so both kinds are served side by side.
+//!
+//! Invariants:
+//! - Text of programs and of compilers appears as the value of a field, and in no sentence. Sentences consist of fixed
+//!   words, numbers and names of the service's own; those about a mistake may repeat a wrong argument of the caller.
+//! - A mistake in the arguments of a tool, and a failure of the machine, are results with `isError` that say what to try.
+//!   Errors of the protocol are only those that a client's programmer must correct.
+//! - A call that nobody waits for any more gives its place in the queue back.
+
+mod budget;
+mod calls;
+mod explain;
+pub mod http;
+mod message;
+mod stdio;
+mod tools;
+
+pub use budget::{Budget, Limits};
+pub use calls::Tools;
+pub use stdio::serve;

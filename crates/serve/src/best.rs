@@ -123,7 +123,7 @@ fn entered(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
         list.remove(place);
     }
     list.push(entry);
-    list.sort_by(|a, b| faster_first(a, b));
+    list.sort_by(faster_first);
     list.truncate(MOST);
     list
 }

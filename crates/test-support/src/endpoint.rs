@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A request that the server read.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Its first line and headers, in lower case.
+    /// Its first line and headers.
     pub head: String,
     /// Its body.
     pub body: String,

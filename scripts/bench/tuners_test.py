@@ -214,7 +214,7 @@ def a_limit_ends_all_processes_of_a_command(folder):
     assert time.monotonic() - begun < 15, "the command was waited for"
     left = int((folder / "left").read_text())
     for _ in range(1000):
-        # Whoever adopted the process may not have taken note of its end yet.
+        # The process that adopted it may not have taken note of its end yet.
         state = Path(f"/proc/{left}/stat")
         if not state.is_file() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
             break

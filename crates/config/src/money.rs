@@ -46,7 +46,7 @@ impl Money {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left after `other`; nothing if that is more.
+    /// The rest after `other`; nothing if that is more.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

@@ -55,7 +55,7 @@ pub struct Reply {
     pub text: String,
     /// False if the limit on its tokens cut it off; none if the server does not say.
     pub finished: Option<bool>,
-    /// What the request that was answered cost.
+    /// Tokens and cost of the request that was answered.
     pub amount: Amount,
 }
 
@@ -90,7 +90,7 @@ pub enum Error {
     Failed {
         /// Why the last attempt failed.
         reason: Reason,
-        /// What the server or the system said.
+        /// The words of the server or the system.
         words: String,
         /// Number of requests that were sent.
         attempts: u32,
@@ -232,13 +232,13 @@ impl Client {
         self.denied.load(Ordering::Relaxed)
     }
 
-    /// What all requests have cost so far.
+    /// Tokens and cost of all requests so far.
     pub fn spent(&self) -> Amount {
         self.books().ledger.spent()
     }
 
     /// Asks for all answers, as many at a time as the endpoint permits, and hands over each as it ends, until `on` breaks.
-    /// What is under way then, or when the future is dropped, counts with all that it reserved.
+    /// A request that is under way then, or when the future is dropped, counts with all that it reserved.
     pub async fn ask_all<F>(&self, asks: Vec<Ask>, mut on: F)
     where
         F: FnMut(Ask, Result<Reply, Error>) -> ControlFlow<()>,

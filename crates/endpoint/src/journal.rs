@@ -20,7 +20,7 @@ pub struct Entry {
     pub number: u32,
     /// Number of the request for this answer in this session, from 1.
     pub attempt: u32,
-    /// What happened.
+    /// The event.
     pub event: Event,
     /// The most that the request may cost, or what it cost.
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub struct Entry {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// What the server or the system said of it.
+    /// The words of the server or the system about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// The model that answered, as the server names it.
@@ -118,7 +118,7 @@ impl Reason {
     }
 }
 
-/// What the requests of a journal used.
+/// Requests, tokens, costs and time of a journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Spending {
     /// Requests that were sent.
@@ -135,7 +135,7 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// What a journal says. A request without an end, of a process that was killed or stopped, counts with all that it
+    /// The sum of a journal. A request without an end, of a process that was killed or stopped, counts with all that it
     /// reserved.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut spending = Self::default();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use reqwest::header::HeaderValue;
 
-/// What stands for a key in texts.
+/// The text in place of a key.
 const HIDDEN: &str = "[key]";
 
 /// A key. Nothing prints it.

@@ -103,7 +103,7 @@ pub enum Refusal {
     Never(Limit),
 }
 
-/// What a request under way may cost. It is settled once.
+/// The most that a request under way may cost. It is settled once.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Reservation(Amount);

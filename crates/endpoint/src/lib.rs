@@ -2,7 +2,7 @@
 //! `transformers serve` and hosted models speak.
 //!
 //! [`Client::ask_all`] sends requests, several at a time, repeats those that failed by no fault of theirs, and hands over
-//! each answer as it ends. What is decided without IO is in modules of its own: [`ledger`] (budgets), [`backoff`]
+//! each answer as it ends. Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
 //! (waits), [`events`] (streams), [`wire`] (bodies).
 //!
 //! Left out on purpose: problems and prompts (the caller's), tools, several answers to one request, redirects.

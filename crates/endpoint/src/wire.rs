@@ -119,7 +119,7 @@ pub struct Answered {
 pub struct Fault {
     /// The reason.
     pub reason: Reason,
-    /// What is wrong.
+    /// The fault in words.
     pub detail: String,
 }
 

@@ -111,7 +111,7 @@ impl Answers<'_> {
         );
         let reply = match reply {
             Ok(reply) => reply,
-            // The journal has the reason, and the results name it. What holds for all answers is said once, at the end.
+            // The journal has the reason, and the results name it. A reason that all answers share is said once, at the end.
             Err(error) if error.reason().is_some() => {
                 if !matches!(error.reason(), Some(Reason::Budget | Reason::Denied)) {
                     say(&format!("{of} is missing: {error}"));

@@ -138,7 +138,7 @@ pub struct Evaluation {
 pub struct Request {
     /// Name of the model.
     pub model: String,
-    /// What happened.
+    /// The beginning or the end of the request.
     #[serde(flatten)]
     pub entry: Entry,
 }

@@ -36,7 +36,7 @@ pub struct Results {
     pub machine: BTreeMap<String, String>,
     /// Each model at each number of threads.
     pub models: Vec<Judged>,
-    /// What the requests to each endpoint used, by the name of the model.
+    /// Tokens and costs of the requests to each endpoint, by the name of the model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub spending: BTreeMap<String, Spending>,
     /// Problems whose programs could not be evaluated, with the reasons.

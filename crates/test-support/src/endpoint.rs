@@ -21,7 +21,7 @@ pub struct Asked {
     pub number: usize,
 }
 
-/// What the server does with a request.
+/// The reaction of the server to a request.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// It answers with this status, these further header lines and this body.

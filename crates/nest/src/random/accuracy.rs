@@ -9,7 +9,7 @@ use super::model::{Nest, Term, Update};
 /// The largest size of an integer input.
 const LARGEST_INTEGER: f64 = 8.0;
 
-/// What is known of a value without running anything.
+/// The facts about a value that are known without running anything.
 ///
 /// Errors are counted in roundings of the same value with absolute numbers and with sums in the place of differences, which is what
 /// `magnitude.c` computes.
@@ -66,7 +66,7 @@ impl Accuracy {
         }
     }
 
-    /// What holds for either of both.
+    /// The facts that hold for either of both.
     pub fn or(mut self, other: Self) -> Self {
         for (sizes, count) in other.sums {
             let known = self.sums.entry(sizes).or_insert(0);
@@ -96,7 +96,7 @@ fn of(term: &Term, known: &BTreeMap<usize, Accuracy>) -> Accuracy {
     }
 }
 
-/// What holds for every element of every result.
+/// The facts that hold for every element of every result.
 pub(super) fn of_results(nest: &Nest) -> Accuracy {
     let mut known: BTreeMap<usize, Accuracy> = BTreeMap::new();
     for statement in &nest.statements {

@@ -46,7 +46,7 @@ const LONGEST_SINGLE_SUM: i64 = 160;
 /// The longest window.
 const LONGEST_WINDOW: i64 = 7;
 
-/// What a statement computes.
+/// The kinds of statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Each element by itself.
@@ -124,7 +124,7 @@ pub(super) fn nest(rng: &mut impl Rng) -> Nest {
     draw.nest
 }
 
-/// What the statements compute.
+/// The kinds of the nest's statements.
 fn kinds(rng: &mut impl Rng, element: Element) -> Vec<Kind> {
     let count = pick(rng, [(6, 1), (3, 2), (1, 3)]);
     let mut kinds: Vec<Kind> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a random nest consists of: sizes, arrays, scalars, and statements with their loops.
+//! The parts of a random nest: sizes, arrays, scalars, and statements with their loops.
 
 use flopsmith_problem::{Element, Role};
 
@@ -90,7 +90,7 @@ pub(super) struct Subscript {
     pub plus: Plus,
 }
 
-/// What is added to an iterator.
+/// The number or iterator that is added to an iterator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plus {
     Nothing,

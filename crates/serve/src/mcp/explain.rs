@@ -1,4 +1,4 @@
-//! What the reasons of results mean, and what to try. Pure.
+//! The meanings of the reasons of results, and advice. Pure.
 
 use flopsmith_problem::{Problem, nearest};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause};

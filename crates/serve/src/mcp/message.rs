@@ -37,7 +37,7 @@ pub mod code {
     pub const VERSION: i64 = -32_022;
 }
 
-/// What models should know of all tools.
+/// The text on all tools for models.
 const INSTRUCTIONS: &str = "\
 Evaluates programs for numerical problems on this machine: compiles and runs them in a jail, checks them on inputs they have \
 never seen, and times them beside a plain reference. Start with `problems` and `problem`; then `evaluate` a program, call \

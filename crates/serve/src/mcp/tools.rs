@@ -503,7 +503,7 @@ pub enum Party {
     Unknown,
 }
 
-/// What programs for a problem may use.
+/// The parts of C that programs for a problem may use, and their limits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Permitted {
     /// The function that a program defines.
@@ -529,7 +529,7 @@ pub struct Explained {
     pub meaning: String,
     /// The usual causes, and what to try.
     pub try_next: String,
-    /// What programs for the problem may use, if the call names one.
+    /// The headers, techniques and limits of programs for the problem, if the call names one.
     pub permitted: Option<Permitted>,
 }
 

@@ -1,4 +1,4 @@
-//! Which elements a statement reads.
+//! The elements that a statement reads.
 
 use flopsmith_problem::Role;
 use rand::Rng;

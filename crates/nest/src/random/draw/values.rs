@@ -1,4 +1,4 @@
-//! What statements compute.
+//! The values that statements compute.
 
 use flopsmith_problem::Role;
 use rand::Rng;
@@ -35,7 +35,7 @@ impl<R: Rng> Draw<'_, R> {
         value
     }
 
-    /// What is summed up.
+    /// The value that is summed up.
     pub(super) fn summed(&mut self, loops: &[Loop], sums: usize) -> Term {
         let forms = [(6, "product"), (2, "two"), (2, "distance"), (1, "mixed")];
         let form = pick(self.rng, forms);

@@ -177,7 +177,7 @@ impl Endpoint {
     /// # Errors
     /// The values are not usable.
     pub fn parse(text: &str, name: &str) -> Result<Self, Usage> {
-        let endpoint: Self = read(text, name)?;
+        let endpoint: Self = read(text, name).map_err(|e| usage(without_keys(&e.0)))?;
         endpoint.check().map_err(|e| {
             // The line of `key` may hold the key itself.
             let located = match e.0.starts_with("`key`") {
@@ -278,6 +278,22 @@ pub fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// A message about a file without the values of the lines that it shows, where these speak of keys: people write keys under
+/// many names.
+fn without_keys(message: &str) -> String {
+    const WORDS: [&str; 5] = ["key", "secret", "auth", "password", "bearer"];
+    let lines = message.lines().map(|line| {
+        let lower = line.to_lowercase();
+        // Lines of the file are indented.
+        let is_secret = line.starts_with("    ") && WORDS.iter().any(|word| lower.contains(word));
+        match line.split_once('=') {
+            Some((name, _)) if is_secret => format!("{name}= …"),
+            _ => line.to_owned(),
+        }
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
 /// True for the name of an environment variable.
 fn is_variable(name: &str) -> bool {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -348,5 +364,14 @@ mod tests {
             "{error} {read}"
         );
         assert!(error.0.contains("environment variable"), "{error}");
+        for line in [
+            format!("api_key = \"{secret}\""),
+            format!("key = {secret}"),
+            format!("headers = {{ Authorization = \"Bearer {secret}\" }}"),
+        ] {
+            let error = Endpoint::parse(&format!("{LEAST}{line}\n"), "e.toml").unwrap_err();
+            assert!(!error.0.contains(secret), "{error}");
+            assert!(error.0.contains("e.toml"), "{error}");
+        }
     }
 }

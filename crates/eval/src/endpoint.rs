@@ -81,8 +81,11 @@ pub fn answer(
     }
     folder.read_requests()?;
     if client.is_denied() {
-        let last = folder.evaluation().requests(&model.name).last();
-        let why = last.map(|entry| entry.detail.clone()).unwrap_or_default();
+        // Requests that were under way then may have ended later.
+        let requests = folder.evaluation().requests(&model.name);
+        let denied = requests.filter(|entry| entry.reason == Some(Reason::Denied));
+        let why = denied.last().map(|entry| entry.detail.clone());
+        let why = why.unwrap_or_default();
         return Err(usage(format!(
             "{}: {} refuses every request: {why}; check the URL, the model's name and the key",
             model.name, endpoint.url

@@ -55,17 +55,28 @@ impl Budget {
                 used.evaluations
             ));
         }
-        if let Some(most) = self.limits.time
-            && used.time >= most
-        {
-            return Err(format!(
+        self.within(&used)?;
+        used.evaluations = used.evaluations.saturating_add(programs);
+        Ok(())
+    }
+
+    /// Checks that time is left. Calls that wait check it again: those before them may have used it.
+    ///
+    /// # Errors
+    /// A sentence, if no time is left.
+    pub fn check_time(&self) -> Result<(), String> {
+        self.within(&self.used())
+    }
+
+    fn within(&self, used: &Used) -> Result<(), String> {
+        match self.limits.time {
+            Some(most) if used.time >= most => Err(format!(
                 "the budget is used up: evaluations took {:.0} of {:.0} seconds; go on with the results that you have (best_programs shows them), or ask your user for a larger budget",
                 used.time.as_secs_f64(),
                 most.as_secs_f64()
-            ));
+            )),
+            _ => Ok(()),
         }
-        used.evaluations += programs;
-        Ok(())
     }
 
     /// A call has ended that reserved `taken` programs: it used `programs` of them, in this time.
@@ -123,7 +134,9 @@ mod tests {
         budget.settle(1, 1, Duration::from_secs(9));
         assert_eq!(budget.left().unwrap().seconds, Some(1.0));
         budget.take(1).unwrap();
+        assert_eq!(budget.check_time(), Ok(()));
         budget.settle(1, 1, Duration::from_secs(9));
+        assert!(budget.check_time().is_err());
         let error = budget.take(1).unwrap_err();
         assert!(error.contains("18 of 10 seconds"), "{error}");
         assert_eq!(budget.left().unwrap().seconds, Some(0.0));

@@ -393,6 +393,11 @@ impl Asking {
             tokio::select! {
                 changed = told.changed() => if changed.is_err() { break },
                 _ = ticks.tick() => {
+                    // A call whose turn has come is finished.
+                    let wait = self.service.wait_of(&self.job);
+                    if wait.is_some_and(|wait| wait.position > 0) {
+                        self.budget.check_time()?;
+                    }
                     if let Some(progress) = &client.progress {
                         self.report(progress, began.elapsed());
                     }

@@ -18,8 +18,8 @@ Examples:
     -d '{\"candidates\": [{\"problem\": \"dgemm\", \"source\": \"...\"}]}'
 
 The service prints its address as the first line of stdout. GET /v1/openapi.json describes
-all routes. Programs are evaluated one after the other; so are those of several requests. Agents reach
-the same tools as those of `flopsmith mcp` at /mcp.
+all routes. Programs are evaluated one after the other; so are those of several requests.
+Agents reach the same tools as those of `flopsmith mcp` at /mcp.
 
 After SIGTERM or Ctrl-C the service finishes the current evaluation. Jobs and results are in
 its folder: a service that is started again, or was killed, goes on with its jobs.
@@ -33,15 +33,16 @@ Examples:
   flopsmith mcp --max-evaluations 200 --max-seconds 30m
   claude mcp add flopsmith -- flopsmith mcp --max-evaluations 200
 
-An agent starts this command and speaks the Model Context Protocol with it, a message a line. Only
-messages go to stdout; logs go to stderr. Tools: evaluate, compare, explain_refusal, problem, problems,
-best_programs, roofline.
+An agent starts this command and speaks the Model Context Protocol with it, a message a
+line. Only messages go to stdout; logs go to stderr. Tools: evaluate, compare,
+explain_refusal, problem, problems, best_programs, roofline.
 
-The command has the same folder as `flopsmith serve`, and one process uses a folder at a time. For
-several agents start `flopsmith serve`, and let them connect to http://127.0.0.1:8765/mcp.
+The command has the same folder as `flopsmith serve`, and one process uses a folder at a
+time. For several agents start `flopsmith serve`, and let them connect to
+http://127.0.0.1:8765/mcp.
 
-Exit codes: 0 the input ended or it stopped on request, 2 wrong usage, 3 this machine cannot evaluate
-programs.";
+Exit codes: 0 the input ended or it stopped on request, 2 wrong usage, 3 this machine
+cannot evaluate programs.";
 
 /// The options of every service.
 #[derive(Debug, ClapArgs)]

@@ -128,6 +128,16 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         left
     }
 
+    /// If a job asked for the program that is being evaluated: the time that the evaluation has taken at `now`, or that such
+    /// evaluations usually take if that is longer.
+    pub fn running_of(&self, job: &J, now: Duration) -> Option<Duration> {
+        let (key, began) = self.running.as_ref()?;
+        let wanted = self.wanted.get(key)?;
+        let is_asked = wanted.by.iter().any(|(other, _)| other == job);
+        let usual = Duration::try_from_secs_f64(self.pace.of(wanted.purpose)).unwrap_or_default();
+        is_asked.then(|| now.saturating_sub(*began).max(usual))
+    }
+
     /// Number of programs that wait or are being evaluated.
     pub fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
@@ -213,6 +223,9 @@ mod tests {
         queue.push("c", Purpose::Rank, (1, 2));
         queue.push("c", Purpose::Rank, (2, 0));
         assert_eq!(queue.next(at(0)), Some("a"));
+        let running = [at(1), at(9)].map(|now| queue.running_of(&1, now));
+        assert_eq!(running, [Some(at(2)), Some(at(9))]);
+        assert_eq!(queue.running_of(&2, at(9)), None);
         assert_eq!(queue.withdraw(&1), ["b"]);
         assert_eq!((queue.len(), queue.wait_of(&1, at(0))), (2, None));
         // The evaluation that began goes on, and somebody may ask for its program again.

@@ -482,14 +482,16 @@ impl Service {
     }
 
     /// Ends a job whose client does not wait for it any more. Its programs are not evaluated, unless another job asked for
-    /// them, too. An evaluation that has begun goes on.
-    pub fn withdraw(&self, job: &Arc<Job>) {
-        {
+    /// them, too. An evaluation that has begun goes on; returns the time that it takes, as far as that is known.
+    pub fn withdraw(&self, job: &Arc<Job>) -> Duration {
+        let goes_on = {
             let mut state = lock(&self.state);
+            let goes_on = state.queue.running_of(&job.id, self.began.elapsed());
             for key in state.queue.withdraw(&job.id) {
                 state.programs.remove(&key);
             }
-        }
+            goes_on.unwrap_or_default()
+        };
         let missing = job.missing().into_iter();
         let failed = missing.map(|index| {
             let why = "the client withdrew its request";
@@ -497,6 +499,7 @@ impl Service {
             (index, Judged::failed(failure))
         });
         self.deliver(job, failed.collect());
+        goes_on
     }
 
     /// The reference that results of a problem refer to now, to the standard of a purpose; none if this process neither

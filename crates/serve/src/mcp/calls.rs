@@ -434,10 +434,11 @@ impl Drop for Asking {
         let free = answers.iter().filter(|a| costs_nothing(a)).count();
         let free = u64::try_from(free).unwrap_or(u64::MAX);
         let used = self.programs.saturating_sub(free);
-        self.budget.settle(self.programs, used, self.job.spent());
+        let mut spent = self.job.spent();
         if !self.job.is_done() {
-            self.service.withdraw(&self.job);
+            spent = spent.saturating_add(self.service.withdraw(&self.job));
         }
+        self.budget.settle(self.programs, used, spent);
     }
 }
 

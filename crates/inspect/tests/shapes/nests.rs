@@ -124,7 +124,8 @@ fn techniques_of_emitted_loop_nests_are_found_in_their_text() {
                             std::fs::create_dir_all(folder).unwrap();
                             let file =
                                 folder.join(format!("{technique}_{what}_{}.c", program.name));
-                            let text = format!("{}\n/* {schedule:?}\n{seen:#?} */\n", program.source);
+                            let text =
+                                format!("{}\n/* {schedule:?}\n{seen:#?} */\n", program.source);
                             std::fs::write(file, text).unwrap();
                         }
                     }

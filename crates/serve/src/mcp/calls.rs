@@ -168,7 +168,7 @@ impl Tools {
         let known = self
             .blocking(move |service| Ok(service.best(&problem)))
             .await?;
-        let most = usize::try_from(asked.most).unwrap_or(usize::MAX);
+        let most = usize::try_from(asked.most.max(1)).unwrap_or(usize::MAX);
         let programs = known.into_iter().take(most).map(|entry| Known {
             source: entry.source,
             language: entry.language,

@@ -97,16 +97,20 @@ fn write(task: &Path, problem: &Problem, image: &str) -> Result<()> {
     }
     // The verifier judges by the definition that was exported, whatever its image has.
     let definition = task.join("tests/problems").join(name);
-    let entries = std::fs::read_dir(&problem.dir).map_err(|e| unwritable(&problem.dir, e))?;
+    let entries = std::fs::read_dir(&problem.dir).map_err(|e| unreadable(&problem.dir, &e))?;
     for entry in entries {
-        let entry = entry.map_err(|e| unwritable(&problem.dir, e))?;
+        let entry = entry.map_err(|e| unreadable(&problem.dir, &e))?;
         let source = entry.path();
         if source.is_file() {
-            let content = std::fs::read(&source).map_err(|e| unwritable(&source, e))?;
+            let content = std::fs::read(&source).map_err(|e| unreadable(&source, &e))?;
             place(&definition.join(entry.file_name()), &content)?;
         }
     }
     Ok(())
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    usage(format!("cannot read {}: {error}", path.display()))
 }
 
 /// Writes a file, and makes its folder if that is missing.

@@ -174,9 +174,7 @@ impl Ends {
             let target = &program.statements[at].target;
             let dims: Vec<usize> = moved(target, var).collect();
             if program.arrays[target.array].origin != Origin::Scratch {
-                let mask = dims
-                    .iter()
-                    .fold(0_u32, |mask, dim| mask | 1_u32 << (*dim).min(31));
+                let mask = dims.iter().fold(0, |mask, dim| mask | 1 << dim.min(&31));
                 found = Some(found.unwrap_or(0) | mask);
                 continue;
             }

@@ -44,10 +44,7 @@ fn programs_that_are_written_by_hand_have_exactly_their_techniques() {
     for program in all() {
         let found = techniques(&program);
         if found != program.labels {
-            wrong.push(format!(
-                "{}: has {}, found {found}",
-                program.name, program.labels
-            ));
+            wrong.push(format!("{}: has {}, found {found}", program.name, program.labels));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -281,7 +281,6 @@ impl<'f> Nest<'f> {
             let round = &self.facts.loops[**id];
             let step = round.step.map_or(1, i64::saturating_abs);
             round.symbol != symbol
-                && !self.is_tile(at, **id)
                 && along(round.symbol).is_some_and(|(other, steps)| {
                     other == dim && (1..=FARTHEST).contains(&steps.saturating_mul(step))
                 })
@@ -354,9 +353,7 @@ impl<'f> Nest<'f> {
         let target = &write.target;
         if self.facts.is_output(target) {
             let movement = self.movement_within(&write.stack, target, symbol);
-            let dims = movement
-                .dims()
-                .fold(0_u32, |mask, dim| mask | 1_u32 << dim.min(31));
+            let dims = movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31));
             return (Some(dims), Vec::new());
         }
         if let Place::Element(array, index) = target
@@ -393,9 +390,6 @@ impl<'f> Nest<'f> {
         factor: Option<&Poly>,
     ) -> BTreeSet<Symbol> {
         let write = self.write(reader);
-        if !self.spend(1 + write.reads.len() / 4) {
-            return BTreeSet::new();
-        }
         let read = write.reads.iter().chain(&write.accs);
         let indices = read.filter_map(|place| match place {
             Place::Element(other, index) if *other == array => index.get(dim),

@@ -154,8 +154,7 @@ impl Ends {
         };
         for (at, statement) in program.statements.iter().enumerate() {
             for var in &statement.iterators {
-                let found = ends.followed(program, at, *var);
-                ends.dimensions.insert((at, *var), found);
+                ends.find(program, at, *var);
             }
         }
         ends
@@ -165,43 +164,56 @@ impl Ends {
         self.dimensions.get(&(at, var)).copied().flatten()
     }
 
-    /// Follows a value through all statements on its way to outputs.
-    fn followed(&self, program: &Program, at: usize, var: Var) -> Option<u32> {
-        let mut found: Option<u32> = None;
-        let mut seen = BTreeSet::from([(at, var)]);
-        let mut left = vec![(at, var)];
-        while let Some((at, var)) = left.pop() {
-            let target = &program.statements[at].target;
-            let dims: Vec<usize> = moved(target, var).collect();
-            if program.arrays[target.array].origin != Origin::Scratch {
-                let mask = dims.iter().fold(0, |mask, dim| mask | 1 << dim.min(&31));
-                found = Some(found.unwrap_or(0) | mask);
-                continue;
-            }
-            for reader in readers(program, target.array) {
-                let statement = &program.statements[reader];
-                let chooses = |other: &Var| match dims.as_slice() {
-                    [] => *other == var,
-                    dims => is_chosen(statement, target.array, dims, *other),
-                };
-                let chosen = statement.iterators.iter().copied().filter(chooses);
-                let next: Vec<(usize, Var)> = chosen.map(|other| (reader, other)).collect();
-                // A loop that has ended before the value is read ran over the terms of one result.
-                if next.is_empty() && dims.is_empty() && !self.outputs[reader].is_empty() {
-                    found = found.or(Some(0));
-                }
-                left.extend(next.into_iter().filter(|one| seen.insert(*one)));
-            }
+    fn find(&mut self, program: &Program, at: usize, var: Var) -> Option<u32> {
+        if let Some(known) = self.dimensions.get(&(at, var)) {
+            return *known;
         }
+        let target = &program.statements[at].target;
+        let moved: Vec<usize> = moved(target, var).collect();
+        // A value that comes back to this statement on its way brings nothing new.
+        self.dimensions.insert((at, var), None);
+        let found = if program.arrays[target.array].origin == Origin::Scratch {
+            let mut found = None;
+            for reader in readers(program, target.array) {
+                let dims = self.behind(program, reader, target.array, var, &moved);
+                if let Some(dims) = dims {
+                    found = Some(found.unwrap_or(0) | dims);
+                }
+            }
+            found
+        } else {
+            Some(moved.iter().fold(0, |mask, dim| mask | 1 << dim.min(&31)))
+        };
+        self.dimensions.insert((at, var), found);
         found
     }
-}
 
-/// True if a loop around a statement chooses the element of an array that the statement reads, along one of some dimensions.
-fn is_chosen(statement: &Statement, array: usize, dims: &[usize], var: Var) -> bool {
-    let reads = statement.value.reads().into_iter();
-    let mut own = reads.filter(|access| access.array == array);
-    own.any(|access| moved(access, var).any(|dim| dims.contains(&dim)))
+    /// The dimensions for a loop that moves a scratch array along the dimensions `moved`, as a reader of that array has them.
+    fn behind(
+        &mut self,
+        program: &Program,
+        reader: usize,
+        array: usize,
+        var: Var,
+        moved: &[usize],
+    ) -> Option<u32> {
+        let statement = &program.statements[reader];
+        if moved.is_empty() {
+            // A loop that has ended before the value is read ran over the terms of one result.
+            return match statement.iterators.contains(&var) {
+                true => self.find(program, reader, var),
+                false => (!self.outputs[reader].is_empty()).then_some(0),
+            };
+        }
+        let chooses = |other: &Var| {
+            let reads = statement.value.reads().into_iter();
+            let mut own = reads.filter(|access| access.array == array);
+            own.any(|access| moved.iter().any(|dim| access.subscripts[*dim].of(*other) != 0))
+        };
+        let chosen: Vec<Var> = statement.iterators.iter().copied().filter(chooses).collect();
+        let all = chosen.into_iter().filter_map(|other| self.find(program, reader, other));
+        all.reduce(|all, dims| all | dims)
+    }
 }
 
 /// The statements that read an array and write another one.
@@ -211,10 +223,7 @@ fn readers(program: &Program, array: usize) -> Vec<usize> {
         s.target.array != array && all.any(|access| access.array == array)
     };
     let statements = program.statements.iter().enumerate();
-    statements
-        .filter(|(_, s)| reads(s))
-        .map(|(at, _)| at)
-        .collect()
+    statements.filter(|(_, s)| reads(s)).map(|(at, _)| at).collect()
 }
 
 /// The outputs that the value of a statement reaches.
@@ -349,8 +358,9 @@ fn keeps(program: &Program, statement: &Statement) -> bool {
 /// For each statement, true if it does the problem's work: those in most loops, and the sums of products. Copies into the program's own
 /// memory do not.
 fn works(program: &Program) -> Vec<bool> {
-    let computes =
-        |s: &Statement| (s.update.is_some() || !s.value.reads().is_empty()) && !keeps(program, s);
+    let computes = |s: &Statement| {
+        (s.update.is_some() || !s.value.reads().is_empty()) && !keeps(program, s)
+    };
     let factors = |s: &Statement| {
         let arrays = s.value.reads().into_iter().map(|access| access.array);
         arrays.collect::<BTreeSet<usize>>().len()

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::assign::Target;
-use super::eval::{Extreme, Seen};
+use super::eval::Seen;
 use super::facts::{Place, ScalarId};
 use super::poly::Poly;
 use super::record::MOST_ELEMENTS;
@@ -95,19 +95,16 @@ impl<'t> Walker<'t> {
             self.block_copy(to, from, node);
             return Seen::default();
         }
-        let extreme = match (name.contains("min"), name.contains("max")) {
-            (true, _) => Some(Extreme::Least),
-            (_, true) => Some(Extreme::Most),
-            _ => None,
-        };
+        let bounds = name.contains("min") || name.contains("max");
         let mut all = Seen::default();
         let parts = seen.iter().filter(|s| s.has_data() || s.pointer.is_some());
         let computes = computes(name, parts.count());
         for part in seen {
             all.merge(&part);
-            all.int = match extreme {
-                Some(_) => self.chosen(extreme, all.int.take(), part.int),
-                None => self.moving(all.int.take(), part.int),
+            all.int = if bounds {
+                self.plainer(all.int.take(), part.int)
+            } else {
+                self.moving(all.int.take(), part.int)
             };
             // Vector loads and broadcasts take a pointer and return the elements behind it. The value of a prefetch is
             // unused.

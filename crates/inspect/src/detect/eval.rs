@@ -24,18 +24,8 @@ pub(super) struct Seen {
     pub computed: bool,
 }
 
-/// The smaller or the larger of two values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extreme {
-    Least,
-    Most,
-}
-
 /// Largest number of reads that are recorded for one expression.
 const MOST_READS: usize = 64;
-
-/// Blocks of fewer elements are none.
-const SMALLEST: i64 = 5;
 
 /// Largest number of operations on integers that keep their symbols.
 const MOST_DERIVED: usize = 1000;
@@ -171,9 +161,7 @@ impl<'t> Walker<'t> {
 
     /// A compound literal. A vector whose lanes are elements of one array is one operand, as a vector that is loaded.
     fn literal(&mut self, node: Node<'t>) -> Seen {
-        let kind = node
-            .child_by_field_name("type")
-            .map_or("", |t| self.text(t));
+        let kind = node.child_by_field_name("type").map_or("", |t| self.text(t));
         let is_vector = self.type_bytes.contains_key(kind.trim());
         let Some(list) = node.child_by_field_name("value") else {
             return Seen::default();
@@ -415,7 +403,6 @@ impl<'t> Walker<'t> {
     /// A conditional expression is most often a minimum or a maximum. Its value is taken from the branch that contains
     /// a loop variable.
     fn conditional(&mut self, node: Node<'t>) -> Seen {
-        let extreme = self.extreme(node);
         let mut seen = Seen::default();
         for part in ["condition", "consequence", "alternative"] {
             let Some(child) = node.child_by_field_name(part) else {
@@ -426,65 +413,10 @@ impl<'t> Walker<'t> {
             if part == "condition" {
                 continue;
             }
-            seen.int = self.chosen(extreme, seen.int.take(), value.int);
+            seen.int = self.plainer(seen.int.take(), value.int);
             seen.pointer = seen.pointer.take().or(value.pointer);
         }
         seen
-    }
-
-    /// The extreme that a conditional expression takes of the two values that it compares.
-    fn extreme(&self, node: Node<'t>) -> Option<Extreme> {
-        let part = |of: Node<'t>, name: &str| of.child_by_field_name(name);
-        let text = |of: Node<'t>, name: &str| part(of, name).map(|n| self.text(n));
-        let mut condition = part(node, "condition")?;
-        while condition.kind() == "parenthesized_expression" {
-            condition = condition.named_child(0)?;
-        }
-        let compared = (text(condition, "left")?, text(condition, "right")?);
-        let less = match text(condition, "operator")? {
-            "<" | "<=" => true,
-            ">" | ">=" => false,
-            _ => return None,
-        };
-        let chosen = (text(node, "consequence")?, text(node, "alternative")?);
-        let first = chosen == compared;
-        let known = first || chosen == (compared.1, compared.0);
-        let extreme = match less == first {
-            true => Extreme::Least,
-            false => Extreme::Most,
-        };
-        known.then_some(extreme)
-    }
-
-    /// The more telling of two values, except that a loop over several ranges goes from the least of their first values
-    /// to the greatest of their last ones.
-    pub fn chosen(
-        &self,
-        extreme: Option<Extreme>,
-        a: Option<Poly>,
-        b: Option<Poly>,
-    ) -> Option<Poly> {
-        let several = match extreme {
-            Some(Extreme::Least) => self.starts,
-            Some(Extreme::Most) => self.begin.is_some(),
-            None => false,
-        };
-        let (Some(x), Some(y), true) = (&a, &b, several) else {
-            return self.plainer(a, b);
-        };
-        let small = |p: &Poly| p.as_constant().is_some_and(|c| c <= 1);
-        if small(x) != small(y) {
-            return match small(x) == (extreme == Some(Extreme::Least)) {
-                true => a,
-                false => b,
-            };
-        }
-        let first = self.plainer(a.clone(), b.clone());
-        let alike = first != self.plainer(b.clone(), a.clone());
-        match alike || first == b {
-            true => a,
-            false => b,
-        }
     }
 
     /// The more telling of two values of which an expression takes one. A value that moves with a loop tells more than
@@ -520,11 +452,9 @@ impl<'t> Walker<'t> {
             let round = &self.facts.loops[*id];
             let factor = value.factor_of(round.symbol)?.as_constant()?;
             let step = round.step?.saturating_abs();
-            let moving = Poly::symbol(round.symbol).times(&Poly::constant(factor));
-            let alone = value.minus(&moving).as_constant().is_some();
             Some(match factor {
-                SMALLEST.. if alone => 2,
-                1 if alone && step > 1 => 1,
+                2.. => 2,
+                1 if step > 1 => 1,
                 _ => 0,
             })
         };

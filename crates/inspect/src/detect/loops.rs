@@ -21,20 +21,6 @@ pub(super) struct Step<'t> {
     pub nested: bool,
 }
 
-/// True if the first part of a `for` loop sets one variable, the loop's.
-fn sets_one(start: Node<'_>) -> bool {
-    let mut cursor = start.walk();
-    match start.kind() {
-        "declaration" => {
-            start
-                .children_by_field_name("declarator", &mut cursor)
-                .count()
-                == 1
-        }
-        kind => kind == "assignment_expression",
-    }
-}
-
 impl<'t> Walker<'t> {
     pub fn loop_statement(&mut self, node: Node<'t>) {
         if self.stack.len() >= MOST_LOOPS {
@@ -48,9 +34,7 @@ impl<'t> Walker<'t> {
         }
         self.scopes.push(Default::default());
         if let Some(start) = field("initializer") {
-            let starts = std::mem::replace(&mut self.starts, sets_one(start));
             self.statement(start);
-            self.starts = starts;
         }
         let (condition, body) = (field("condition"), field("body"));
         let mut steps = Vec::new();

@@ -74,8 +74,6 @@ pub(super) struct Walker<'t> {
     pub guards: Vec<Vec<Place>>,
     /// The first value of the loop whose bound is evaluated.
     pub begin: Option<Poly>,
-    /// True while the first value of a loop is evaluated.
-    pub starts: bool,
     /// The variables that the branches around the statement have assigned.
     pub assigned: Vec<super::branch::Assigned>,
     /// The values in the subscripts of the place that an assignment writes.
@@ -115,7 +113,6 @@ pub(super) fn facts<'t>(
         conditional: 0,
         guards: Vec::new(),
         begin: None,
-        starts: false,
         assigned: Vec::new(),
         guide: super::eval::Seen::default(),
         calls: Vec::new(),

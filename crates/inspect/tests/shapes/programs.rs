@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flopsmith_problem::Language;
 
-use super::{Program, techniques};
+use super::Program;
 
 /// The files of `programs/`. A line `problem: NAME` and a line `techniques: LIST` stand among their first comments.
 pub fn all() -> Vec<Program> {
@@ -35,17 +35,4 @@ pub fn all() -> Vec<Program> {
             }
         })
         .collect()
-}
-
-/// They are few and show one confusion each, so a share of them is not enough.
-#[test]
-fn programs_that_are_written_by_hand_have_exactly_their_techniques() {
-    let mut wrong = Vec::new();
-    for program in all() {
-        let found = techniques(&program);
-        if found != program.labels {
-            wrong.push(format!("{}: has {}, found {found}", program.name, program.labels));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

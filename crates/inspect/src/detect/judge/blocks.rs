@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use flopsmith_protocol::Technique;
 
 use super::super::Detected;
-use super::super::facts::{Loop, LoopId, Meaning, Origin, Place, TILE, Write};
-use super::super::poly::{Poly, Symbol};
+use super::super::facts::{Loop, LoopId, Meaning, Origin, Place, Write};
+use super::super::poly::Poly;
 use super::super::shapes::Movement;
 use super::roles::Nest;
 
@@ -36,9 +36,8 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// The writes that compute. A copy into the program's own memory says nothing about the order of the work.
 fn works(nest: &Nest<'_>) -> impl Iterator<Item = usize> {
     let writes = nest.facts.writes.iter().enumerate();
-    let works = writes.filter(|(_, w)| {
-        !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target))
-    });
+    let works = writes
+        .filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target)));
     works
         .take(MOST_WRITES)
         .filter(|(_, w)| !w.copies || nest.facts.origin(&w.target) != Origin::Local)
@@ -223,26 +222,12 @@ fn by_cofactors(index: &[Poly], block: &Loop, walk: &Loop) -> Option<Advance> {
 /// True if the loop within a block ends where the block ends, as far as the text shows it.
 fn is_within(nest: &Nest<'_>, block: &Loop, walk: &Loop, advance: Advance) -> bool {
     if let (Some(extent), Advance::Elements(size)) = (walk.extent, advance) {
-        // The last step of a loop may be longer than its distance from the limit.
-        let step = walk.step.map_or(1, i64::saturating_abs);
-        let steps = walk
-            .rounds()
-            .map_or(extent, |rounds| rounds.saturating_mul(step));
-        let visited = steps.saturating_abs();
-        // A block may overlap its neighbours by a few elements. One half of it belongs to a butterfly.
-        return visited <= size.saturating_mul(2) && visited.saturating_mul(2) > size;
+        // A block may overlap its neighbours by a few elements.
+        return extent.saturating_abs() <= size.saturating_mul(2);
     }
     let Some(limit) = &walk.limit else {
         return true;
     };
-    if walk.start.contains(block.symbol) && limit.contains(block.symbol) {
-        let length = limit.minus(&walk.start);
-        let long =
-            |symbol: Symbol| matches!(nest.facts.meanings[symbol as usize], Meaning::Argument(_));
-        // A skewed block is cut off at the borders of the other dimension.
-        let cut = matches!(advance, Advance::Elements(_)) && length.symbols().any(long);
-        return !cut && !length.contains(block.symbol);
-    }
     if limit.contains(block.symbol) || Some(limit) == block.pace.as_ref() {
         return true;
     }
@@ -251,5 +236,5 @@ fn is_within(nest: &Nest<'_>, block: &Loop, walk: &Loop, advance: Advance) -> bo
     limit
         .symbols()
         .any(|s| nest.facts.meanings[s as usize] == Meaning::Unknown)
-        || limit.as_constant().is_some_and(|last| last > TILE)
+        || limit.as_constant().is_some()
 }

@@ -167,16 +167,10 @@ fn is_tile_of_array(nest: &Nest<'_>, at: usize) -> bool {
     // Registers have no addresses: only loops with few iterations, which a compiler unrolls, choose among them.
     let symbols: Vec<Symbol> = index.iter().flat_map(Poly::symbols).collect();
     let rounds = |symbol: &Symbol| around(*symbol).and_then(|id| facts.loops[*id].rounds());
-    // A part of an array of unknown size is memory.
-    let sized = facts.arrays[*array].elements().is_some();
-    let whole = |symbol: &Symbol| {
-        let round = around(*symbol).map(|id| &facts.loops[*id]);
-        sized || round.is_some_and(|l| l.start.as_constant().is_some())
-    };
     let few = symbols
         .iter()
         .filter(|s| facts.is_loop(**s))
-        .all(|s| whole(s) && rounds(s).is_some_and(|r| r <= MOST_ROUNDS));
+        .all(|s| rounds(s).is_some_and(|r| r <= MOST_ROUNDS));
     let small = facts.arrays[*array]
         .elements()
         .is_none_or(|e| e <= MOST_ELEMENTS);
@@ -276,10 +270,7 @@ fn is_register(nest: &Nest<'_>, place: &Place) -> bool {
         && !has_long_rows(nest, place)
         && symbols.all(|symbol| {
             let round = facts.loops.iter().find(|l| l.symbol == symbol);
-            round.is_none_or(|l| {
-                let whole = small.is_some() || l.start.as_constant().is_some();
-                whole && l.rounds().is_some_and(|r| r <= MOST_ROUNDS)
-            })
+            round.is_none_or(|l| l.rounds().is_some_and(|r| r <= MOST_ROUNDS))
         })
 }
 

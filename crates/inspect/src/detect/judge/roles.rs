@@ -7,8 +7,8 @@ use super::super::facts::{Facts, LoopId, Origin, Place, Write};
 use super::super::poly::{Poly, Symbol};
 use super::super::shapes::{Movement, Shapes};
 
-/// Largest number of writes and loops that a value is followed through on its way to outputs.
-const MOST_FOLLOWED: usize = 512;
+/// Largest number of writes that a value is followed through on its way to an output.
+const DEEPEST: u32 = 6;
 
 /// Largest number of readers of a place that are followed.
 const MOST_READERS: usize = 48;
@@ -128,9 +128,7 @@ impl<'f> Nest<'f> {
         };
         let shifts = |id: &LoopId| {
             let round = &self.facts.loops[*id];
-            round.start.contains(symbol)
-                && index.iter().any(|p| p.contains(round.symbol))
-                && !self.goes_back(place, round.symbol, &moved)
+            round.start.contains(symbol) && index.iter().any(|p| p.contains(round.symbol))
         };
         if moved.is_none() || !stack.iter().any(shifts) {
             return moved;
@@ -146,15 +144,6 @@ impl<'f> Nest<'f> {
         Movement {
             along: moved.along.into_iter().filter(stays).collect(),
         }
-    }
-
-    /// True if a loop takes back elements that another one has moved ahead. The other one keeps its role.
-    fn goes_back(&self, place: &Place, symbol: Symbol, ahead: &Movement) -> bool {
-        let back = self.movement(place, symbol);
-        let turns = |(dim, steps): &(usize, i64)| {
-            *steps < 0 && ahead.along(*dim).is_some_and(|steps| steps > 0)
-        };
-        back.along.iter().any(turns)
     }
 
     /// The place with each loop's variable counted from the loop's start, so that a loop over blocks moves what the loop
@@ -203,7 +192,7 @@ impl<'f> Nest<'f> {
     /// The role of a loop around a write; none if the value is not known to reach an output.
     pub fn role(&self, at: usize, id: LoopId) -> Option<Role> {
         let round = &self.facts.loops[id];
-        let dims = self.out_dims(at, round.symbol)?;
+        let dims = self.out_dims(at, round.symbol, 0)?;
         if round.geometric {
             return Some(Role::Level);
         }
@@ -252,7 +241,7 @@ impl<'f> Nest<'f> {
             && let Some(part) = stack
                 .iter()
                 .find(|id| bounds(id) == (true, true) && !skews(id))
-            && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol)
+            && let Some(dims @ 1..) = self.out_dims(at, self.facts.loops[*part].symbol, 0)
         {
             return Some(Role::Out(dims));
         }
@@ -302,7 +291,7 @@ impl<'f> Nest<'f> {
             .map(|id| self.facts.loops[*id].symbol);
         let others = symbols
             .filter(|other| *other != symbol)
-            .filter_map(|other| self.out_dims(at, other))
+            .filter_map(|other| self.out_dims(at, other, 0))
             .fold(0, |all, dims| all | dims);
         match dims & !others {
             0 => dims,
@@ -312,91 +301,86 @@ impl<'f> Nest<'f> {
 
     /// The dimensions of the output along which the loop of `symbol` moves the element that the write ends in, one bit
     /// for each. None if the value is not known to reach an output.
-    fn out_dims(&self, at: usize, symbol: Symbol) -> Option<u32> {
+    fn out_dims(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
+        if depth > DEEPEST || !self.spend(1 + self.write(at).reads.len() / 4) {
+            return None;
+        }
         let key = (at, symbol);
         if let Some(known) = self.known.borrow().get(&key) {
             return *known;
         }
-        let found = self.followed(at, symbol);
+        // A value that comes back to this write on its way brings nothing new.
+        self.known.borrow_mut().insert(key, None);
+        let found = self.out_dims_of(at, symbol, depth);
         self.known.borrow_mut().insert(key, found);
         found
     }
 
-    /// Follows a value through all writes on its way to outputs. A value that is stored twice, as in a symmetric result,
-    /// has the roles of both stores.
-    fn followed(&self, at: usize, symbol: Symbol) -> Option<u32> {
-        let mut found: Option<u32> = None;
-        let mut seen = BTreeSet::from([(at, symbol)]);
-        let mut left = vec![(at, symbol)];
-        while let Some((at, symbol)) = left.pop() {
-            let write = self.write(at);
-            if seen.len() > MOST_FOLLOWED || !self.spend(1 + write.reads.len() / 4) {
-                return found;
+    fn out_dims_of(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
+        let write = self.write(at);
+        match (&write.target, self.facts.origin(&write.target)) {
+            (target, Origin::Output(_)) => {
+                let movement = self.movement_within(&write.stack, target, symbol);
+                Some(movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31)))
             }
-            let known = self.known.borrow().get(&(at, symbol)).copied();
-            let (dims, next) = match known {
-                Some(known) => (known, Vec::new()),
-                None => self.one_step(at, symbol),
+            (Place::Element(_, index), _) => {
+                let moved = index.iter().position(|p| p.contains(symbol));
+                match moved {
+                    Some(dim) => self.dims_behind_array(at, symbol, dim, depth),
+                    None => self.dims_behind(at, symbol, depth),
+                }
+            }
+            (Place::Scalar(_), _) => self.dims_behind(at, symbol, depth),
+        }
+    }
+
+    /// The dimensions for a loop that does not choose the element of the program's memory.
+    fn dims_behind(&self, at: usize, symbol: Symbol, depth: u32) -> Option<u32> {
+        let target = &self.write(at).target;
+        let mut found = None;
+        for reader in self.readers(target) {
+            let runs = |id: &LoopId| self.facts.loops[*id].symbol == symbol;
+            // The loop has ended before the value is read: it ran over the terms of one result.
+            let dims = if self.write(reader).stack.iter().any(runs) {
+                self.out_dims(reader, symbol, depth + 1)
+            } else if self.reaches(reader, depth + 1) {
+                Some(0)
+            } else {
+                None
             };
-            found = match (found, dims) {
-                (Some(found), Some(dims)) => Some(found | dims),
-                (found, dims) => found.or(dims),
-            };
-            left.extend(next.into_iter().filter(|one| seen.insert(*one)));
+            // A value that is stored twice, as in a symmetric result, has the roles of both stores.
+            if let Some(dims) = dims {
+                found = Some(found.unwrap_or(0) | dims);
+            }
         }
         found
     }
 
-    /// The dimensions of the output that a write itself shows, and the writes and loops that its value goes on to.
-    fn one_step(&self, at: usize, symbol: Symbol) -> (Option<u32>, Vec<(usize, Symbol)>) {
-        let write = self.write(at);
-        let target = &write.target;
-        if self.facts.is_output(target) {
-            let movement = self.movement_within(&write.stack, target, symbol);
-            let dims = movement.dims().fold(0, |mask, dim| mask | 1 << dim.min(31));
-            return (Some(dims), Vec::new());
-        }
-        if let Place::Element(array, index) = target
-            && let Some(dim) = index.iter().position(|p| p.contains(symbol))
-        {
-            let factor = index[dim].factor_of(symbol);
-            let next = self.readers(target).flat_map(|reader| {
-                let chosen = self.choosers(reader, *array, dim, factor.as_ref());
-                chosen.into_iter().map(move |symbol| (reader, symbol))
+    /// The dimensions for a loop that chooses the element of the program's memory by its subscript `dim`.
+    fn dims_behind_array(&self, at: usize, symbol: Symbol, dim: usize, depth: u32) -> Option<u32> {
+        let Place::Element(array, index) = &self.write(at).target else {
+            return None;
+        };
+        let factor = index[dim].factor_of(symbol);
+        let mut found = None;
+        for reader in self.readers(&self.write(at).target) {
+            let write = self.write(reader);
+            let read = write.reads.iter().chain(&write.accs);
+            let indices = read.filter_map(|place| match place {
+                Place::Element(other, index) if other == array => index.get(dim),
+                _ => None,
             });
-            return (None, next.collect());
-        }
-        let mut dims = None;
-        let mut next = Vec::new();
-        for reader in self.readers(target) {
-            let runs = |id: &LoopId| self.facts.loops[*id].symbol == symbol;
-            if self.write(reader).stack.iter().any(runs) {
-                next.push((reader, symbol));
-            } else if dims.is_none() && !self.outputs(reader).is_empty() {
-                // The loop has ended before the value is read: it ran over the terms of one result.
-                dims = Some(0);
+            let mut chosen = BTreeSet::new();
+            for poly in indices {
+                chosen.extend(self.loops_like(write, poly, factor.as_ref()));
+            }
+            for symbol in chosen {
+                if let Some(dims) = self.out_dims(reader, symbol, depth + 1) {
+                    found = Some(found.unwrap_or(0) | dims);
+                }
             }
         }
-        (dims, next)
-    }
-
-    /// The loops around a reader that choose the element of an array of the program by its subscript `dim`, as a loop
-    /// that moves it by `factor` does where it is written.
-    fn choosers(
-        &self,
-        reader: usize,
-        array: usize,
-        dim: usize,
-        factor: Option<&Poly>,
-    ) -> BTreeSet<Symbol> {
-        let write = self.write(reader);
-        let read = write.reads.iter().chain(&write.accs);
-        let indices = read.filter_map(|place| match place {
-            Place::Element(other, index) if *other == array => index.get(dim),
-            _ => None,
-        });
-        let chosen = indices.flat_map(|poly| self.loops_like(write, poly, factor));
-        chosen.collect()
+        found
     }
 
     /// The loops around a write that move a subscript by `factor`; those that move it otherwise if no loop does so.
@@ -415,25 +399,41 @@ impl<'f> Nest<'f> {
 
     /// The outputs that the value of a write reaches, by their positions among the arguments.
     pub fn outputs(&self, at: usize) -> BTreeSet<usize> {
+        self.outputs_within(at, 0)
+    }
+
+    fn outputs_within(&self, at: usize, depth: u32) -> BTreeSet<usize> {
         if let Some(known) = self.reached.borrow().get(&at) {
             return known.clone();
         }
-        let mut found = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        let mut left = vec![at];
-        while let Some(next) = left.pop() {
-            let target = &self.write(next).target;
-            if let Origin::Output(argument) = self.facts.origin(target) {
-                found.insert(argument);
-            } else if seen.insert(Memory::of(target)) {
-                if !self.spend(1) {
-                    break;
-                }
-                left.extend(self.readers(target));
-            }
+        let target = &self.write(at).target;
+        if let Origin::Output(argument) = self.facts.origin(target) {
+            return [argument].into();
         }
+        if depth > DEEPEST || !self.spend(1) {
+            return BTreeSet::new();
+        }
+        // A value that comes back to this write on its way brings nothing new.
+        self.reached.borrow_mut().insert(at, BTreeSet::new());
+        let readers = self.readers(target);
+        let found: BTreeSet<usize> = readers
+            .flat_map(|reader| self.outputs_within(reader, depth + 1))
+            .collect();
         self.reached.borrow_mut().insert(at, found.clone());
         found
+    }
+
+    /// True if the value of a write reaches an output.
+    fn reaches(&self, at: usize, depth: u32) -> bool {
+        let target = &self.write(at).target;
+        if self.facts.is_output(target) {
+            return true;
+        }
+        depth <= DEEPEST
+            && self
+                .readers(target)
+                .take(8)
+                .any(|reader| self.reaches(reader, depth + 3))
     }
 
     /// True if the loop is part of a tile at this write, and not a loop over data.

@@ -95,29 +95,16 @@ fn is_statement(nest: &Nest<'_>, at: usize) -> bool {
         return false;
     }
     let Place::Element(id, _) = &write.target else {
-        // A variable of a single iteration that is computed from others is part of a value.
+        // A variable of a single iteration is part of a value.
         let declared = nest.facts.declared(&write.target);
         let lasts = write.stack.iter().any(|id| !declared.contains(id));
-        return write.updates || (write.carries && (lasts || takes_elements(nest, write)));
+        return write.updates || (write.carries && lasts);
     };
     let array = &nest.facts.arrays[*id];
     let registers = array.elements().is_some_and(|e| e <= REGISTERS);
     let accumulators = array.accumulates && !nest.is_memory(&write.target);
     let loads = array.origin == Origin::Local && !write.updates && (accumulators || registers);
     !loads
-}
-
-/// True if a value has an element that no variable brings.
-fn takes_elements(nest: &Nest<'_>, write: &Write) -> bool {
-    let brings = |read: &Place, element: &Place| match read {
-        Place::Scalar(id) => nest.facts.scalars[*id].reads.contains(element),
-        Place::Element(..) => false,
-    };
-    let own = |element: &Place| {
-        matches!(element, Place::Element(..))
-            && !write.reads.iter().any(|read| brings(read, element))
-    };
-    write.reads.iter().any(own)
 }
 
 /// True if a write fills memory with a value that no element enters, except the old one.

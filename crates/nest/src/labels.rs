@@ -208,10 +208,21 @@ impl Ends {
         let chooses = |other: &Var| {
             let reads = statement.value.reads().into_iter();
             let mut own = reads.filter(|access| access.array == array);
-            own.any(|access| moved.iter().any(|dim| access.subscripts[*dim].of(*other) != 0))
+            own.any(|access| {
+                moved
+                    .iter()
+                    .any(|dim| access.subscripts[*dim].of(*other) != 0)
+            })
         };
-        let chosen: Vec<Var> = statement.iterators.iter().copied().filter(chooses).collect();
-        let all = chosen.into_iter().filter_map(|other| self.find(program, reader, other));
+        let chosen: Vec<Var> = statement
+            .iterators
+            .iter()
+            .copied()
+            .filter(chooses)
+            .collect();
+        let all = chosen
+            .into_iter()
+            .filter_map(|other| self.find(program, reader, other));
         all.reduce(|all, dims| all | dims)
     }
 }
@@ -223,7 +234,10 @@ fn readers(program: &Program, array: usize) -> Vec<usize> {
         s.target.array != array && all.any(|access| access.array == array)
     };
     let statements = program.statements.iter().enumerate();
-    statements.filter(|(_, s)| reads(s)).map(|(at, _)| at).collect()
+    statements
+        .filter(|(_, s)| reads(s))
+        .map(|(at, _)| at)
+        .collect()
 }
 
 /// The outputs that the value of a statement reaches.
@@ -358,9 +372,8 @@ fn keeps(program: &Program, statement: &Statement) -> bool {
 /// For each statement, true if it does the problem's work: those in most loops, and the sums of products. Copies into the program's own
 /// memory do not.
 fn works(program: &Program) -> Vec<bool> {
-    let computes = |s: &Statement| {
-        (s.update.is_some() || !s.value.reads().is_empty()) && !keeps(program, s)
-    };
+    let computes =
+        |s: &Statement| (s.update.is_some() || !s.value.reads().is_empty()) && !keeps(program, s);
     let factors = |s: &Statement| {
         let arrays = s.value.reads().into_iter().map(|access| access.array);
         arrays.collect::<BTreeSet<usize>>().len()

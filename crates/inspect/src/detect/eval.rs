@@ -161,7 +161,9 @@ impl<'t> Walker<'t> {
 
     /// A compound literal. A vector whose lanes are elements of one array is one operand, as a vector that is loaded.
     fn literal(&mut self, node: Node<'t>) -> Seen {
-        let kind = node.child_by_field_name("type").map_or("", |t| self.text(t));
+        let kind = node
+            .child_by_field_name("type")
+            .map_or("", |t| self.text(t));
         let is_vector = self.type_bytes.contains_key(kind.trim());
         let Some(list) = node.child_by_field_name("value") else {
             return Seen::default();

@@ -36,8 +36,9 @@ pub(super) fn note(nest: &Nest<'_>, found: &mut Detected) {
 /// The writes that compute. A copy into the program's own memory says nothing about the order of the work.
 fn works(nest: &Nest<'_>) -> impl Iterator<Item = usize> {
     let writes = nest.facts.writes.iter().enumerate();
-    let works = writes
-        .filter(|(_, w)| !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target)));
+    let works = writes.filter(|(_, w)| {
+        !w.block && (!w.reads.is_empty() || w.updates || nest.is_memory(&w.target))
+    });
     works
         .take(MOST_WRITES)
         .filter(|(_, w)| !w.copies || nest.facts.origin(&w.target) != Origin::Local)

@@ -77,7 +77,7 @@ impl FromStr for Money {
         let (whole, parts) = text.split_once('.').unwrap_or((text, ""));
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let fits = (1..=LONGEST).contains(&whole.len()) && parts.len() <= DIGITS;
-        let ends = parts.is_empty() == !text.contains('.');
+        let ends = parts.is_empty() != text.contains('.');
         if !(fits && ends && is_number(whole) && is_number(parts)) {
             return Err(wrong());
         }

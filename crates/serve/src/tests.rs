@@ -102,7 +102,7 @@ impl Server {
         let service = Service::open(
             Journal::open(folder).unwrap(),
             Arc::new(Cache::open(folder).unwrap()),
-            Catalog::new(vec![root]),
+            Catalog::new(vec![root.clone(), root.join("polybench")]),
             Reward::default(),
             options.most_waiting,
             stopping,
@@ -398,6 +398,9 @@ fn requests_with_one_key_at_the_same_time_are_one_job() {
             .collect()
     });
     assert_eq!(jobs.len(), 1, "{jobs:?}");
+    let job = jobs.first().unwrap().trim_matches('"');
+    let done = server.get(&format!("/v1/jobs/{job}?wait=25")).json();
+    assert_eq!(done["status"], "done", "{done}");
     assert_eq!(server.seen.lock().unwrap().len(), 1);
 }
 

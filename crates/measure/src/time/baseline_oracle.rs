@@ -76,7 +76,7 @@ impl Pending {
 pub struct BaselineOracle<'a> {
     tolerances: &'a Tolerances,
     /// Output, element and value: what the present call is checked by.
-    drawn: [(usize, usize, Option<Number>); PLACES],
+    drawn: Box<[(usize, usize, Option<Number>); PLACES]>,
     pending: VecDeque<Pending>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> BaselineOracle<'a> {
     pub fn new(tolerances: &'a Tolerances) -> Self {
         Self {
             tolerances,
-            drawn: [(0, 0, None); PLACES],
+            drawn: Box::new([(0, 0, None); PLACES]),
             pending: VecDeque::new(),
         }
     }
@@ -186,7 +186,7 @@ impl<'a> BaselineOracle<'a> {
 
     /// Reads the elements that were drawn.
     pub fn snap(&mut self, results: Results) {
-        for (output, index, value) in &mut self.drawn {
+        for (output, index, value) in self.drawn.iter_mut() {
             *value = results.element(self.tolerances.array(*output), *index);
         }
     }
@@ -194,7 +194,7 @@ impl<'a> BaselineOracle<'a> {
     /// Keeps the elements that were read at the answer of the candidate's call.
     pub fn keep(&mut self, results: Results, seed: u64) -> Result<(), Failure> {
         let mut places = Vec::with_capacity(PLACES);
-        for (output, index, value) in self.drawn {
+        for (output, index, value) in *self.drawn {
             let Some(value) = value else {
                 return Err(skipped(format!(
                     "when a timed call returned, element {index} of {} had not been written",

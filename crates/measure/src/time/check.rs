@@ -30,7 +30,7 @@ pub struct Check<'a> {
 }
 
 enum Truth<'a> {
-    Product(Product, Probes),
+    Product(Product, Box<Probes>),
     Baseline(BaselineOracle<'a>),
 }
 
@@ -54,7 +54,7 @@ impl<'a> Check<'a> {
     /// baseline, from which results may differ by `tolerances`.
     pub fn new(results: Results<'a>, product: Option<Product>, tolerances: &'a Tolerances) -> Self {
         let truth = match product {
-            Some(product) => Truth::Product(product, Probes::default()),
+            Some(product) => Truth::Product(product, Box::default()),
             None => Truth::Baseline(BaselineOracle::new(tolerances)),
         };
         Self { results, truth }

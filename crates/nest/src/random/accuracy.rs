@@ -92,7 +92,6 @@ fn of(term: &Term, known: &BTreeMap<usize, Accuracy>) -> Accuracy {
         }
         Term::Plus(a, b) | Term::Minus(a, b) => of(a, known).plus(of(b, known)),
         Term::Times(a, b) => of(a, known).times(of(b, known)),
-        Term::Over(a, _) => of(a, known).rounded(1),
     }
 }
 

@@ -128,8 +128,6 @@ pub(super) enum Term {
     Plus(Box<Term>, Box<Term>),
     Minus(Box<Term>, Box<Term>),
     Times(Box<Term>, Box<Term>),
-    /// A value divided by the scalar of this number.
-    Over(Box<Term>, usize),
 }
 
 impl Term {
@@ -152,7 +150,6 @@ impl Term {
             Self::Plus(a, b) | Self::Minus(a, b) | Self::Times(a, b) => {
                 1 + a.operations() + b.operations()
             }
-            Self::Over(a, _) => 1 + a.operations(),
         }
     }
 
@@ -165,7 +162,6 @@ impl Term {
                 a.accesses(see);
                 b.accesses(see);
             }
-            Self::Over(a, _) => a.accesses(see),
         }
     }
 }

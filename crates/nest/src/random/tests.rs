@@ -89,10 +89,13 @@ fn a_seed_gives_the_same_bytes_and_other_seeds_give_other_nests() {
     assert!(different * 100 >= all * 95, "{different} of {all}");
 }
 
+/// A kind of nest, and whether a problem is of that kind.
+type Kind = (&'static str, fn(&Problem) -> bool);
+
 /// Nests of all kinds occur, and none of them is rare.
 #[test]
 fn nests_are_of_many_kinds() {
-    let kinds: [(&str, fn(&Problem) -> bool); 14] = [
+    let kinds: [Kind; 14] = [
         ("doubles", |p| elements(p).contains(&Some(Element::F64))),
         ("floats", |p| elements(p).contains(&Some(Element::F32))),
         ("integers", |p| elements(p).contains(&Some(Element::I32))),

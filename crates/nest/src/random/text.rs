@@ -222,7 +222,6 @@ fn value(nest: &Nest, term: &Term, spelling: Spelling, least: u8) -> String {
             };
             (2, format!("{}{sign}{}", of(a, 2), of(b, 3)))
         }
-        Term::Over(a, by) => (2, format!("{} / {}", of(a, 2), nest.scalars[*by])),
     };
     match precedence < least {
         true => format!("({text})"),

@@ -29,9 +29,6 @@ impl<R: Rng> Draw<'_, R> {
         if value.operations() == 0 {
             value = self.scaled(value);
         }
-        if self.nest.floats() && self.chance(0.08) {
-            value = Term::Over(Box::new(value), self.scalar());
-        }
         value
     }
 

@@ -29,6 +29,7 @@ pub mod memory;
 pub mod metrics;
 pub mod node;
 pub mod outcome_cache;
+pub mod peaks;
 pub mod pool;
 pub mod recorded;
 pub mod registry;

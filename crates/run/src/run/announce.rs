@@ -130,6 +130,7 @@ mod tests {
             run: run_id(),
             version: version(),
             problem: problem.files(),
+            others: Vec::new(),
             settings_json: "{}".into(),
             machine_class: machine_class(),
             trains,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use flopsmith_archive::mix::{LearningProgress, Mix};
 use flopsmith_archive::{Pending, Sqd};
 use flopsmith_coordination::steps::Steps;
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, ProblemId, Purpose, Rollout, subjects};
@@ -12,6 +13,7 @@ use super::{Archive, Saved, Tally, Working};
 use crate::advantages::StageBests;
 use crate::course::Course;
 use crate::error::Error;
+use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
 
 impl Archive {
@@ -42,6 +44,10 @@ impl Archive {
                     outcomes_seen: 0,
                     elapsed: 0.0,
                     bests: StageBests::default(),
+                    progress: match self.context.settings.mix {
+                        Mix::Uniform => None,
+                        Mix::LearningProgress => Some(LearningProgress::default()),
+                    },
                 };
                 (saved, 0)
             }
@@ -62,7 +68,7 @@ impl Archive {
             last_news,
             tally: Tally::default(),
             begun,
-            peak_gflops: None,
+            peaks: Peaks::default(),
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
             self.next_step(&mut work, 0.0).await?;
@@ -77,10 +83,14 @@ impl Archive {
     /// The stages of each problem as they begin.
     fn new_sqd(&self) -> Result<BTreeMap<ProblemId, Sqd>, Error> {
         let context = &self.context;
-        let ids = context.problems().map(|of| of.problem.id.clone());
-        let made = ids.map(|problem| {
+        let rules = &context.settings.sqd;
+        let made = context.problems().map(|of| {
+            let problem = of.problem.id.clone();
             let sqd = Sqd::new(
-                context.settings.sqd.clone(),
+                match context.settings.has_many() {
+                    true => rules.within(of.problem.techniques),
+                    false => rules.clone(),
+                },
                 context.run.clone(),
                 problem.clone(),
                 context.host.machine_class.clone(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_archive::Sqd;
+use flopsmith_archive::mix::{apportion, score};
 use flopsmith_generator::measured::exercises::follow_up;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -33,6 +34,29 @@ fn turns(problems: usize, first: u64, tasks: std::ops::Range<u32>) -> Vec<usize>
     let of =
         |number: u32| (first.wrapping_add(u64::from(number)) % problems.max(1) as u64) as usize;
     tasks.map(of).collect()
+}
+
+/// The mean score of each problem of a step whose outcomes say anything about it. Exploration samples say little about
+/// the policy, and second measurements nothing.
+pub(super) fn mean_scores<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome>,
+) -> BTreeMap<&'a ProblemId, f64> {
+    let mut sums: BTreeMap<&ProblemId, (f64, f64)> = BTreeMap::new();
+    for outcome in outcomes {
+        let candidate = &outcome.candidate;
+        if candidate.exploration || candidate.purpose == Purpose::Certify {
+            continue;
+        }
+        if let Some(score) = score(&outcome.verdict) {
+            let (sum, count) = sums.entry(&candidate.problem).or_default();
+            *sum += score;
+            *count += 1.0;
+        }
+    }
+    let means = sums.into_iter();
+    means
+        .map(|(problem, (sum, count))| (problem, sum / count))
+        .collect()
 }
 
 impl Archive {
@@ -74,12 +98,10 @@ impl Archive {
         if purpose != Purpose::Train || settings.rounds() == 0 {
             return Ok(false);
         }
-        if work.peak_gflops.is_none() {
-            work.peak_gflops = self.context.machine_peak().await?;
-        }
+        self.context.complete_peaks(&mut work.peaks).await?;
         let rounds = Rounds {
             settings,
-            peak_gflops: work.peak_gflops,
+            peaks: &work.peaks,
             bests: &work.saved.bests,
         };
         let asked = rounds.asked(work.arrived.values());
@@ -150,7 +172,8 @@ impl Archive {
         let settings = &self.context.settings;
         match purpose {
             Purpose::EvaluateStart | Purpose::EvaluateEnd => {
-                (settings.evaluate_tasks, settings.group_size)
+                let problems = self.context.problems().count();
+                (settings.evaluation_tasks(problems), settings.group_size)
             }
             Purpose::Search => settings.search_step(step),
             _ => (settings.tasks, settings.group_size),
@@ -183,7 +206,18 @@ impl Archive {
         let problems: Vec<&ProblemId> = self.context.problems().map(|of| &of.problem.id).collect();
         let (tasks, group_size) = self.size_of(step, purpose);
         let first_turn = step.wrapping_mul(u64::from(tasks));
-        let turns = turns(problems.len(), first_turn, round.from..round.to);
+        let turns = match &work.saved.progress {
+            Some(progress) if !evaluation => {
+                let count = (round.to - round.from) as usize;
+                apportion(
+                    &progress.shares(&problems),
+                    count,
+                    seed.wrapping_add(another),
+                    step,
+                )
+            }
+            _ => turns(problems.len(), first_turn, round.from..round.to),
+        };
         // The plans of each problem, in the order of its tasks.
         let mut plans: Vec<_> = (0u64..)
             .zip(&problems)
@@ -312,6 +346,30 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_mean_score_counts_what_the_policy_wrote_for_each_problem() {
+        let other = ProblemId::new("other").expect("an id");
+        let of = |problem: &ProblemId, sample: u32, exploration: bool, verdict| {
+            let candidate = CandidateRef {
+                problem: problem.clone(),
+                exploration,
+                ..candidate(1, 0, sample)
+            };
+            outcome(candidate, verdict)
+        };
+        let first = candidate(1, 0, 0).problem;
+        let outcomes = [
+            of(&first, 0, false, wrong()),
+            of(&first, 1, false, measured(10.0)),
+            of(&first, 2, true, measured(90.0)),
+            of(&other, 3, true, measured(90.0)),
+        ];
+        let means = mean_scores(outcomes.iter());
+        let half = score(&measured(10.0)).map(|score| score / 2.0);
+        assert_eq!(means.get(&first).copied(), half);
+        assert_eq!(means.len(), 1, "{means:?}");
+    }
 
     #[test]
     fn a_conversation_goes_on_with_all_that_was_said() {

@@ -284,6 +284,7 @@ mod tests {
                 baseline: None,
                 magnitude: None,
             },
+            others: Vec::new(),
             settings_json: serde_json::to_string(settings).unwrap(),
             machine_class: machine_class(),
             trains: true,

@@ -59,7 +59,7 @@ impl OfProblem {
     }
 
     /// The reason why there is no best program.
-    fn lacks(&self) -> String {
+    pub(crate) fn lacks(&self) -> String {
         match (self.judged_programs, self.refusals.first()) {
             (0, _) if self.failures > 0 => {
                 format!(

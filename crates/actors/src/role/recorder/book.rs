@@ -80,6 +80,17 @@ pub struct StepLine {
     pub outcomes: BTreeMap<String, u64>,
 }
 
+/// The lines of the steps that these outcomes belong to, in the order of the steps. Each outcome is passed once; second
+/// measurements are of no step.
+pub fn step_lines<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Vec<StepLine> {
+    let mut steps: BTreeMap<u64, Sum> = BTreeMap::new();
+    for outcome in outcomes.filter(|o| o.candidate.purpose != Purpose::Certify) {
+        let step = outcome.candidate.step;
+        steps.entry(step).or_default().add(outcome);
+    }
+    steps.values().map(Sum::line).collect()
+}
+
 /// Sums up steps. Pure.
 #[derive(Default)]
 pub(super) struct Book {

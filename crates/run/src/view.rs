@@ -168,7 +168,12 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let shares = cores.shares();
     let last = progress.last.clone().unwrap_or_default();
     let stages = settings.sqd.stages();
+    let problems = context.problems().count();
     let name_of = |stage: u32| {
+        // Each of many problems has stages of its own.
+        if problems > 1 {
+            return String::new();
+        }
         let stage = stages.get(stage as usize);
         stage.map(|s| s.name.clone()).unwrap_or_default()
     };
@@ -195,6 +200,7 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
             .first()
             .map(|of| of.example.clone())
             .unwrap_or_default(),
+        solved: (problems > 1).then_some((progress.solved, problems)),
         best_gflops: progress.best.map(|b| b.0),
         best_techniques: progress.best.map(|b| b.1),
         worst: progress.worst.clone(),

@@ -459,9 +459,9 @@ mod tests {
         let lines = lines(&[run]);
         for (line, parts) in lines[1..].iter().zip([
             ["1 of 3 problems", ""],
-            ["  solved", "8.000×"],
-            ["  failing", "none of 1"],
-            ["  idle", "not tried"],
+            ["solved", "8.000×"],
+            ["failing", "none of 1"],
+            ["idle", "not tried"],
         ]) {
             for part in parts {
                 assert!(line.contains(part), "{part} is not in {line}");

@@ -227,7 +227,6 @@ impl Settings {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_uniform(mix: &Mix) -> bool {
     *mix == Mix::Uniform
 }

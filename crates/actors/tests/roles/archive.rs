@@ -6,7 +6,7 @@ use std::time::Duration;
 use flopsmith_actors::role::archive::Archive;
 use flopsmith_bus::{RunSetup, WorkerOptions};
 use flopsmith_config::Job;
-use flopsmith_config::Settings;
+use flopsmith_config::{Mix, Settings};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,
@@ -133,6 +133,46 @@ async fn the_tasks_of_two_problems_take_turns_and_an_elite_is_one_of_its_own_pro
     let mut again = world.bus.worker::<Candidate>(queue).await.unwrap();
     let again = soon(again.next()).await.unwrap();
     assert_eq!(again.message().candidate.problem.as_str(), "dot");
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_many_problems_has_its_own_pool_and_a_share_of_the_tasks() {
+    let world = World::new().await;
+    let mut many = Settings {
+        problem: String::new(),
+        problems: vec!["dgemm".into(), "dot".into()],
+        mix: Mix::LearningProgress,
+        tasks: 4,
+        ..settings()
+    };
+    many.sqd.enabled = false;
+    let pool = many.sqd.techniques;
+    let context = world.context_of(many, &["dot"]);
+    let pools: Vec<(String, TechniqueSet)> = context
+        .problems()
+        .map(|of| {
+            (
+                of.problem.id.to_string(),
+                pool.intersection(of.problem.techniques),
+            )
+        })
+        .collect();
+    assert_ne!(pools[0].1, pools[1].1);
+    let working = start(Archive::new(context, Job::Search, CancellationToken::new()));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 4);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let delivery = soon(tasks.next()).await.unwrap();
+        let task = delivery.message();
+        seen.push((task.problem.to_string(), task.permitted));
+        delivery.done().await.unwrap();
+    }
+    seen.sort();
+    // Nothing is known of either problem yet, so the shares are equal.
+    let expected = [&pools[0], &pools[0], &pools[1], &pools[1]].map(Clone::clone);
+    assert_eq!(seen, expected);
     working.end().await.unwrap();
 }
 

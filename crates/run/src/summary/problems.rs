@@ -125,7 +125,7 @@ pub(super) fn divided(
         let summary = one(&whole.run, folder, facts, problem, &outcomes, machines)?;
         problems.push(OfProblem::of(problem.clone(), summary));
     }
-    let total = |of: fn(&OfProblem) -> u64| problems.iter().map(of).sum();
+    let total = |of: fn(&OfProblem) -> u64| -> u64 { problems.iter().map(of).sum() };
     Ok(Summary {
         coverage: total(|problem| problem.coverage),
         coverage_unconfirmed: total(|problem| problem.coverage_unconfirmed),

@@ -240,10 +240,8 @@ impl House {
 
     fn context(&self, spec: &RunSpec, settings: Settings, folder: &Path) -> Result<Arc<Context>> {
         let problem = paths::of_files(spec.problem.clone(), &settings)?;
-        let others = spec.others.iter().map(|files| {
-            let problem = paths::of_files(files.clone(), &settings)?;
-            Ok(Arc::new(problem))
-        });
+        let others = spec.others.iter().cloned();
+        let others = others.map(|files| paths::of_files(files, &settings).map(Arc::new));
         let others = others.collect::<Result<Vec<_>>>()?;
         Ok(Context::new(Parts {
             run: spec.run.clone(),

@@ -83,7 +83,9 @@ impl Batches {
             return Ok(step);
         }
         let Some(step) = step else { return Ok(None) };
-        self.context.complete_peaks(&mut self.peaks).await?;
+        if !self.peaks.cover(self.ledger.outcomes(step)) {
+            self.peaks = self.context.machine_peaks().await?;
+        }
         let rounds = Rounds {
             settings,
             peaks: &self.peaks,

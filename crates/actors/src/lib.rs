@@ -42,6 +42,7 @@ pub mod sample_filter;
 pub mod skipped;
 pub mod source;
 pub mod stage_failure;
+pub mod stream;
 pub mod supervisor;
 mod trace;
 pub mod versions;

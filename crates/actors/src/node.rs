@@ -108,14 +108,6 @@ impl Context {
         Ok(Peaks::of(said, &self.host.machine_class))
     }
 
-    /// Reads the peaks anew while some of them are missing.
-    pub(crate) async fn complete_peaks(&self, peaks: &mut Peaks) -> Result<(), Error> {
-        if !peaks.cover(self.problems().map(|of| &of.problem.id)) {
-            *peaks = self.machine_peaks().await?;
-        }
-        Ok(())
-    }
-
     /// Programs that this node timed while other processes were at work on its cores.
     pub fn disturbed(&self) -> u64 {
         self.host.disturbed.load(Ordering::Relaxed)

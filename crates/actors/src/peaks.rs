@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{MachineClass, MachineFacts, ProblemId};
+use flopsmith_protocol::{MachineClass, MachineFacts, Outcome, ProblemId};
 
 /// The floating-point peaks of a machine class, GFLOPS, as the first of its nodes published them. A run with one problem
 /// has one peak; in a run over many each problem has its own, since its elements may be doubles, floats or integers.
@@ -43,15 +43,18 @@ impl Peaks {
         self.of_problems.get(problem).copied().or(self.common)
     }
 
-    /// True if the peaks of all these problems are known.
-    pub fn cover<'a>(&self, mut problems: impl Iterator<Item = &'a ProblemId>) -> bool {
-        problems.all(|problem| self.get(problem).is_some())
+    /// True if the peaks for all measured programs among these are known. A node publishes a peak before it measures.
+    pub fn cover<'a>(&self, outcomes: impl Iterator<Item = &'a Outcome>) -> bool {
+        let mut measured = outcomes.filter(|outcome| outcome.verdict.measurement().is_some());
+        measured.all(|outcome| self.get(&outcome.candidate.problem).is_some())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_test_support::{ATTESTED, machine, machine_class, problem_id};
+    use flopsmith_test_support::{
+        ATTESTED, candidate, machine, machine_class, measured, outcome, problem_id, wrong,
+    };
 
     use super::*;
 
@@ -77,8 +80,9 @@ mod tests {
         let peaks = Peaks::of(told.into_iter(), &class);
         assert_eq!(peaks.get(&other), Some(100.0));
         assert_eq!(peaks.get(&problem_id()), None);
-        assert!(peaks.cover([&other].into_iter()));
-        assert!(!peaks.cover([&other, &problem_id()].into_iter()));
+        let first = candidate(1, 0, 0);
+        assert!(peaks.cover([outcome(first.clone(), wrong())].iter()));
+        assert!(!peaks.cover([outcome(first, measured(9.0))].iter()));
         let one = Peaks::of([facts(None, 50.0), facts(None, 60.0)].into_iter(), &class);
         assert_eq!(one, Peaks::from(Some(50.0)));
         assert_eq!(one.get(&other), Some(50.0));

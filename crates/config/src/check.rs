@@ -109,6 +109,31 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
             "`mix` divides tasks among many problems, and the run has one; leave it out, or set `problems` or `suite`",
         ));
     }
+    if settings.is_stream() {
+        for (key, given, why) in [
+            (
+                "hold_out",
+                !settings.hold_out.is_empty(),
+                "none of its nests is evaluated and trained on",
+            ),
+            (
+                "mix",
+                settings.mix != Mix::Uniform,
+                "each of its nests has one task",
+            ),
+            (
+                "workloads",
+                !settings.workloads.is_empty(),
+                "each of its nests has one size",
+            ),
+        ] {
+            if given {
+                return Err(usage(format!(
+                    "`{key}` is set beside `suite = \"random\"`, where it means nothing: {why}; leave it out, or name nests in `problems`"
+                )));
+            }
+        }
+    }
     if settings.has_many() && settings.start.is_some() {
         return Err(usage(
             "`start` is a program for one problem; leave it out, or name one problem",

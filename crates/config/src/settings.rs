@@ -24,7 +24,8 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// Train on all problems of this suite (`flopsmith problem list`), or with `all` on every problem, except those of
-    /// `hold_out`. A run keeps the problems that the suite has when the run begins.
+    /// `hold_out`. A run keeps the problems that the suite has when the run begins. `random` is a stream: each task of a
+    /// training step has a fresh random loop nest, and both evaluations have the same `evaluate_tasks` other ones.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suite: String,
     /// Names of problems that the run must not train on, for `flopsmith eval` after it. They are left out of `suite`, and
@@ -159,10 +160,23 @@ impl Default for Settings {
 impl Settings {
     /// True for a run over many problems.
     pub fn has_many(&self) -> bool {
-        !self.problems.is_empty()
+        !self.problems.is_empty() || self.is_stream()
     }
 
-    /// The problems, by name or by folder, in the order in which the tasks of a run take turns.
+    /// True for a run whose training tasks each have a fresh random loop nest.
+    pub fn is_stream(&self) -> bool {
+        self.suite == STREAM
+    }
+
+    /// Number of the problems that a run shows by themselves: all that it trains on, or those of a stream's evaluations.
+    pub fn problem_count(&self) -> usize {
+        match self.is_stream() {
+            true => self.evaluate_tasks as usize,
+            false => self.named_problems().len(),
+        }
+    }
+
+    /// The problems, by name or by folder, in the order in which the tasks of a run take turns. A stream names none.
     pub fn named_problems(&self) -> &[String] {
         match self.problems.as_slice() {
             [] => std::slice::from_ref(&self.problem),
@@ -173,6 +187,7 @@ impl Settings {
     /// The problems in a few words, for titles.
     pub fn about_problems(&self) -> String {
         match self.problems.as_slice() {
+            [] if self.is_stream() => "fresh random nests".to_owned(),
             [] => self.problem.clone(),
             many => format!("{} problems", many.len()),
         }
@@ -226,6 +241,9 @@ impl Settings {
         }
     }
 }
+
+/// The suite of a run whose training tasks have fresh random loop nests.
+pub const STREAM: &str = "random";
 
 fn is_uniform(mix: &Mix) -> bool {
     *mix == Mix::Uniform

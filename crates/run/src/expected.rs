@@ -51,7 +51,7 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         0 => Range(0.0, 0.0),
         some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
     };
-    let last = last.times(settings.named_problems().len() as f64);
+    let last = last.times(settings.problem_count() as f64);
     // The roles of a run over many problems measure the machine for each of them, within the budget.
     let first = match settings.has_many() {
         true => Range(0.0, 0.0),

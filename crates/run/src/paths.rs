@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use flopsmith_actors::stream;
 use flopsmith_config::Settings;
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::ProblemFiles;
+use flopsmith_protocol::{ProblemFiles, ProblemId};
 
 use crate::console::usage;
 use crate::start;
@@ -169,11 +170,16 @@ fn one_of(settings: &Settings, name: &str) -> Result<Problem> {
     Ok(start::permitting(problem, settings))
 }
 
-/// The problems of a run, each as [`problem_of`] gives it, in the order in which the run's tasks take turns.
+/// The problems of a run, each as [`problem_of`] gives it, in the order in which the run's tasks take turns. Of a stream
+/// of random nests, those of its evaluations.
 ///
 /// # Errors
 /// Wrong usage: a problem cannot be loaded, or two have one name.
 pub fn problems_of(settings: &Settings) -> Result<Vec<Problem>> {
+    if settings.is_stream() {
+        let nests = stream::evaluated(settings)?.into_iter();
+        return nests.map(|id| nest(&id, settings)).collect();
+    }
     let mut problems: Vec<Problem> = Vec::new();
     for name in settings.named_problems() {
         let problem = one_of(settings, name)?;
@@ -186,6 +192,15 @@ pub fn problems_of(settings: &Settings) -> Result<Vec<Problem>> {
         problems.push(problem);
     }
     Ok(problems)
+}
+
+/// A random nest by its name, as [`problem_of`] gives a problem.
+///
+/// # Errors
+/// If the name is not that of a random nest.
+pub fn nest(id: &ProblemId, settings: &Settings) -> Result<Problem> {
+    let files = stream::files(id).with_context(|| format!("{id} names no random nest"))?;
+    of_files(files, settings)
 }
 
 /// The problem of these files as [`problem_of`] gives it, on a node that has it from a run's specification.
@@ -201,12 +216,15 @@ pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
     Ok(start::permitting(problem, settings))
 }
 
-/// Replaces the suite of a run that begins by the names of its problems without the held-out ones, so that the run
+/// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out ones, so that the run
 /// keeps these problems, and checks that the held-out problems exist and are not trained on.
 ///
 /// # Errors
 /// Wrong usage: an unknown suite or problem, or no problem is left.
 pub fn settle(settings: &mut Settings) -> Result<()> {
+    if settings.is_stream() {
+        return Ok(());
+    }
     if !settings.suite.is_empty() {
         let of_suite = suite(&settings.suite)?;
         let known = || of_suite.iter().map(|problem| problem.id.as_str());

@@ -89,6 +89,8 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
     let mut settings = flopsmith_config::parse(&settings_text, "config.toml", &[])?;
     // Users pass reports on, so credentials are removed from the address.
     settings.nats = flopsmith_bus::public(&settings.nats);
+    // The files of a stream's nests are nowhere, so no command can name them.
+    let streamed = settings.is_stream();
     if let Some(problem) = of {
         narrow(&mut settings, &facts, problem);
     }
@@ -227,7 +229,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),
         config_toml: shown(&settings_text),
-        commands: commands(folder, train, &settings, of),
+        commands: commands(folder, train, &settings, of.filter(|_| !streamed)),
     })
 }
 
@@ -255,6 +257,10 @@ fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId) {
         .next()
         .map_or_else(|| problem.to_string(), |(_, name)| name.clone());
     settings.problems.clear();
+    if settings.is_stream() {
+        settings.sqd.enabled = false;
+        settings.suite.clear();
+    }
     // The stages are those of an unedited definition; without one they are those of the run.
     if let Ok(definition) = paths::problem(&settings.problem) {
         settings.sqd = settings.sqd.within(definition.techniques);
@@ -312,7 +318,8 @@ fn commands(
         ("the same search again", line)
     };
     // The best programs of a run over many problems are timed by the commands of their own pages.
-    let bench = (!settings.has_many()).then(|| shell::bench(folder, settings, of));
+    let one = of.is_some() || folder::read_facts(folder).is_ok_and(|f| f.problems.is_empty());
+    let bench = one.then(|| shell::bench(folder, settings, of));
     let all = [
         (what, Some(again)),
         ("time the best program", bench),

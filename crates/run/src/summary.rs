@@ -87,6 +87,9 @@ pub struct Summary {
     /// Each problem of a run over many, in the order of the settings, also those without any correct program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<OfProblem>,
+    /// The fresh nests that a stream was trained on; none in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Fresh>,
     /// The user's own program, with which a search began (`--start`), beside the best one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_program: Option<StartProgram>,
@@ -362,6 +365,7 @@ fn sum(
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
         best,
         problems: Vec::new(),
+        fresh: None,
         start_program,
         corpus_best_gflops: facts.corpus_best_gflops,
         coverage: coverage.confirmed,
@@ -519,7 +523,7 @@ mod refusals;
 mod start;
 mod table;
 
-pub use problems::OfProblem;
+pub use problems::{Fresh, OfProblem};
 pub use refusals::Refusal;
 pub(crate) use start::measurement_of;
 pub use start::{StartProgram, to_certify};

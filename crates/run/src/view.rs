@@ -169,9 +169,10 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let last = progress.last.clone().unwrap_or_default();
     let stages = settings.sqd.stages();
     let problems = context.problems().count();
+    let many = settings.has_many();
     let name_of = |stage: u32| {
         // Each of many problems has stages of its own.
-        if problems > 1 {
+        if many {
             return String::new();
         }
         let stage = stages.get(stage as usize);
@@ -200,7 +201,8 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
             .first()
             .map(|of| of.example.clone())
             .unwrap_or_default(),
-        solved: (problems > 1).then_some((progress.solved, problems)),
+        // A stream has more problems than the context, which has those of its evaluations.
+        solved: many.then_some((progress.solved, problems.max(progress.tried))),
         best_gflops: progress.best.map(|b| b.0),
         best_techniques: progress.best.map(|b| b.1),
         worst: progress.worst.clone(),

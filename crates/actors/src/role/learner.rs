@@ -226,7 +226,10 @@ impl Learner {
         let span = Span::current();
         flopsmith_bus::link(&span, &traces);
         let settings = &self.context.settings;
-        self.context.complete_peaks(&mut work.peaks).await?;
+        let outcomes = || groups.iter().flatten().map(|sample| &sample.outcome);
+        if !work.peaks.cover(outcomes()) {
+            work.peaks = self.context.machine_peaks().await?;
+        }
         let (samples, mut metrics) = with_advantages(
             groups,
             settings,

@@ -157,6 +157,11 @@ fn a_run_has_one_problem_or_many() {
     assert_eq!(read(&written).expect("usable"), many);
     let sent = serde_json::to_string(&many).expect("JSON");
     assert_eq!(serde_json::from_str::<Settings>(&sent).expect("fits"), many);
+    let stream = read("suite = \"random\"\nevaluate_tasks = 3\n").expect("usable");
+    assert!(stream.has_many() && stream.is_stream());
+    assert_eq!((stream.problem_count(), stream.evaluation_tasks(3)), (3, 3));
+    let written = toml::to_string(&stream).expect("TOML");
+    assert_eq!(read(&written).expect("usable"), stream);
     // A run with one problem is written as it was before there were many.
     let written = toml::to_string(&one).expect("TOML");
     for key in ["problems", "suite", "hold_out", "mix"] {
@@ -204,6 +209,14 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
         (
             "mix = \"learning_progress\"\n",
             ["line 1", "`mix` divides tasks among many problems"],
+        ),
+        (
+            "suite = \"random\"\nhold_out = [\"random_2\"]\n",
+            ["line 2", "`hold_out` is set beside `suite = \"random\"`"],
+        ),
+        (
+            "suite = \"random\"\nmix = \"learning_progress\"\n",
+            ["line 2", "each of its nests has one task"],
         ),
         ("problem = \"\"\n", ["line 1", "`problem` is empty"]),
         ("mix = \"fair\"\n", ["line 1", "uniform"]),

@@ -246,9 +246,12 @@ pub fn finish(
         if !best.is_empty() && !bench_settings.has_many() {
             say(&format!("time it      {time_it}"));
         }
-        if trained {
-            let problem = bench_settings.named_problems().first();
-            let problem = problem.map(String::as_str).unwrap_or_default();
+        if trained
+            && let Some(problem) = bench_settings
+                .named_problems()
+                .iter()
+                .find(|name| !name.is_empty())
+        {
             say(&format!("sample it    {}", shell::sample(&model, problem)));
         }
         if trained && !bench_settings.hold_out.is_empty() {
@@ -270,14 +273,22 @@ fn bests<'a>(
     summary: &'a Summary,
     settings: &'a Settings,
 ) -> Vec<(&'a str, Option<&'a ProblemId>, &'a Best)> {
-    let names = settings.named_problems().iter().map(String::as_str);
     if summary.problems.is_empty() {
+        let names = settings.named_problems().iter().map(String::as_str);
         let found = names.zip(&summary.best);
         return found.map(|(name, best)| (name, None, best)).collect();
     }
-    let rows = names.zip(&summary.problems);
-    rows.filter_map(|(name, row)| Some((name, Some(&row.problem), row.best.as_ref()?)))
-        .collect()
+    // The settings may name a problem by its folder, and name no nest of a stream.
+    let named = settings.problems.iter().map(|name| Some(name.as_str()));
+    let rows = summary
+        .problems
+        .iter()
+        .zip(named.chain(std::iter::repeat(None)));
+    rows.filter_map(|(row, name)| {
+        let id = &row.problem;
+        Some((name.unwrap_or(id.as_str()), Some(id), row.best.as_ref()?))
+    })
+    .collect()
 }
 
 /// Writes the best program of a run, or of one of its problems. If that fails, the earlier one stays.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use flopsmith_protocol::{CandidateId, MachineFacts, Outcome, ProblemId};
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Facts, Refusal, Samples, Summary, by_problem, sum};
+use super::{Best, Facts, Refusal, Samples, Summary, by_problem, refusals, sum};
 use crate::console::table;
 use crate::digits::{between, counted, four, percent};
 
@@ -37,6 +37,45 @@ pub struct OfProblem {
     pub coverage_unconfirmed: u64,
     /// Faults for which programs were refused, the three most frequent first.
     pub refusals: Vec<Refusal>,
+}
+
+/// The problems of a run that have no row of their own: the nests that a stream was trained on, each in one step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fresh {
+    /// Number of these problems.
+    pub problems: u64,
+    /// Number of them with a correct program.
+    pub solved: u64,
+    /// Number of programs for them that were judged for the first time.
+    pub judged_programs: u64,
+    /// Number of these programs that were verified and measured.
+    pub correct_programs: u64,
+}
+
+impl Fresh {
+    /// The sums over the outcomes of these problems; none if there are none.
+    fn of<'a>(problems: impl Iterator<Item = &'a Vec<Outcome>>) -> Option<Self> {
+        let mut fresh = Self::default();
+        for outcomes in problems {
+            let (judged, correct) = refusals::judged(outcomes);
+            fresh.problems += 1;
+            fresh.solved += u64::from(correct > 0);
+            fresh.judged_programs += judged;
+            fresh.correct_programs += correct;
+        }
+        (fresh.problems > 0).then_some(fresh)
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} {} trained on, {} of them with a correct program ({} of {} correct)",
+            counted(self.problems, "fresh nest"),
+            if self.problems == 1 { "was" } else { "were" },
+            self.solved,
+            self.correct_programs,
+            counted(self.judged_programs, "program"),
+        )
+    }
 }
 
 impl OfProblem {
@@ -138,6 +177,7 @@ pub(super) fn divided(
         openblas_gflops: None,
         openblas_core: None,
         corpus_best_gflops: None,
+        fresh: Fresh::of(sorted.values()),
         problems,
         ..whole
     })
@@ -204,6 +244,7 @@ impl Summary {
                 if solved == 1 { "it" } else { "them" }
             ))
         ));
+        lines.extend(self.fresh.as_ref().map(Fresh::line));
         lines
     }
 }
@@ -281,6 +322,22 @@ mod tests {
             assert!(table.contains(part), "`{part}` is not in\n{table}");
         }
         assert!(!table.contains("no verified kernel yet"), "{table}");
+    }
+
+    #[test]
+    fn problems_without_a_row_are_counted_in_a_line() {
+        let of = |sample, verdict| vec![outcome(candidate(1, 0, sample), verdict)];
+        let solved = Measured::at(40.0).verdict();
+        let problems = [of(0, solved), of(1, wrong())];
+        let fresh = Fresh::of(problems.iter()).unwrap();
+        let line = fresh.line();
+        assert!(
+            line.starts_with("2 fresh nests were trained on, 1 of them"),
+            "{line}"
+        );
+        assert!(line.ends_with("(1 of 2 programs correct)"), "{line}");
+        assert_eq!(Fresh::of([].iter()), None);
+        assert_eq!(summary().fresh, None, "every problem of a list has a row");
     }
 
     #[test]

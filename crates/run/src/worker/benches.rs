@@ -18,6 +18,7 @@ use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
 use flopsmith_actors::stage_failure::StageFailure;
+use flopsmith_actors::stream;
 use flopsmith_actors::supervisor::words;
 use flopsmith_config::Settings;
 use flopsmith_evaluate::Evaluator;
@@ -100,17 +101,27 @@ impl Benches {
                 return Err(unusable(another_store(run, store)));
             }
         }
-        let Some(files) = spec.problems().find(|files| files.id == *problem).cloned() else {
+        let settings = settings_of(&spec)?;
+        let named = spec.problems().find(|files| files.id == *problem).cloned();
+        // The name of a nest of a stream is enough to make it.
+        let made = || stream::files(problem).filter(|_| settings.is_stream());
+        let Some(files) = named.or_else(made) else {
             let known: Vec<&str> = spec.problems().map(|files| files.id.as_str()).collect();
             return Err(unusable(format!(
                 "run {run} has problem {}, and the program is for problem {problem}",
                 known.join(", ")
             )));
         };
-        let kept = spec.problems().count().clamp(KEPT, KEPT_OF_RUN);
+        let of_a_step = match settings.is_stream() {
+            true => settings.tasks.max(settings.evaluate_tasks) as usize,
+            false => spec.problems().count(),
+        };
+        let kept = of_a_step.clamp(KEPT, KEPT_OF_RUN);
         tracing::info!(%run, %problem, "working for another run or problem");
         let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
-        let made = tokio::task::spawn_blocking(move || make(spec, files, host, allow_weaker));
+        let made = tokio::task::spawn_blocking(move || {
+            make(spec.run, settings, files, host, allow_weaker)
+        });
         let bench = made.await.map_err(|e| unusable(e.to_string()))??;
         let bench = Arc::new(bench);
         known.push_front(Arc::clone(&bench));
@@ -211,19 +222,24 @@ pub(super) fn another_store(run: &RunId, store: &Store) -> String {
     )
 }
 
-/// Makes the bench of a problem of a run with this node's own jail setting: a run cannot weaken the node's jail.
-fn make(
-    spec: RunSpec,
-    files: ProblemFiles,
-    host: Host,
-    allow_weaker_jail: bool,
-) -> Result<Bench, StageFailure> {
-    let settings: Settings = serde_json::from_str(&spec.settings_json).map_err(|e| {
+/// The settings of a run.
+fn settings_of(spec: &RunSpec) -> Result<Settings, StageFailure> {
+    serde_json::from_str(&spec.settings_json).map_err(|e| {
         unusable(format!(
             "the settings of run {} cannot be read: {e}",
             spec.run
         ))
-    })?;
+    })
+}
+
+/// Makes the bench of a problem of a run with this node's own jail setting: a run cannot weaken the node's jail.
+fn make(
+    run: RunId,
+    settings: Settings,
+    files: ProblemFiles,
+    host: Host,
+    allow_weaker_jail: bool,
+) -> Result<Bench, StageFailure> {
     let problem = failing(paths::of_files(files, &settings))?;
     let evaluate = &settings.evaluate;
     let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
@@ -232,7 +248,7 @@ fn make(
         evaluator = evaluator.with_sanitizers(settings.threads);
     }
     let context = Context::new(Parts {
-        run: spec.run,
+        run,
         settings,
         // A node that only evaluates writes no files of a run.
         folder: PathBuf::new(),

@@ -6,6 +6,7 @@ use std::time::Instant;
 use flopsmith_archive::mix::{LearningProgress, Mix};
 use flopsmith_archive::{Pending, Sqd};
 use flopsmith_coordination::steps::Steps;
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, ProblemId, Purpose, Rollout, subjects};
 use flopsmith_store::Checkpoints;
 
@@ -83,22 +84,28 @@ impl Archive {
     /// The stages of each problem as they begin.
     fn new_sqd(&self) -> Result<BTreeMap<ProblemId, Sqd>, Error> {
         let context = &self.context;
-        let rules = &context.settings.sqd;
-        let made = context.problems().map(|of| {
-            let problem = of.problem.id.clone();
-            let sqd = Sqd::new(
-                match context.settings.has_many() {
-                    true => rules.within(of.problem.techniques),
-                    false => rules.clone(),
-                },
-                context.run.clone(),
-                problem.clone(),
-                context.host.machine_class.clone(),
-            );
-            let sqd = sqd.map_err(|e| Error::Settings(format!("[sqd]: {e}")))?;
-            Ok((problem, sqd))
-        });
+        let made = context
+            .problems()
+            .map(|of| Ok((of.problem.id.clone(), self.stages_of(&of.problem)?)));
         made.collect()
+    }
+
+    /// The stages of a problem as they begin. A nest of a stream occurs once, so it permits its whole pool at once.
+    pub(super) fn stages_of(&self, problem: &Problem) -> Result<Sqd, Error> {
+        let context = &self.context;
+        let rules = &context.settings.sqd;
+        let rules = match (context.settings.has_many(), context.settings.is_stream()) {
+            (false, _) => rules.clone(),
+            (_, false) => rules.within(problem.techniques),
+            (_, true) => rules.within(problem.techniques).disabled(),
+        };
+        let sqd = Sqd::new(
+            rules,
+            context.run.clone(),
+            problem.id.clone(),
+            context.host.machine_class.clone(),
+        );
+        sqd.map_err(|e| Error::Settings(format!("[sqd]: {e}")))
     }
 
     /// After a restart: asks again for second measurements that were asked for and never arrived. Asking twice counts

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use super::{Archive, Saved, Working};
 use crate::error::Error;
 use crate::rounds::{Rounds, goes_on};
+use crate::stream;
 use crate::trace::task_span;
 
 /// Tasks of a step that are drawn together, by their numbers.
@@ -71,7 +72,8 @@ impl Archive {
                     from: 0,
                     to: self.size_of(step, purpose).0,
                 };
-                self.plan(work, step, purpose, round)
+                self.refresh(work, step, purpose, round)?;
+                self.plan(work, step, purpose, round)?
             }
             None => Vec::new(),
         };
@@ -98,7 +100,9 @@ impl Archive {
         if purpose != Purpose::Train || settings.rounds() == 0 {
             return Ok(false);
         }
-        self.context.complete_peaks(&mut work.peaks).await?;
+        if !work.peaks.cover(work.arrived.values()) {
+            work.peaks = self.context.machine_peaks().await?;
+        }
         let rounds = Rounds {
             settings,
             peaks: &work.peaks,
@@ -116,7 +120,10 @@ impl Archive {
                 to: asked.tasks,
             };
             let more = match settings.turns.most {
-                0 | 1 => self.plan(work, step, purpose, round),
+                0 | 1 => {
+                    self.refresh(work, step, purpose, round)?;
+                    self.plan(work, step, purpose, round)?
+                }
                 _ => next_turns(work.arrived.values(), &work.saved.tasks, round),
             };
             tracing::info!(
@@ -180,7 +187,47 @@ impl Archive {
         }
     }
 
-    fn plan(&self, work: &Working, step: u64, purpose: Purpose, round: Round) -> Vec<Task> {
+    /// The fresh nests of a round of a stream, one for each task; none of an evaluation and of a run with named problems.
+    fn fresh(&self, step: u64, purpose: Purpose, round: Round) -> Result<Vec<ProblemId>, Error> {
+        let settings = &self.context.settings;
+        if !settings.is_stream() || purpose != Purpose::Train {
+            return Ok(Vec::new());
+        }
+        (round.from..round.to)
+            .map(|number| stream::trained(settings, step, number))
+            .collect()
+    }
+
+    /// Adds the stages of a round's fresh nests. With the first round it forgets those of earlier steps that wait for no
+    /// second measurement: nothing will ask for their problems again.
+    fn refresh(
+        &self,
+        work: &mut Working,
+        step: u64,
+        purpose: Purpose,
+        round: Round,
+    ) -> Result<(), Error> {
+        let settings = &self.context.settings;
+        let stages = &mut work.saved.sqd;
+        if settings.is_stream() && round.number == 0 {
+            let context = &self.context;
+            stages.retain(|id, sqd| context.of(id).is_some() || sqd.pending().next().is_some());
+        }
+        for id in self.fresh(step, purpose, round)? {
+            let problem = stream::problem(settings, &id)?;
+            let begun = self.stages_of(&problem)?;
+            stages.entry(id).or_insert(begun);
+        }
+        Ok(())
+    }
+
+    fn plan(
+        &self,
+        work: &Working,
+        step: u64,
+        purpose: Purpose,
+        round: Round,
+    ) -> Result<Vec<Task>, Error> {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
         // All tasks of a step rest on the same outcomes, whenever they are drawn.
@@ -203,7 +250,11 @@ impl Archive {
                 sqd.plan(step, count, seed)
             }
         };
-        let problems: Vec<&ProblemId> = self.context.problems().map(|of| &of.problem.id).collect();
+        let fresh = self.fresh(step, purpose, round)?;
+        let problems: Vec<&ProblemId> = match fresh.as_slice() {
+            [] => self.context.problems().map(|of| &of.problem.id).collect(),
+            fresh => fresh.iter().collect(),
+        };
         let (tasks, group_size) = self.size_of(step, purpose);
         let first_turn = step.wrapping_mul(u64::from(tasks));
         let turns = match &work.saved.progress {
@@ -216,6 +267,7 @@ impl Archive {
                     step,
                 )
             }
+            _ if !fresh.is_empty() => (0..fresh.len()).collect(),
             _ => turns(problems.len(), first_turn, round.from..round.to),
         };
         // The plans of each problem, in the order of its tasks.
@@ -229,7 +281,7 @@ impl Archive {
             })
             .collect();
         let generator = &settings.generator;
-        turns
+        let tasks = turns
             .into_iter()
             .zip(round.from..)
             .filter_map(|(turn, number)| {
@@ -273,7 +325,8 @@ impl Archive {
                     follows: None,
                 })
             })
-            .collect()
+            .collect();
+        Ok(tasks)
     }
 
     /// The oldest policy that may answer a step's tasks after `trained` steps. Both evaluations measure the current

@@ -32,6 +32,8 @@ pub struct Progress {
     pub cells: usize,
     /// Problems with a verified program. With more than one, `best` and `worst` are none: their speeds cannot be compared.
     pub solved: usize,
+    /// Problems with an outcome.
+    pub tried: usize,
     /// Outcomes in all.
     pub total: u64,
     /// Infrastructure failures in all; outcomes of unknown cause are not among them.
@@ -102,6 +104,7 @@ pub(super) struct Book {
     lines_written: HashSet<u64>,
     /// What was found for each problem with a verified program.
     found: BTreeMap<ProblemId, Found>,
+    tried: HashSet<ProblemId>,
     /// True if further tasks may come once all outcomes of a training step are here.
     draws_again: bool,
     trained: HashSet<u64>,
@@ -166,6 +169,10 @@ impl Book {
     pub(super) fn note(&mut self, outcome: &Outcome) {
         let progress = &mut self.progress;
         progress.total += 1;
+        if !self.tried.contains(&outcome.candidate.problem) {
+            self.tried.insert(outcome.candidate.problem.clone());
+            progress.tried = self.tried.len();
+        }
         if matches!(outcome.verdict, Verdict::Infrastructure { .. }) {
             progress.infrastructure += 1;
         }

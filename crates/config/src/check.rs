@@ -10,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::grpo::{GrpoConfig, Loss};
 use crate::job::Job;
 use crate::read::{Usage, usage};
-use crate::settings::{Hosted, Settings};
+use crate::settings::{Hosted, Prompt, Settings};
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     let positive = [
@@ -133,6 +133,11 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
                 )));
             }
         }
+    }
+    if settings.is_stream() && settings.generator.prompt == Prompt::Compact {
+        return Err(usage(
+            "`generator.prompt` is \"compact\", which only names a problem, and nobody knows a fresh nest of `suite = \"random\"` by its name; set it to \"full\"",
+        ));
     }
     if settings.has_many() && settings.start.is_some() {
         return Err(usage(

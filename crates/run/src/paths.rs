@@ -216,8 +216,8 @@ pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
     Ok(start::permitting(problem, settings))
 }
 
-/// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out ones, so that the run
-/// keeps these problems, and checks that the held-out problems exist and are not trained on.
+/// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out
+/// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on.
 ///
 /// # Errors
 /// Wrong usage: an unknown suite or problem, or no problem is left.

@@ -157,7 +157,8 @@ fn a_run_has_one_problem_or_many() {
     assert_eq!(read(&written).expect("usable"), many);
     let sent = serde_json::to_string(&many).expect("JSON");
     assert_eq!(serde_json::from_str::<Settings>(&sent).expect("fits"), many);
-    let stream = read("suite = \"random\"\nevaluate_tasks = 3\n").expect("usable");
+    let stream = "suite = \"random\"\nevaluate_tasks = 3\n[generator]\nprompt = \"full\"\n";
+    let stream = read(stream).expect("usable");
     assert!(stream.has_many() && stream.is_stream());
     assert_eq!((stream.problem_count(), stream.evaluation_tasks(3)), (3, 3));
     let written = toml::to_string(&stream).expect("TOML");
@@ -217,6 +218,10 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
         (
             "suite = \"random\"\nmix = \"learning_progress\"\n",
             ["line 2", "each of its nests has one task"],
+        ),
+        (
+            "suite = \"random\"\n[generator]\nprompt = \"compact\"\n",
+            ["line 3", "`generator.prompt` is \"compact\""],
         ),
         ("problem = \"\"\n", ["line 1", "`problem` is empty"]),
         ("mix = \"fair\"\n", ["line 1", "uniform"]),

@@ -271,10 +271,18 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         ..
     } = read_outcomes(folder)?;
     let machines = machines(folder)?;
-    let whole = sum(run, folder, facts, &outcomes, unreadable, &machines)?;
+    let begun = has_begun(&outcomes);
+    let whole = sum(
+        run,
+        folder,
+        facts,
+        (&outcomes, begun),
+        unreadable,
+        &machines,
+    )?;
     match facts.problems.is_empty() {
         true => Ok(whole),
-        false => problems::divided(whole, folder, facts, outcomes, &machines),
+        false => problems::divided(whole, folder, facts, (outcomes, begun), &machines),
     }
 }
 
@@ -286,16 +294,24 @@ pub fn summarise_problem(
     problem: &ProblemId,
 ) -> Result<Summary> {
     let mut outcomes = outcomes(folder)?;
+    let begun = has_begun(&outcomes);
     outcomes.retain(|outcome| outcome.candidate.problem == *problem);
-    problems::one(run, folder, facts, problem, &outcomes, &machines(folder)?)
+    let machines = machines(folder)?;
+    problems::one(run, folder, facts, problem, (&outcomes, begun), &machines)
 }
 
-/// The sums over these outcomes, which were measured on these machines.
+/// True once a run trains or searches, so that its first evaluation is over.
+fn has_begun(outcomes: &[Outcome]) -> bool {
+    let mut purposes = outcomes.iter().map(|outcome| outcome.candidate.purpose);
+    purposes.any(|purpose| matches!(purpose, Purpose::Train | Purpose::Search))
+}
+
+/// The sums over these outcomes, which were measured on these machines. `begun` as by [`has_begun`] for the whole run.
 fn sum(
     run: &str,
     folder: &Path,
     facts: &Facts,
-    outcomes: &[Outcome],
+    (outcomes, begun): (&[Outcome], bool),
     unreadable: u64,
     machines: &[MachineFacts],
 ) -> Result<Summary> {
@@ -347,7 +363,7 @@ fn sum(
         run: run.to_owned(),
         steps: steps.len() as u64,
         seconds: facts.seconds,
-        start: of(Purpose::EvaluateStart, !steps.is_empty()),
+        start: of(Purpose::EvaluateStart, begun),
         end: of(Purpose::EvaluateEnd, facts.finished),
         search_correct_rate: Some(searched())
             .filter(|s| s.samples > 0)

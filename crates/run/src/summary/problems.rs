@@ -119,13 +119,13 @@ impl OfProblem {
     }
 }
 
-/// The sums of one problem; `outcomes` are its own.
+/// The sums of one problem; `outcomes` are its own, and `begun` is that of the run.
 pub(super) fn one(
     run: &str,
     folder: &Path,
     facts: &Facts,
     problem: &ProblemId,
-    outcomes: &[Outcome],
+    (outcomes, begun): (&[Outcome], bool),
     machines: &[MachineFacts],
 ) -> Result<Summary> {
     let mine = |candidate: &CandidateId| outcomes.iter().any(|o| o.candidate.id == *candidate);
@@ -145,7 +145,7 @@ pub(super) fn one(
         .filter(|machine| machine.problem.as_ref() == Some(problem))
         .cloned();
     let machines: Vec<MachineFacts> = measured.collect();
-    sum(run, folder, &facts, outcomes, 0, &machines)
+    sum(run, folder, &facts, (outcomes, begun), 0, &machines)
 }
 
 /// Divides the summary of a run among its problems. What cannot be compared across them is left out of the whole: the
@@ -154,14 +154,15 @@ pub(super) fn divided(
     whole: Summary,
     folder: &Path,
     facts: &Facts,
-    outcomes: Vec<Outcome>,
+    (outcomes, begun): (Vec<Outcome>, bool),
     machines: &[MachineFacts],
 ) -> Result<Summary> {
     let mut sorted = by_problem(outcomes);
     let mut problems = Vec::new();
     for problem in &facts.problems {
         let outcomes = sorted.remove(problem).unwrap_or_default();
-        let summary = one(&whole.run, folder, facts, problem, &outcomes, machines)?;
+        let of_problem = (&outcomes[..], begun);
+        let summary = one(&whole.run, folder, facts, problem, of_problem, machines)?;
         problems.push(OfProblem::of(problem.clone(), summary));
     }
     let total = |of: fn(&OfProblem) -> u64| -> u64 { problems.iter().map(of).sum() };
@@ -338,6 +339,32 @@ mod tests {
         assert!(line.ends_with("(1 of 2 programs correct)"), "{line}");
         assert_eq!(Fresh::of([].iter()), None);
         assert_eq!(summary().fresh, None, "every problem of a list has a row");
+    }
+
+    #[test]
+    fn a_problem_without_a_training_task_has_its_first_evaluation_once_the_run_trains() {
+        let of = |problem: &str, purpose, step| {
+            let candidate = CandidateRef {
+                problem: id(problem),
+                purpose,
+                ..candidate(step, 0, 0)
+            };
+            serde_json::to_string(&outcome(candidate, wrong())).unwrap() + "\n"
+        };
+        let evaluated = of("a", Purpose::EvaluateStart, 0);
+        let trained = of("b", Purpose::Train, 1);
+        let facts = Facts {
+            problems: vec![id("a"), id("b")],
+            ..Facts::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let start = |lines: &str| {
+            std::fs::write(folder.path().join(files::OUTCOMES), lines).unwrap();
+            let summary = summarise("r", folder.path(), &facts).unwrap();
+            summary.problems[0].start.clone().map(|start| start.samples)
+        };
+        assert_eq!(start(&evaluated), None, "other samples may be missing");
+        assert_eq!(start(&(evaluated.clone() + &trained)), Some(1));
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         run,
         folder,
         facts,
-        (&outcomes, begun),
+        (&outcomes[..], begun),
         unreadable,
         &machines,
     )?;
@@ -297,7 +297,14 @@ pub fn summarise_problem(
     let begun = has_begun(&outcomes);
     outcomes.retain(|outcome| outcome.candidate.problem == *problem);
     let machines = machines(folder)?;
-    problems::one(run, folder, facts, problem, (&outcomes, begun), &machines)
+    problems::one(
+        run,
+        folder,
+        facts,
+        problem,
+        (&outcomes[..], begun),
+        &machines,
+    )
 }
 
 /// True once a run trains or searches, so that its first evaluation is over.

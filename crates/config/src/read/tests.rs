@@ -171,6 +171,22 @@ fn a_run_has_one_problem_or_many() {
 }
 
 #[test]
+fn the_example_of_many_problems_is_usable_and_may_name_a_suite() {
+    let example = include_str!("../../../../examples/many-problems.toml");
+    let read = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
+        parse(example, "examples/many-problems.toml", &set)
+    };
+    let settings = read(&[]).expect("usable");
+    assert!(settings.named_problems().len() > 1 && !settings.hold_out.is_empty());
+    let suite = read(&["problems=[]", "suite=polybench"]).expect("usable");
+    assert_eq!(
+        (suite.suite.as_str(), suite.has_many()),
+        ("polybench", false)
+    );
+}
+
+#[test]
 fn every_problem_has_as_many_tasks_of_an_evaluation_as_the_others() {
     let settings = Settings {
         evaluate_tasks: 8,

@@ -1,5 +1,5 @@
-//! The stage contexts of a node: one bench for each run, made when the first program of the run arrives, and kept for
-//! the last few runs.
+//! The stage contexts of a node: one bench for each problem of a run, made when the first program for it arrives, and kept
+//! for the last few runs.
 #![expect(
     clippy::result_large_err,
     reason = "a stage failure is large because a verdict is, and comes once in a while"

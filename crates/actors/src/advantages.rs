@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
+use crate::peaks::Peaks;
 use crate::returns::conversations;
 use flopsmith_config::{Loss, Settings};
 
@@ -66,16 +67,17 @@ impl StageBests {
 /// The step's samples with their advantages. Samples whose outcome says nothing about them leave their group, and so do
 /// samples without tokens; both are counted as dropped.
 ///
-/// `peak_gflops` is the machine's peak, one number for the whole run. `bests` and `best_answers` are passed as they
+/// `peaks` are the machine's, the same for the whole run. `bests` and `best_answers` are passed as they
 /// were before this step, and are updated with it. Best answers that the step falls short of are added, without
 /// log-probabilities.
 pub fn with_advantages(
     groups: Groups,
     settings: &Settings,
-    peak_gflops: Option<f64>,
+    peaks: impl Into<Peaks>,
     bests: &mut StageBests,
     best_answers: &mut BestAnswers,
 ) -> (Vec<Advantaged>, StepMetrics) {
+    let peaks = peaks.into();
     let mut metrics = StepMetrics::default();
     // The samples of the first round carry the number of tasks in that round.
     let first = groups.iter().flatten();
@@ -90,7 +92,7 @@ pub fn with_advantages(
     for sample in groups.iter().flatten() {
         let outcome = &sample.outcome;
         let context = Context {
-            peak_gflops,
+            peak_gflops: peaks.get(&outcome.candidate.problem),
             stage_best_gflops: bests.get(&outcome.candidate),
         };
         let reward = settings.reward.reward(&outcome.verdict, &context);

@@ -11,6 +11,7 @@ use crate::advantages::StageBests;
 use crate::error::Error;
 use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
+use crate::peaks::Peaks;
 use crate::rounds::Rounds;
 
 /// All data of a training step.
@@ -30,7 +31,7 @@ pub struct Batches {
     /// The best speeds of the stages before the next step.
     bests: StageBests,
     /// Known once a timer has published it.
-    peak_gflops: Option<f64>,
+    peaks: Peaks,
     ledger: Ledger,
     traces: BTreeMap<u64, Vec<TraceContext>>,
     outcomes: LogReader<Outcome>,
@@ -59,7 +60,7 @@ impl Batches {
         Ok(Self {
             context: Arc::clone(context),
             bests: StageBests::default(),
-            peak_gflops: None,
+            peaks: Peaks::default(),
             ledger: Ledger::starting_at(first),
             traces: BTreeMap::new(),
             outcomes,
@@ -82,12 +83,12 @@ impl Batches {
             return Ok(step);
         }
         let Some(step) = step else { return Ok(None) };
-        if self.peak_gflops.is_none() {
-            self.peak_gflops = self.context.machine_peak().await?;
+        if !self.peaks.cover(self.ledger.outcomes(step)) {
+            self.peaks = self.context.machine_peaks().await?;
         }
         let rounds = Rounds {
             settings,
-            peak_gflops: self.peak_gflops,
+            peaks: &self.peaks,
             bests: &self.bests,
         };
         let asked = rounds.asked(self.ledger.outcomes(step));

@@ -23,6 +23,7 @@ pub fn machine_facts(
         run: run.clone(),
         node: node.clone(),
         machine_class: class.clone(),
+        problem: None,
         peak_gflops: timer.peak_gflops(),
         reference_gflops: timer.reference_gflops(),
         openblas_gflops: openblas.as_ref().map(|o| o.gflops),

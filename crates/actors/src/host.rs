@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use flopsmith_bus::{Bus, Delivery, ErrorClass, Worker, WorkerOptions};
@@ -59,6 +60,8 @@ pub struct Host {
     pub circuit_breaker: CircuitBreaker<CandidateId>,
     /// Failures of one message before its failure is final.
     pub attempts: u32,
+    /// Number of programs that this process timed while other processes were at work on its cores.
+    pub disturbed: Arc<AtomicU64>,
     /// Identifies this process among all others, including earlier ones of the same node.
     pub instance: String,
 }
@@ -104,6 +107,7 @@ impl Host {
             cores,
             gpu: None,
             attempts: ATTEMPTS,
+            disturbed: Arc::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A node: the state that its roles share, and how they are started.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Error;
 use crate::host::Host;
 use crate::outcome_cache::{ComparabilityKey, key};
+use crate::peaks::Peaks;
 use crate::stage_failure::StageFailure;
 use crate::supervisor::{Limits, Spec, Supervised, supervise};
 use flopsmith_config::Settings;
@@ -30,7 +31,6 @@ pub struct Context {
     pub host: Host,
     first: OfProblem,
     others: Vec<OfProblem>,
-    disturbed: AtomicU64,
 }
 
 /// A problem of a run, and what this node knows of it.
@@ -71,7 +71,6 @@ impl Context {
             folder: parts.folder,
             toolchain: parts.toolchain,
             host: parts.host,
-            disturbed: AtomicU64::new(0),
         })
     }
 
@@ -99,28 +98,25 @@ impl Context {
         ))
     }
 
-    /// The floating-point peak of this machine class, GFLOPS, as the first of its nodes published it; a node publishes
+    /// The floating-point peaks of this machine class, as the first of its nodes published them; a node publishes
     /// its peak before it times anything. Later sessions and other nodes measure slightly different peaks; rewards use
-    /// one peak for the whole run.
-    pub async fn machine_peak(&self) -> Result<Option<f64>, Error> {
+    /// one peak of each problem for the whole run.
+    pub async fn machine_peaks(&self) -> Result<Peaks, Error> {
         let subject = subjects::machine(&self.run);
         let mut log = self.host.bus.log::<MachineFacts>(&subject, 0).await?;
         let said = log.replay().await?.into_iter().map(|(_, facts)| facts);
-        Ok(said
-            .filter(|facts| facts.machine_class == self.host.machine_class)
-            .map(|facts| facts.peak_gflops)
-            .find(|peak| *peak > 0.0))
+        Ok(Peaks::of(said, &self.host.machine_class))
     }
 
     /// Programs that this node timed while other processes were at work on its cores.
     pub fn disturbed(&self) -> u64 {
-        self.disturbed.load(Ordering::Relaxed)
+        self.host.disturbed.load(Ordering::Relaxed)
     }
 
     /// Notes that `programs` more are about to be timed in this way.
     pub fn note_disturbed(&self, programs: usize) {
         let programs = u64::try_from(programs).unwrap_or(u64::MAX);
-        self.disturbed.fetch_add(programs, Ordering::Relaxed);
+        self.host.disturbed.fetch_add(programs, Ordering::Relaxed);
     }
 }
 

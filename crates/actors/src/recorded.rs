@@ -4,7 +4,7 @@
 //! number of steps. These are taken from the recorded run. Everything else is computed anew and has to be the same:
 //! each program, by its source, and each policy version, by the digest of its weights.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -74,11 +74,14 @@ impl Recorded {
             .next()
     }
 
-    /// The machine on which the run's rewards rest: the first one that was published, as in
-    /// [`crate::node::Context::machine_peak`].
-    pub fn machine(&self, class: &MachineClass) -> Option<&MachineFacts> {
-        let mut of_class = self.machines.iter().filter(|m| m.machine_class == *class);
-        of_class.find(|m| m.peak_gflops > 0.0)
+    /// The machines on which the run's rewards rest: the first one that was published, and in a run over many problems the
+    /// first one of each, as in [`crate::node::Context::machine_peaks`].
+    pub fn machines(&self, class: &MachineClass) -> Vec<&MachineFacts> {
+        let of_class = self.machines.iter().filter(|m| m.machine_class == *class);
+        let mut seen = BTreeSet::new();
+        of_class
+            .filter(|m| m.peak_gflops > 0.0 && seen.insert(&m.problem))
+            .collect()
     }
 
     /// Share of the budget that was spent when `version` was trained.
@@ -260,7 +263,7 @@ mod tests {
         std::fs::write(folder.path().join(files::MACHINES), line).expect("it is written");
         let recorded = Recorded::read(folder.path()).expect("a run");
         assert_eq!(recorded.versions().count(), 3);
-        assert_eq!(recorded.machine(&machine_class()), Some(&machine("m")));
+        assert_eq!(recorded.machines(&machine_class()), [&machine("m")]);
         assert_eq!(recorded.silent(), Some(PolicyVersion(2)));
         let progress = recorded.progress(PolicyVersion(1)).expect("it is said");
         assert_eq!(progress.to_bits(), third.to_bits());

@@ -12,6 +12,7 @@ use flopsmith_reward::Context;
 use flopsmith_reward::advantage::is_flat;
 
 use crate::advantages::StageBests;
+use crate::peaks::Peaks;
 use flopsmith_config::Settings;
 
 /// The inputs of the decision.
@@ -19,8 +20,8 @@ use flopsmith_config::Settings;
 pub struct Rounds<'a> {
     /// The run's settings.
     pub settings: &'a Settings,
-    /// The machine's peak, GFLOPS.
-    pub peak_gflops: Option<f64>,
+    /// The machine's peaks.
+    pub peaks: &'a Peaks,
     /// The best speeds before the step.
     pub bests: &'a StageBests,
 }
@@ -64,7 +65,7 @@ impl Rounds<'_> {
         let rewards: Vec<Option<f64>> = of_group
             .map(|outcome| {
                 let context = Context {
-                    peak_gflops: self.peak_gflops,
+                    peak_gflops: self.peaks.get(&outcome.candidate.problem),
                     stage_best_gflops: self.bests.get(&outcome.candidate),
                 };
                 self.settings.reward.reward(&outcome.verdict, &context)
@@ -95,7 +96,7 @@ mod tests {
     fn of(settings: &Settings, outcomes: &[Outcome]) -> Asked {
         let rounds = Rounds {
             settings,
-            peak_gflops: Some(50.0),
+            peaks: &Peaks::from(Some(50.0)),
             bests: &StageBests::default(),
         };
         rounds.asked(outcomes.iter())

@@ -281,6 +281,59 @@ impl Config {
         }
     }
 
+    /// These rules for a problem whose programs can have no techniques but those of `pool`, in a run over many problems.
+    ///
+    /// A stage is left out if its sets need more techniques than there are, or if a later stage permits exactly the same
+    /// sets: with one technique, `singles` is `unrestricted`. The number of steps and the share of the budget of such a
+    /// stage go with it. If no stage is left, one permits the whole pool.
+    #[must_use]
+    pub fn within(&self, pool: TechniqueSet) -> Self {
+        let techniques = self.techniques.intersection(pool);
+        let sets = |rule: &StageRule| rule.permitted.sets(techniques);
+        let kept: Vec<usize> = (0..self.stages.len())
+            .filter(|i| {
+                let mine = sets(&self.stages[*i]);
+                let mut later = self.stages[i + 1..].iter();
+                !mine.is_empty() && !later.any(|rule| sets(rule) == mine)
+            })
+            .collect();
+        let Some((_, but_last)) = kept.split_last() else {
+            return Self {
+                stages: vec![StageRule {
+                    name: "unrestricted".to_owned(),
+                    permitted: PermitRule::Unrestricted,
+                }],
+                advance: Advance::FixedSteps { steps: Vec::new() },
+                techniques,
+                ..self.clone()
+            };
+        };
+        let stages = kept.iter().map(|i| self.stages[*i].clone()).collect();
+        let advance = match &self.advance {
+            Advance::FixedSteps { steps } => Advance::FixedSteps {
+                steps: but_last
+                    .iter()
+                    .filter_map(|i| steps.get(*i))
+                    .copied()
+                    .collect(),
+            },
+            Advance::BudgetShare { shares } => Advance::BudgetShare {
+                shares: but_last
+                    .iter()
+                    .filter_map(|i| shares.get(*i))
+                    .copied()
+                    .collect(),
+            },
+            other => other.clone(),
+        };
+        Self {
+            techniques,
+            stages,
+            advance,
+            ..self.clone()
+        }
+    }
+
     /// Every permission set of a stage; none beyond the last stage.
     pub fn stage_sets(&self, stage: u32) -> Vec<TechniqueSet> {
         self.stages()

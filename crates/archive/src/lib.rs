@@ -10,6 +10,7 @@
 //! - [`Sqd`]: the stages of one problem on one machine class, task choice and
 //!   re-measurement: events in, effects out;
 //! - [`Config`]: the rules, checked once;
+//! - [`mix`]: which problems the tasks of a step are for, in a run over many;
 //! - [`identity`]: when two sources are the same program text.
 //!
 //! This crate does no IO, reads no clock, and draws random numbers only from seeds it is given. It neither measures nor
@@ -29,6 +30,7 @@ mod config;
 mod draw;
 mod elite;
 pub mod identity;
+pub mod mix;
 mod plan;
 mod progress;
 mod sqd;

@@ -1,5 +1,6 @@
 //! Checks of values, alone and together.
 
+use flopsmith_archive::mix::Mix;
 use flopsmith_problem::flags;
 use flopsmith_protocol::MachineClass;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::grpo::{GrpoConfig, Loss};
 use crate::job::Job;
 use crate::read::{Usage, usage};
-use crate::settings::{Hosted, Settings};
+use crate::settings::{Hosted, Prompt, Settings};
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     let positive = [
@@ -66,6 +67,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
             )));
         }
     }
+    check_problems(settings)?;
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -74,6 +76,74 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
         .check()
         .map_err(|e| usage(format!("[sqd]: {e}")))?;
     settings.reward.check().map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// Checks the names of the problems. Whether they exist is not known here.
+fn check_problems(settings: &Settings) -> Result<(), Usage> {
+    if settings.named_problems().iter().any(String::is_empty) && settings.suite.is_empty() {
+        return Err(usage(
+            "`problem` is empty; name a problem (`flopsmith problem list` shows all)",
+        ));
+    }
+    for (key, names) in [
+        ("problems", &settings.problems),
+        ("hold_out", &settings.hold_out),
+    ] {
+        let twice = (1..names.len()).find(|n| names[..*n].contains(&names[*n]));
+        if let Some(n) = twice {
+            return Err(usage(format!(
+                "`{key}` names `{}` twice; name each problem once",
+                names[n]
+            )));
+        }
+    }
+    let held_out = |name: &&String| settings.hold_out.contains(name);
+    if let Some(name) = settings.named_problems().iter().find(held_out) {
+        return Err(usage(format!(
+            "`hold_out` names `{name}`, on which the run trains; leave it out of one of them"
+        )));
+    }
+    if settings.mix != Mix::Uniform && !settings.has_many() && settings.suite.is_empty() {
+        return Err(usage(
+            "`mix` divides tasks among many problems, and the run has one; leave it out, or set `problems` or `suite`",
+        ));
+    }
+    if settings.is_stream() {
+        for (key, given, why) in [
+            (
+                "hold_out",
+                !settings.hold_out.is_empty(),
+                "none of its nests is evaluated and trained on",
+            ),
+            (
+                "mix",
+                settings.mix != Mix::Uniform,
+                "each of its nests has one task",
+            ),
+            (
+                "workloads",
+                !settings.workloads.is_empty(),
+                "each of its nests has one size",
+            ),
+        ] {
+            if given {
+                return Err(usage(format!(
+                    "`{key}` is set beside `suite = \"random\"`, where it means nothing: {why}; leave it out, or name nests in `problems`"
+                )));
+            }
+        }
+    }
+    if settings.is_stream() && settings.generator.prompt == Prompt::Compact {
+        return Err(usage(
+            "`generator.prompt` is \"compact\", which only names a problem, and nobody knows a fresh nest of `suite = \"random\"` by its name; set it to \"full\"",
+        ));
+    }
+    if settings.has_many() && settings.start.is_some() {
+        return Err(usage(
+            "`start` is a program for one problem; leave it out, or name one problem",
+        ));
+    }
     Ok(())
 }
 

@@ -30,6 +30,8 @@ pub mod settings;
 pub mod sft;
 pub mod training;
 
+pub use flopsmith_archive::mix::Mix;
+
 pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;
 pub use dtype::Dtype;

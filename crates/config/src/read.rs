@@ -58,6 +58,9 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     let mut settings =
         fit(&table).map_err(|e| usage(misfit(&plain, overrides, e.message().trim())))?;
     permit(&mut settings);
+    let named = table.get("problem").and_then(toml::Value::as_str);
+    one_or_many(&mut settings, named)
+        .map_err(|e| usage(at_its_line(&e.0, text, name, overrides).unwrap_or(e.0)))?;
     check(&settings).map_err(|e| {
         let located = at_its_line(&e.0, text, name, overrides);
         usage(located.unwrap_or_else(|| format!("{name} is not usable: {e}")))
@@ -89,6 +92,28 @@ fn follow_loss(table: &mut toml::Table) {
             .entry("scale")
             .or_insert_with(|| "none".to_owned().into());
     }
+}
+
+/// Keeps one of `problem`, `problems` and `suite`. `named` is the problem that the configuration names itself; the default
+/// is none. A list of one problem is that problem.
+fn one_or_many(settings: &mut Settings, named: Option<&str>) -> Result<()> {
+    let named = named.filter(|name| !name.is_empty());
+    let list = (!settings.problems.is_empty()).then_some("problems");
+    let suite = (!settings.suite.is_empty()).then_some("suite");
+    let given = [named.map(|_| "problem"), list, suite];
+    let given: Vec<&str> = given.into_iter().flatten().collect();
+    if let [one, other, ..] = given.as_slice() {
+        return Err(usage(format!(
+            "`{other}` is set beside `{one}`: name one problem, several, or a suite, and leave out the others"
+        )));
+    }
+    if list.or(suite).is_some() {
+        settings.problem.clear();
+    }
+    if settings.problems.len() == 1 {
+        settings.problem = settings.problems.remove(0);
+    }
+    Ok(())
 }
 
 /// Removes OpenMP from the pool if kernels are timed on one core. OpenMP gains nothing there and would only widen the

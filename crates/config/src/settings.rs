@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flopsmith_archive::mix::Mix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,8 +16,27 @@ use crate::recipe::{Returns, usual_discount, usual_first};
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The problem, by name or by folder.
+    /// The problem, by name or by folder; empty in a run over many problems.
     pub problem: String,
+    /// Train on all of these problems, by name or by folder, instead of on `problem`. Stages, archive, best answers and
+    /// reward scales are those of each problem. Each evaluation has as many tasks of each problem as of the others, so
+    /// `evaluate_tasks` is rounded up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// Train on all problems of this suite (`flopsmith problem list`), or with `all` on every problem, except those of
+    /// `hold_out`. A run keeps the problems that the suite has when the run begins. `random` is a stream: each task of a
+    /// training step has a fresh random loop nest, and both evaluations have the same `evaluate_tasks` other ones.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub suite: String,
+    /// Names of problems that the run must not train on, for `flopsmith eval` after it. They are left out of `suite`, and
+    /// refused in `problem` and `problems`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hold_out: Vec<String>,
+    /// Division of the tasks of a training step among many problems: `uniform` (they take turns) or `learning_progress`
+    /// (three quarters of the tasks go to problems in proportion to the change of their scores, Kanitscheider et al.,
+    /// 2021, and the others are divided evenly). Default: `uniform`.
+    #[serde(skip_serializing_if = "is_uniform")]
+    pub mix: Mix,
     /// Names of the workloads at which programs are timed; not set means all of the problem. The speed of a program is the
     /// geometric mean over them, and speeds of different selections are not comparable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,6 +125,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             problem: "dgemm".into(),
+            problems: Vec::new(),
+            suite: String::new(),
+            hold_out: Vec::new(),
+            mix: Mix::Uniform,
             workloads: Vec::new(),
             seed: 1,
             budget_seconds: 600.0,
@@ -134,6 +158,48 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// True for a run over many problems.
+    pub fn has_many(&self) -> bool {
+        !self.problems.is_empty() || self.is_stream()
+    }
+
+    /// True for a run whose training tasks each have a fresh random loop nest.
+    pub fn is_stream(&self) -> bool {
+        self.suite == STREAM
+    }
+
+    /// Number of the problems that a run shows by themselves: all that it trains on, or those of a stream's evaluations.
+    pub fn problem_count(&self) -> usize {
+        match self.is_stream() {
+            true => self.evaluate_tasks as usize,
+            false => self.named_problems().len(),
+        }
+    }
+
+    /// The problems, by name or by folder, in the order in which the tasks of a run take turns. A stream names none.
+    pub fn named_problems(&self) -> &[String] {
+        match self.problems.as_slice() {
+            [] => std::slice::from_ref(&self.problem),
+            many => many,
+        }
+    }
+
+    /// The problems in a few words, for titles.
+    pub fn about_problems(&self) -> String {
+        match self.problems.as_slice() {
+            [] if self.is_stream() => "fresh random nests".to_owned(),
+            [] => self.problem.clone(),
+            many => format!("{} problems", many.len()),
+        }
+    }
+
+    /// Number of tasks of each evaluation of a run over so many problems: each problem has equally many, at least one.
+    pub fn evaluation_tasks(&self, problems: usize) -> u32 {
+        let problems = u32::try_from(problems).unwrap_or(u32::MAX).max(1);
+        let of_each = self.evaluate_tasks.div_ceil(problems);
+        of_each.saturating_mul(problems)
+    }
+
     /// Number of tasks of a search step, and number of samples of each. The last step of a search over the configurations of
     /// parameters has as many samples as configurations are left; its tasks have one each, so that any number fits.
     pub fn search_step(&self, step: u64) -> (u32, u32) {
@@ -174,6 +240,13 @@ impl Settings {
             GeneratorKind::Schedule => 0,
         }
     }
+}
+
+/// The suite of a run whose training tasks have fresh random loop nests.
+pub const STREAM: &str = "random";
+
+fn is_uniform(mix: &Mix) -> bool {
+    *mix == Mix::Uniform
 }
 
 /// A number above 0. The check is in the reader, so that the error names the line.

@@ -55,10 +55,15 @@ message!(messages::PolicyPublished, "policy_published", |m| format!(
     m.run, m.version
 ));
 // A later session attests the machine anew, and its measurements name the new attestation.
-message!(messages::MachineFacts, "machine_facts", |m| format!(
-    "machine/{}/{}/{}",
-    m.run, m.node, m.attestation
-));
+// Timers for several problems may attest the same.
+message!(
+    messages::MachineFacts,
+    "machine_facts",
+    |m| match &m.problem {
+        None => format!("machine/{}/{}/{}", m.run, m.node, m.attestation),
+        Some(problem) => format!("machine/{}/{}/{}/{problem}", m.run, m.node, m.attestation),
+    }
+);
 message!(messages::StageChanged, "stage_changed", |m| format!(
     "stage/{}/{}/{}",
     m.run, m.problem, m.step

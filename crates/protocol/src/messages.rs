@@ -398,6 +398,10 @@ pub struct MachineFacts {
     pub node: NodeId,
     /// Its class.
     pub machine_class: MachineClass,
+    /// The problem for which it was measured, in a run over many: peak and reference are of this problem's elements. None
+    /// in a run with one problem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemId>,
     /// Measured floating-point peak at the run's thread count, 10⁹ operations a second.
     pub peak_gflops: f64,
     /// Speed of the plain reference at the timed size, 10⁹ operations a second.

@@ -37,8 +37,11 @@ pub struct RunSpec {
     pub run: RunId,
     /// The build that started it, and its method of measuring: numbers of another method are not comparable.
     pub version: String,
-    /// The problem.
+    /// The problem; of a run over many problems, the first one.
     pub problem: ProblemFiles,
+    /// The other problems of a run over many, in the order in which its tasks take turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<ProblemFiles>,
     /// Its settings, as JSON.
     pub settings_json: String,
     /// The class of the machines that time its programs.
@@ -55,6 +58,13 @@ pub struct RunSpec {
     /// Its latest session, by which a follower knows the rest of the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+}
+
+impl RunSpec {
+    /// The problems of the run, in the order in which its tasks take turns.
+    pub fn problems(&self) -> impl Iterator<Item = &ProblemFiles> {
+        std::iter::once(&self.problem).chain(&self.others)
+    }
 }
 
 /// The start of a session of a run.

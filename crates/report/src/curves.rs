@@ -76,31 +76,35 @@ pub fn html(report: &RunReport) -> String {
         }
         .html()
     };
-    let mut out = chart(
-        "Speed, GFLOPS",
-        "Mean and best GFLOPS by step",
-        vec![
-            line("best so far", "s2", so_far),
-            Series {
-                name: "",
-                class: "s2",
-                points: of(&|s| Some(s.best_gflops).filter(|b| *b > 0.0)),
-                dots: true,
-            },
-            line("mean", "s1", of(&|s| Some(s.mean_gflops))),
-        ],
-        levels,
-        Some(0.0),
-        None,
-        tick,
-        note(&|s| {
-            format!(
-                "mean {}, best {}",
-                number(s.mean_gflops),
-                number(s.best_gflops)
-            )
-        }),
-    );
+    // Speeds of different problems have no mean.
+    let mut out = String::new();
+    if report.problems.is_empty() {
+        out.push_str(&chart(
+            "Speed, GFLOPS",
+            "Mean and best GFLOPS by step",
+            vec![
+                line("best so far", "s2", so_far),
+                Series {
+                    name: "",
+                    class: "s2",
+                    points: of(&|s| Some(s.best_gflops).filter(|b| *b > 0.0)),
+                    dots: true,
+                },
+                line("mean", "s1", of(&|s| Some(s.mean_gflops))),
+            ],
+            levels,
+            Some(0.0),
+            None,
+            tick,
+            note(&|s| {
+                format!(
+                    "mean {}, best {}",
+                    number(s.mean_gflops),
+                    number(s.best_gflops)
+                )
+            }),
+        ));
+    }
     out.push_str(&chart(
         "Correct programs",
         "Share of correct programs by step",

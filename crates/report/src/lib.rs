@@ -18,6 +18,7 @@ mod heat;
 mod machine;
 mod mix;
 mod model;
+mod multiples;
 mod page;
 mod roofline;
 mod source;
@@ -30,8 +31,8 @@ pub mod bench;
 pub mod live;
 
 pub use model::{
-    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
+    ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
 pub use page::{html, is_report};
 pub use text::{counted, excerpt, share};

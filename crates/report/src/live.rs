@@ -41,6 +41,9 @@ pub struct Live {
     pub best_techniques: Option<TechniqueSet>,
     /// The worst workload of the best program, and its ratio to the plain reference there; none where there is one workload.
     pub worst: Option<(String, f64)>,
+    /// In a run over many problems: the number of problems with a verified program, and the number of all. Their speeds
+    /// cannot be compared, so there is no best program then.
+    pub solved: Option<(usize, usize)>,
     /// Measured peak.
     pub peak_gflops: Option<f64>,
     /// Technique sets with a verified program whose measurement was repeated.
@@ -92,15 +95,21 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
 
 /// The last complete step as one line for a log or a pipe.
 pub fn line(live: &Live) -> String {
-    let best = live.best_gflops.map_or_else(|| "–".to_owned(), number);
+    let correct = percent(live.correct_rate);
+    let what = match live.solved {
+        Some(_) => format!("correct {correct} · {}", solved(live)),
+        None => format!(
+            "stage {} {} · correct {correct} · mean {} · best {} GFLOPS",
+            live.last_stage,
+            live.last_stage_name,
+            number(live.mean_gflops),
+            live.best_gflops.map_or_else(|| "–".to_owned(), number)
+        ),
+    };
     let mut line = format!(
-        "step {} · {} · stage {} {} · correct {} · mean {} · best {best} GFLOPS · {} confirmed · {} of {}",
+        "step {} · {} · {what} · {} confirmed · {} of {}",
         live.last_step,
         live.last_purpose,
-        live.last_stage,
-        live.last_stage_name,
-        percent(live.correct_rate),
-        number(live.mean_gflops),
         counted(live.cells as u64, "technique set"),
         duration(live.elapsed_seconds),
         duration(live.budget_seconds)
@@ -186,9 +195,19 @@ fn permitted(sets: &[TechniqueSet], width: usize) -> String {
     text
 }
 
+/// The share of the problems that have a verified program.
+fn solved(live: &Live) -> String {
+    let (solved, all) = live.solved.unwrap_or_default();
+    format!("{solved} of {} solved", counted(all as u64, "problem"))
+}
+
 fn last(live: &Live) -> String {
     if live.last_step == 0 && live.correct_rate == 0.0 && live.mean_gflops == 0.0 {
         return "–".into();
+    }
+    if live.solved.is_some() {
+        let correct = percent(live.correct_rate);
+        return format!("{} · correct {correct}", live.last_step);
     }
     format!(
         "{} · correct {} · mean {} GFLOPS (failures count 0)",
@@ -199,6 +218,9 @@ fn last(live: &Live) -> String {
 }
 
 fn best(live: &Live) -> String {
+    if live.solved.is_some() {
+        return solved(live);
+    }
     let Some(gflops) = live.best_gflops else {
         return "no verified program yet".into();
     };

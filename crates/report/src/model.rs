@@ -19,6 +19,8 @@ pub struct RunReport {
     pub summary: Summary,
     /// Its steps in order.
     pub steps: Vec<StepMetrics>,
+    /// The problems of a run over many, in the order of its settings; empty in a run with one.
+    pub problems: Vec<OfProblem>,
     /// Stage changes in order.
     pub stage_changes: Vec<StageChange>,
     /// Techniques of the archive view; those found in `cells` when empty.
@@ -131,6 +133,40 @@ pub struct StepMetrics {
     pub distinct_correct: Option<u64>,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, u64>,
+}
+
+/// One problem of a run over many.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OfProblem {
+    /// Its name.
+    pub problem: String,
+    /// Programs for it that were judged for the first time.
+    pub judged: u64,
+    /// Those that were verified and measured.
+    pub correct: u64,
+    /// Technique sets with a program whose measurement was repeated.
+    pub coverage: u64,
+    /// Its best program.
+    pub best: Option<Best>,
+    /// Why it has no best program; empty if it has one.
+    pub lacks: String,
+    /// The file of its own page in the run's folder.
+    pub page: String,
+    /// The steps that had tasks of it, in order.
+    pub steps: Vec<ProblemStep>,
+}
+
+/// A step of one problem.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProblemStep {
+    /// Its number.
+    pub step: u64,
+    /// Share of the problem's samples that was verified and measured.
+    pub correct_rate: f64,
+    /// Best ratio to the plain reference among them; none if nothing was correct.
+    pub best_ratio: Option<f64>,
 }
 
 /// A change of stage.

@@ -2,7 +2,7 @@
 
 use crate::model::{Best, Command, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
-use crate::{curves, heat, machine, mix, roofline, source, tables, timeline, workloads};
+use crate::{curves, heat, machine, mix, multiples, roofline, source, tables, timeline, workloads};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -44,7 +44,19 @@ pub fn html(report: &RunReport) -> String {
         } else {
             ""
         },
-        &tables::start_to_end(report.summary.start.as_ref(), report.summary.end.as_ref()),
+        &tables::start_to_end(
+            report.summary.start.as_ref(),
+            report.summary.end.as_ref(),
+            report.problems.is_empty(),
+        ),
+    );
+    section(
+        &mut out,
+        "problems",
+        "Problems",
+        "All charts have the same scales: above the share of correct programs, below the best ratio to the plain reference so far, on a \
+         logarithmic scale. Every program is shown with its first measurement. Each problem has a page of its own.",
+        &multiples::html(report),
     );
     section(
         &mut out,
@@ -265,12 +277,25 @@ fn tiles(report: &RunReport) -> String {
             ));
         }
     }
+    if !report.problems.is_empty() {
+        let solved = report.problems.iter().filter(|of| of.best.is_some());
+        tiles.push((
+            format!("{} of {}", solved.count(), report.problems.len()),
+            "problems with a verified program",
+            String::new(),
+        ));
+    }
     if let (Some(start), Some(end)) = (&report.summary.start, &report.summary.end) {
         tiles.push((
             percent(end.correct_rate),
             "of its programs are correct",
             format!("{} at the start", percent(start.correct_rate)),
         ));
+    }
+    // Speeds of different problems have no mean.
+    if let (Some(start), Some(end)) = (&report.summary.start, &report.summary.end)
+        && report.problems.is_empty()
+    {
         tiles.push((
             number(end.mean_gflops),
             "GFLOPS on average",

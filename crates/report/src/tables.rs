@@ -5,7 +5,7 @@ use crate::text::{count, escape, number, percent};
 use crate::{heat, source};
 
 /// The policy at the start and at the end.
-pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>) -> String {
+pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>, with_speeds: bool) -> String {
     let Some(start) = start else {
         return String::new();
     };
@@ -40,20 +40,22 @@ pub fn start_to_end(start: Option<&Moment>, end: Option<&Moment>) -> String {
         true,
     );
     row("Builds", "", &|m| m.build_rate, percent, true);
-    row(
-        "Mean GFLOPS",
-        "all samples, failures count 0",
-        &|m| m.mean_gflops,
-        number,
-        false,
-    );
-    row(
-        "Mean GFLOPS of correct programs",
-        "",
-        &|m| m.mean_gflops_correct,
-        number,
-        false,
-    );
+    if with_speeds {
+        row(
+            "Mean GFLOPS",
+            "all samples, failures count 0",
+            &|m| m.mean_gflops,
+            number,
+            false,
+        );
+        row(
+            "Mean GFLOPS of correct programs",
+            "",
+            &|m| m.mean_gflops_correct,
+            number,
+            false,
+        );
+    }
     row(
         "Distinct correct programs",
         "",
@@ -305,9 +307,9 @@ mod tests {
             correct_rate: 0.4,
             ..Moment::default()
         };
-        let page = start_to_end(Some(&start), None);
+        let page = start_to_end(Some(&start), None, true);
         assert!(page.contains("<td>40 %</td><td>–</td><td>–</td>"), "{page}");
-        assert_eq!(start_to_end(None, Some(&start)), "");
+        assert_eq!(start_to_end(None, Some(&start), true), "");
     }
 
     #[test]

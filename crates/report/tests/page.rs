@@ -7,8 +7,8 @@ use flopsmith_protocol::{
     Interval, PpoMetrics, StopReason, Technique, TechniqueSet, WorkloadMeasurement,
 };
 use flopsmith_report::{
-    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OpenBlas, Roofline,
-    RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
+    ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -99,6 +99,7 @@ fn example() -> RunReport {
             ..Summary::default()
         },
         steps,
+        problems: Vec::new(),
         stage_changes: vec![StageChange {
             step: 6,
             from: "none".into(),
@@ -253,6 +254,87 @@ fn a_whole_run_shows_every_part() {
             "{id}"
         );
     }
+}
+
+/// The example as a run over a problem with a best program and one without any correct program.
+fn many() -> RunReport {
+    let best = example().best;
+    let step = |step, correct_rate, best_ratio| ProblemStep {
+        step,
+        correct_rate,
+        best_ratio,
+    };
+    let problems = vec![
+        OfProblem {
+            problem: "dgemm".into(),
+            judged: 64,
+            correct: 32,
+            coverage: 2,
+            best,
+            lacks: String::new(),
+            page: "problems/dgemm.html".into(),
+            steps: vec![step(1, 0.25, Some(3.0)), step(3, 0.5, Some(37.2))],
+        },
+        OfProblem {
+            problem: "dot".into(),
+            judged: 64,
+            lacks: "none of 64 programs is correct: 60 × <compile_error>".into(),
+            page: "problems/dot.html".into(),
+            steps: vec![step(2, 0.0, None)],
+            ..OfProblem::default()
+        },
+    ];
+    RunReport {
+        problems,
+        best: None,
+        ..example()
+    }
+}
+
+#[test]
+fn a_run_over_many_problems_shows_each_with_the_same_scales() {
+    let page = html(&many());
+    let texts = well_formed(&page)
+        .unwrap_or_else(|e| panic!("{e}"))
+        .join(" ");
+    for part in [
+        "1 of 2",
+        "37.2× the plain reference; 32 of 64 correct",
+        "none of 64 programs is correct: 60 × &lt;compile_error&gt;",
+        "problems/dgemm.html",
+        "problems/dot.html",
+    ] {
+        assert!(texts.contains(part), "`{part}` is missing");
+    }
+    let section = page.split("<section id=\"problems\">").nth(1);
+    let section = section.unwrap_or_default().split("</section>").next();
+    let section = section.unwrap_or_default();
+    assert_eq!(section.matches("<figure").count(), 2);
+    // Both ends of the common scale of ratios.
+    assert_eq!(section.matches(">37.2×</text>").count(), 2, "{section}");
+    assert_eq!(section.matches(">1.00×</text>").count(), 2, "{section}");
+    // One point of each measure, and a line where there are two.
+    assert_eq!(section.matches("<path").count(), 2);
+    assert!(
+        !page.contains("Speed, GFLOPS"),
+        "speeds of different problems"
+    );
+    assert!(!html(&example()).contains("<section id=\"problems\">"));
+}
+
+#[test]
+fn numbers_of_problems_that_are_not_finite_break_no_page() {
+    let mut report = many();
+    report.problems[0].steps = [f64::NAN, f64::INFINITY, -1.0]
+        .map(|value| ProblemStep {
+            step: u64::MAX,
+            correct_rate: value,
+            best_ratio: Some(value),
+        })
+        .to_vec();
+    let page = html(&report);
+    well_formed(&page).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
 }
 
 #[test]

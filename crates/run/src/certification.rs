@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::say;
 use crate::folder::Folder;
 use crate::idle_wait::{self, Patience};
-use crate::summary::{Certified, Facts};
+use crate::summary::{Certified, Facts, by_problem};
 use crate::{paths, record};
 
 /// Number of attempts at a measurement whose failure is not the program's fault.
@@ -26,31 +26,52 @@ const CORPUS_BEST: &str = "corpus_best";
 
 /// Compiles, verifies and measures the fastest programs of a finished run once more, on a machine that has nothing else
 /// to do. The corpus program they are compared with is measured by the same timer, so that the speeds can be divided by
-/// each other. False if the measurements were stopped before their end; then, and after an error, the run stays as it
-/// was and can be concluded later.
+/// each other; a run over many problems has no such program. False if the measurements were stopped before their end;
+/// then, and after an error, the run stays as it was and can be concluded later. There is an evaluator for each problem.
 ///
-/// The evidence is written before the numbers: a record for each program, and this timer's attestation.
+/// The evidence is written before the numbers: a record for each program, and each timer's attestation.
 pub fn conclude(
-    evaluator: &Evaluator,
+    evaluators: &[Evaluator],
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
     wait: Duration,
     stopped: &CancellationToken,
 ) -> Result<bool> {
-    let outcomes = crate::summary::outcomes(&folder.path)?;
+    let outcomes = by_problem(crate::summary::outcomes(&folder.path)?);
     let count = settings.evaluate.finalists as usize;
-    let finalists = crate::summary::to_certify(&outcomes, count, facts.start.as_ref());
-    if !finalists.is_empty() {
-        say("finishing: measuring the fastest programs once more…");
-        let last = measure(evaluator, settings, folder, &finalists, wait, stopped);
+    let mut patience = Patience::new(wait);
+    let (mut certified, mut refused) = (Vec::new(), Vec::new());
+    let mut corpus_best = None;
+    for evaluator in evaluators {
+        let Some(outcomes) = outcomes.get(&evaluator.problem.id) else {
+            continue;
+        };
+        let finalists = crate::summary::to_certify(outcomes, count, facts.start.as_ref());
+        if finalists.is_empty() {
+            continue;
+        }
+        say(&match settings.has_many() {
+            false => "finishing: measuring the fastest programs once more…".to_owned(),
+            true => format!(
+                "finishing: measuring the fastest programs for {} once more…",
+                evaluator.problem.id
+            ),
+        });
+        let last = measure(
+            evaluator,
+            settings,
+            folder,
+            &finalists,
+            &mut patience,
+            stopped,
+        );
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
         if stopped.is_cancelled() {
             return Ok(false);
         }
         let last = last?;
-        let corpus_best = last.shown.keep(folder, &last.machine.attestation_json)?;
-        let mut certified = Vec::new();
+        corpus_best = Some(last.shown.keep(folder, &last.machine.attestation_json)?);
         for (outcome, done) in &last.judged.measured {
             let Some(measurement) = done.verdict.measurement() else {
                 continue;
@@ -66,9 +87,12 @@ pub fn conclude(
             });
         }
         note_machine(&folder.path, &last.machine)?;
+        refused.extend(last.judged.refused);
+    }
+    if let Some(corpus_best) = corpus_best {
         facts.corpus_best_gflops = corpus_best;
         facts.certified = certified;
-        facts.refused = last.judged.refused;
+        facts.refused = refused;
     }
     facts.concluded = true;
     folder.write_facts(facts)?;
@@ -87,12 +111,11 @@ fn measure<'a>(
     settings: &Settings,
     folder: &Folder,
     finalists: &[&'a Outcome],
-    wait: Duration,
+    patience: &mut Patience,
     stopped: &CancellationToken,
 ) -> Result<Last<'a>> {
     let mut verifier = evaluator.verifier(settings.threads)?;
     go_on(stopped)?;
-    let mut patience = Patience::new(wait);
     // A timer measures peak and reference as soon as it is made, and every ratio is based on them. So the wait comes
     // first.
     let cores = cores_to_watch(settings.threads);
@@ -198,9 +221,10 @@ fn attested(
     let openblas = evaluator.openblas(settings.threads);
     let node = NodeId::new("local")?;
     let class = MachineClass::new(&settings.machine_class)?;
-    Ok(evaluation::machine_facts(
-        &folder.id, &node, &class, timer, openblas,
-    ))
+    Ok(MachineFacts {
+        problem: settings.has_many().then(|| evaluator.problem.id.clone()),
+        ..evaluation::machine_facts(&folder.id, &node, &class, timer, openblas)
+    })
 }
 
 /// Measures the fastest program tried of the starter's corpus on this machine, and writes its record into the run's
@@ -235,7 +259,7 @@ pub fn corpus_best(
 
 /// The source of the fastest program tried of the starter's corpus.
 fn shown_source(settings: &Settings) -> Option<String> {
-    if !settings.generator.kind.has_policy() {
+    if !settings.generator.kind.has_policy() || settings.has_many() {
         return None;
     }
     let path = paths::model(&settings.generator.model).join("corpus_best.c");

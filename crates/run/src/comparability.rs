@@ -3,6 +3,7 @@
 //! Elites, rewards and reused outcomes of all sessions are compared with each other. After an edit of the problem, with
 //! another compiler or with another Flopsmith they would not be comparable, and nothing in them would show that.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -11,24 +12,81 @@ use flopsmith_actors::outcome_cache::ComparabilityKey;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::Digest;
+use flopsmith_protocol::{Digest, ProblemId};
+use serde::{Deserialize, Serialize};
 
 use crate::console::usage;
 
 /// The file in a run's folder.
 const FILE: &str = "comparability.json";
 
-/// Notes the comparability key of a new run, and refuses to resume a run whose key differs.
-pub fn keep(folder: &Path, problem: &Problem, toolchain: &Toolchain) -> Result<()> {
-    hold(
-        folder,
-        &ComparabilityKey::of(problem, &toolchain.fingerprint),
-    )
+/// The key of a run, or in a run over many problems the keys by problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Keys {
+    One(ComparabilityKey),
+    Many {
+        problems: BTreeMap<ProblemId, ComparabilityKey>,
+    },
+}
+
+impl Keys {
+    /// The keys of these problems, each with the fingerprint of its toolchain.
+    fn of<'a>(problems: impl ExactSizeIterator<Item = (&'a Problem, &'a Digest)>) -> Self {
+        let many = problems.len() > 1;
+        let mut keys = problems.map(|(problem, toolchain)| {
+            let key = ComparabilityKey::of(problem, toolchain);
+            (problem.id.clone(), key)
+        });
+        match (many, keys.next()) {
+            (false, Some((_, key))) => Self::One(key),
+            (_, first) => Self::Many {
+                problems: first.into_iter().chain(keys).collect(),
+            },
+        }
+    }
+
+    /// The changes from these keys to `now`, in words.
+    fn changes(&self, now: &Self) -> Vec<String> {
+        match (self, now) {
+            (Self::One(then), Self::One(now)) => changes(then, now),
+            (Self::Many { problems: then }, Self::Many { problems: now }) => {
+                let both: BTreeSet<&ProblemId> = then.keys().chain(now.keys()).collect();
+                let of = |id: &ProblemId| match (then.get(id), now.get(id)) {
+                    (Some(then), Some(now)) => changes(then, now),
+                    (Some(_), None) => vec!["the problem is missing".to_owned()],
+                    _ => vec!["the problem is new".to_owned()],
+                };
+                let each = both.into_iter();
+                each.flat_map(|id| {
+                    of(id)
+                        .into_iter()
+                        .map(move |words| format!("{id}: {words}"))
+                })
+                .collect()
+            }
+            _ => vec!["the number of problems changed".to_owned()],
+        }
+    }
+}
+
+/// Notes the comparability keys of a new run, and refuses to resume a run whose keys differ. Each problem has a toolchain,
+/// since its flags may be its own.
+pub fn keep<'a>(
+    folder: &Path,
+    problems: impl ExactSizeIterator<Item = (&'a Problem, &'a Toolchain)>,
+) -> Result<()> {
+    let problems = problems.map(|(problem, toolchain)| (problem, &toolchain.fingerprint));
+    hold(folder, &Keys::of(problems))
 }
 
 /// Like [`keep`], for a run whose programs workers evaluate; the workers' compilers are unknown here.
-pub fn keep_for_workers(folder: &Path, problem: &Problem) -> Result<()> {
-    hold(folder, &ComparabilityKey::of(problem, &workers_toolchain()))
+pub fn keep_for_workers(folder: &Path, problems: &[Problem]) -> Result<()> {
+    let unknown = workers_toolchain();
+    hold(
+        folder,
+        &Keys::of(problems.iter().map(|problem| (problem, &unknown))),
+    )
 }
 
 /// Stands for the toolchain of a run that builds nothing itself.
@@ -38,15 +96,20 @@ pub fn workers_toolchain() -> Digest {
 
 /// True if a run used this definition of its problem, or if its comparability key is missing.
 pub fn is_of(folder: &Path, problem: &Problem) -> bool {
-    let then: Option<ComparabilityKey> = std::fs::read(folder.join(FILE))
+    let then: Option<Keys> = std::fs::read(folder.join(FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let then = match &then {
+        Some(Keys::One(then)) => Some(then),
+        Some(Keys::Many { problems }) => problems.get(&problem.id),
+        None => None,
+    };
     then.is_none_or(|then| then.problem == problem.digest)
 }
 
-fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
+fn hold(folder: &Path, now: &Keys) -> Result<()> {
     let path = folder.join(FILE);
-    let then: ComparabilityKey = match std::fs::read(&path) {
+    let then: Keys = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .with_context(|| format!("{} is damaged", path.display()))?,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -61,6 +124,18 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
         }
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     };
+    let changes = then.changes(now);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "{} cannot be resumed, because new measurements are not comparable with its earlier ones: {}; undo the change, or start a new run",
+        folder.display(),
+        changes.join("; ")
+    )))
+}
+
+fn changes(then: &ComparabilityKey, now: &ComparabilityKey) -> Vec<String> {
     let changes = [
         (
             then.problem != now.problem,
@@ -85,18 +160,10 @@ fn hold(folder: &Path, now: &ComparabilityKey) -> Result<()> {
             ),
         ),
     ];
-    let changes: Vec<String> = changes
-        .into_iter()
+    let changed = changes.into_iter();
+    changed
         .filter_map(|(changed, words)| changed.then_some(words))
-        .collect();
-    if changes.is_empty() {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "{} cannot be resumed, because new measurements are not comparable with its earlier ones: {}; undo the change, or start a new run",
-        folder.display(),
-        changes.join("; ")
-    )))
+        .collect()
 }
 
 #[cfg(test)]
@@ -110,11 +177,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
         assert!(is_of(folder.path(), &problem));
-        hold(
-            folder.path(),
-            &ComparabilityKey::of(&problem, &Digest::of(b"gcc")),
-        )
-        .expect("a new run");
+        let gcc = Digest::of(b"gcc");
+        let keys = Keys::of([(&problem, &gcc)].into_iter());
+        hold(folder.path(), &keys).expect("a new run");
         assert!(is_of(folder.path(), &problem));
         problem.digest = Digest::of(b"edited");
         assert!(!is_of(folder.path(), &problem));
@@ -127,7 +192,7 @@ mod tests {
         std::fs::write(outcomes, "").expect("a file");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let problem = Problem::load(&root).expect("the shipped problem");
-        let error = keep_for_workers(folder.path(), &problem).expect_err("no key");
+        let error = keep_for_workers(folder.path(), &[problem]).expect_err("no key");
         assert!(error.is::<crate::console::Usage>(), "{error:#}");
         assert!(!folder.path().join(FILE).exists());
     }
@@ -141,8 +206,12 @@ mod tests {
             harness: "1".into(),
             version: "0.1.0".into(),
         };
-        hold(folder.path(), &first).expect("a new run");
-        hold(folder.path(), &first).expect("nothing changed");
+        let one = |key: &ComparabilityKey| Keys::One(key.clone());
+        hold(folder.path(), &one(&first)).expect("a new run");
+        let written = std::fs::read(folder.path().join(FILE)).expect("a file");
+        let plain = serde_json::to_vec_pretty(&first).expect("JSON");
+        assert_eq!(written, plain, "the key of one problem stands for itself");
+        hold(folder.path(), &one(&first)).expect("nothing changed");
         let others = [
             (
                 ComparabilityKey {
@@ -174,10 +243,40 @@ mod tests {
             ),
         ];
         for (other, words) in others {
-            let error = hold(folder.path(), &other).expect_err(words);
+            let error = hold(folder.path(), &one(&other)).expect_err(words);
             assert!(error.is::<crate::console::Usage>(), "{error:#}");
             assert!(error.to_string().contains(words), "{error:#}");
         }
-        hold(folder.path(), &first).expect("what was refused changed nothing");
+        hold(folder.path(), &one(&first)).expect("what was refused changed nothing");
+    }
+
+    #[test]
+    fn a_run_over_many_problems_names_the_one_that_changed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let load = |name: &str| Problem::load(&problems.join(name)).expect("a shipped problem");
+        let (dgemm, mut dot) = (load("dgemm"), load("dot"));
+        let gcc = Digest::of(b"gcc");
+        let keys = |of: &[&Problem]| Keys::of(of.to_vec().into_iter().map(|p| (p, &gcc)));
+        hold(folder.path(), &keys(&[&dgemm, &dot])).expect("a new run");
+        hold(folder.path(), &keys(&[&dot, &dgemm])).expect("the order does not matter");
+        assert!(is_of(folder.path(), &dot));
+        let refused = |now: &Keys| {
+            let error = hold(folder.path(), now).expect_err("it changed");
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
+            error.to_string()
+        };
+        let alone = refused(&keys(&[&dgemm]));
+        assert!(alone.contains("the number of problems changed"), "{alone}");
+        let lu = load("lu");
+        let other = refused(&keys(&[&dgemm, &lu]));
+        assert!(
+            other.contains("dot: the problem is missing; lu: the problem is new"),
+            "{other}"
+        );
+        dot.digest = Digest::of(b"edited");
+        let edited = refused(&keys(&[&dgemm, &dot]));
+        assert!(edited.contains("dot: the problem was edited"), "{edited}");
+        assert!(!is_of(folder.path(), &dot));
     }
 }

@@ -51,19 +51,31 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         0 => Range(0.0, 0.0),
         some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
     };
+    let last = last.times(settings.problem_count() as f64);
+    // The roles of a run over many problems measure the machine for each of them, within the budget.
+    let first = match settings.has_many() {
+        true => Range(0.0, 0.0),
+        false => MACHINE,
+    };
     // The run may reach `max_steps` before its budget is spent.
     let up_to = if settings.max_steps > 0 {
         "at most "
     } else {
         ""
     };
-    let all = MACHINE.plus(budget).plus(last);
+    let all = first.plus(budget).plus(last);
+    let machine = match settings.has_many() {
+        true => String::new(),
+        false => format!("{} to measure this machine, ", first.words()),
+    };
     let mut text = format!(
-        "this takes {up_to}{} in all: {} to measure this machine, {up_to}{} of {loops}",
+        "this takes {up_to}{} in all: {machine}{up_to}{} of {loops}",
         all.words(),
-        MACHINE.words(),
         budget.words(),
     );
+    if settings.has_many() {
+        text.push_str(" (with measuring this machine for each problem)");
+    }
     if finalists > 0 {
         let programs = match finalists {
             1 => "the fastest program".to_owned(),
@@ -72,6 +84,10 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         let programs = match own {
             0 => programs,
             _ => format!("{programs} and yours"),
+        };
+        let programs = match settings.has_many() {
+            true => format!("{programs} for each problem"),
+            false => programs,
         };
         text.push_str(&format!(
             ", and {} to measure {programs} once more",
@@ -130,6 +146,20 @@ mod tests {
         assert!(said.contains("60 s of evaluating and training"), "{said}");
         let said = wall(Job::Train, &settings(600.0, 0), 700.0).unwrap();
         assert!(said.contains("0 s of evaluating and training"), "{said}");
+        let many = Settings {
+            problems: vec!["a".into(), "b".into()],
+            ..settings(60.0, 1)
+        };
+        let said = wall(Job::Train, &many, 0.0).unwrap();
+        let last = ONCE_MORE.plus(CERTIFY).times(2.0);
+        assert!(
+            said.contains(&Range(60.0, 60.0).plus(last).words()),
+            "{said}"
+        );
+        assert!(
+            said.contains("the fastest program for each problem once more"),
+            "{said}"
+        );
         let few = Settings {
             max_steps: 3,
             ..settings(600.0, 1)

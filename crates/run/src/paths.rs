@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use flopsmith_actors::stream;
 use flopsmith_config::Settings;
 use flopsmith_problem::{Problem, flags};
+use flopsmith_protocol::{ProblemFiles, ProblemId};
 
 use crate::console::usage;
 use crate::start;
@@ -157,11 +159,115 @@ pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
     Ok(problem.with_flags(flags))
 }
 
-/// The problem of a run: with the run's compiler flags and limit on sources, and timed at the run's workloads.
+/// The problem of a run with one: with the run's compiler flags and limit on sources, and timed at the run's workloads.
 pub fn problem_of(settings: &Settings) -> Result<Problem> {
-    let problem = problem_under(&settings.problem, &settings.evaluate.flags)?;
+    one_of(settings, &settings.problem)
+}
+
+fn one_of(settings: &Settings, name: &str) -> Result<Problem> {
+    let problem = problem_under(name, &settings.evaluate.flags)?;
     let problem = selected(problem, &settings.workloads)?;
     Ok(start::permitting(problem, settings))
+}
+
+/// The problems of a run, each as [`problem_of`] gives it, in the order in which the run's tasks take turns. Of a stream
+/// of random nests, those of its evaluations.
+///
+/// # Errors
+/// Wrong usage: a problem cannot be loaded, or two have one name.
+pub fn problems_of(settings: &Settings) -> Result<Vec<Problem>> {
+    if settings.is_stream() {
+        let nests = stream::evaluated(settings)?.into_iter();
+        return nests.map(|id| nest(&id, settings)).collect();
+    }
+    let mut problems: Vec<Problem> = Vec::new();
+    for name in settings.named_problems() {
+        let problem = one_of(settings, name)?;
+        if problems.iter().any(|other| other.id == problem.id) {
+            return Err(usage(format!(
+                "`problems` names two problems that are called `{}`; leave one out, or rename its folder",
+                problem.id
+            )));
+        }
+        problems.push(problem);
+    }
+    Ok(problems)
+}
+
+/// A random nest by its name, as [`problem_of`] gives a problem.
+///
+/// # Errors
+/// If the name is not that of a random nest.
+pub fn nest(id: &ProblemId, settings: &Settings) -> Result<Problem> {
+    let files = stream::files(id).with_context(|| format!("{id} names no random nest"))?;
+    of_files(files, settings)
+}
+
+/// The problem of these files as [`problem_of`] gives it, on a node that has it from a run's specification.
+///
+/// # Errors
+/// If the files or the settings do not fit each other.
+pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
+    let mut problem = Problem::from_files(files)?;
+    if !settings.evaluate.flags.trim().is_empty() {
+        problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
+    }
+    let problem = problem.select(&settings.workloads)?;
+    Ok(start::permitting(problem, settings))
+}
+
+/// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out
+/// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on.
+///
+/// # Errors
+/// Wrong usage: an unknown suite or problem, or no problem is left.
+pub fn settle(settings: &mut Settings) -> Result<()> {
+    if settings.is_stream() {
+        return Ok(());
+    }
+    if !settings.suite.is_empty() {
+        let of_suite = suite(&settings.suite)?;
+        let known = || of_suite.iter().map(|problem| problem.id.as_str());
+        for name in &settings.hold_out {
+            if !known().any(|id| id == name) {
+                let near = flopsmith_problem::nearest(name, known());
+                let near = near.map(|near| format!("\n  did you mean `{near}`?"));
+                return Err(usage(format!(
+                    "`hold_out` names `{name}`, which the suite `{}` does not have{}",
+                    settings.suite,
+                    near.unwrap_or_default()
+                )));
+            }
+        }
+        let kept = known().filter(|id| !settings.hold_out.iter().any(|name| name == id));
+        let mut kept: Vec<String> = kept.map(str::to_owned).collect();
+        match kept.len() {
+            0 => {
+                return Err(usage(format!(
+                    "`hold_out` names every problem of the suite `{}`, so none is left to train on; leave out some",
+                    settings.suite
+                )));
+            }
+            1 => settings.problem = kept.remove(0),
+            _ => settings.problems = kept,
+        }
+        settings.suite.clear();
+        return Ok(());
+    }
+    if settings.hold_out.is_empty() {
+        return Ok(());
+    }
+    // A problem may be named by its folder in one place and by its name in the other.
+    let trained: Vec<Problem> = problems_of(settings)?;
+    for name in &settings.hold_out {
+        let held_out = problem(name)?;
+        if trained.iter().any(|problem| problem.id == held_out.id) {
+            return Err(usage(format!(
+                "`hold_out` names `{name}`, on which the run trains; leave it out of one of them"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The problem with the workloads of these names only; with all of them if there is no name.

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use flopsmith_actors::role::recorder::{StepLine, files};
+use flopsmith_actors::role::recorder::{StepLine, files, step_lines};
 use flopsmith_config::Settings;
-use flopsmith_protocol::{PolicyPublished, Purpose, StageChanged};
+use flopsmith_protocol::{Outcome, PolicyPublished, ProblemId, Purpose, StageChanged};
 use flopsmith_report::{
-    Best, Command, Moment, OpenBlas, RunReport, StageChange, StepMetrics, Summary,
+    Best, Command, Moment, OfProblem, OpenBlas, ProblemStep, RunReport, StageChange, StepMetrics,
+    Summary,
 };
 
-use crate::summary::{self, Samples};
-use crate::{archive_view, folder, roofline, shell, view};
+use crate::summary::{self, Facts, Samples};
+use crate::{archive_view, folder, paths, roofline, shell, view};
 
 /// The report in a run's folder.
 pub const FILE: &str = "report.html";
@@ -23,9 +24,35 @@ pub const FILE: &str = "report.html";
 /// If a file of the run cannot be read or the report cannot be written.
 pub fn write(folder: &Path) -> Result<PathBuf> {
     let path = folder.join(FILE);
-    let html = flopsmith_report::html(&gather(folder)?);
-    std::fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
+    write_page(&path, &gather(folder)?)?;
+    write_problems(folder)?;
     Ok(path)
+}
+
+/// Writes the page of each problem of a run over many into the run's folder.
+///
+/// # Errors
+/// If a file of the run cannot be read or a page cannot be written.
+pub fn write_problems(folder: &Path) -> Result<()> {
+    for problem in folder::read_facts(folder)?.problems {
+        let path = folder.join(page_of(&problem));
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        write_page(&path, &gather_problem(folder, &problem)?)?;
+    }
+    Ok(())
+}
+
+fn write_page(path: &Path, report: &RunReport) -> Result<()> {
+    std::fs::write(path, flopsmith_report::html(report))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The page of a problem, inside the run's folder.
+fn page_of(problem: &ProblemId) -> String {
+    format!("problems/{problem}.html")
 }
 
 /// Everything that the report of a run shows.
@@ -33,19 +60,40 @@ pub fn write(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// If a file of the run cannot be read.
 pub fn gather(folder: &Path) -> Result<RunReport> {
+    gather_of(folder, None)
+}
+
+/// Everything that the page of one problem of a run over many shows.
+///
+/// # Errors
+/// If a file of the run cannot be read.
+pub fn gather_problem(folder: &Path, problem: &ProblemId) -> Result<RunReport> {
+    gather_of(folder, Some(problem))
+}
+
+fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
     let name = folder
         .file_name()
         .and_then(|n| n.to_str())
         .unwrap_or("run")
         .to_owned();
     let facts = folder::read_facts(folder)?;
-    let summary = summary::summarise(&name, folder, &facts)?;
-    let outcomes = summary::outcomes(folder)?;
+    let summary = match of {
+        Some(problem) => summary::summarise_problem(&name, folder, &facts, problem)?,
+        None => summary::summarise(&name, folder, &facts)?,
+    };
+    let mut outcomes = summary::outcomes(folder)?;
+    outcomes.retain(|outcome| of.is_none_or(|problem| outcome.candidate.problem == *problem));
     let settings_text =
         flopsmith_config::read_text(&folder.join("config.toml")).unwrap_or_default();
     let mut settings = flopsmith_config::parse(&settings_text, "config.toml", &[])?;
     // Users pass reports on, so credentials are removed from the address.
     settings.nats = flopsmith_bus::public(&settings.nats);
+    // The files of a stream's nests are nowhere, so no command can name them.
+    let streamed = settings.is_stream();
+    if let Some(problem) = of {
+        narrow(&mut settings, &facts, problem);
+    }
     let stage_name = |stage: u32| {
         settings
             .sqd
@@ -53,18 +101,31 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             .get(stage as usize)
             .map_or_else(|| stage.to_string(), |s| s.name.clone())
     };
-    let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
+    let lines: Vec<StepLine> = match of {
+        Some(_) => step_lines(outcomes.iter()),
+        None => summary::lines(&folder.join(files::METRICS))?,
+    };
     let trained: Vec<PolicyPublished> = summary::lines(&folder.join(files::TRAINING))?;
-    let changes: Vec<StageChanged> = summary::lines(&folder.join(files::STAGES))?;
+    let mut changes: Vec<StageChanged> = summary::lines(&folder.join(files::STAGES))?;
+    changes.retain(|change| of.is_none_or(|problem| change.problem == *problem));
     let learned: BTreeMap<u64, _> = trained
         .iter()
         .filter_map(|p| Some((p.step, p.metrics.as_ref()?)))
         // A step whose update was left out has no metrics to show.
-        .filter(|(_, m)| m.skipped_updates == 0)
+        // The learner's numbers are of all problems of a step.
+        .filter(|(_, m)| m.skipped_updates == 0 && of.is_none())
         .collect();
-    let machines = summary::machines(folder)?;
+    let mut machines = summary::machines(folder)?;
+    if of.is_some() {
+        machines.retain(|machine| machine.problem.as_ref() == of);
+    }
     let machine = summary::machine_of(&machines, summary.best.as_ref());
-    let archive = archive_view::archive(&outcomes, settings.sqd.techniques);
+    let many = of.is_none() && !facts.problems.is_empty();
+    // Cells of different problems have nothing in common.
+    let archive = match many {
+        true => None,
+        false => archive_view::archive(&outcomes, settings.sqd.techniques),
+    };
     let mut steps: Vec<StepMetrics> = lines
         .iter()
         .map(|line| {
@@ -74,6 +135,8 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
                 stage: line.stage,
                 stage_name: match line.purpose {
                     Some(Purpose::EvaluateStart | Purpose::EvaluateEnd) => "evaluation".into(),
+                    // Each problem has stages of its own.
+                    _ if many => String::new(),
                     _ => stage_name(line.stage),
                 },
                 seconds: line.ended_unix_ms.saturating_sub(facts.started_unix_ms) as f64 / 1000.0,
@@ -104,7 +167,7 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             } else {
                 ""
             };
-            format!("{}: {algorithm}{archive}", settings.problem)
+            format!("{}: {algorithm}{archive}", settings.about_problems())
         } else {
             let space = match settings.start.as_ref().is_some_and(|s| s.has_parameters()) {
                 true => "configurations of parameters",
@@ -130,6 +193,10 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             finished: summary.finished,
         },
         steps,
+        problems: match many {
+            true => problems(&summary, &outcomes),
+            false => Vec::new(),
+        },
         stage_changes: changes
             .iter()
             .map(|c| StageChange {
@@ -138,6 +205,7 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
                 to: stage_name(c.to),
                 reason: c.reason.clone(),
             })
+            .filter(|_| !many)
             .collect(),
         techniques: settings.sqd.techniques,
         cells: archive
@@ -145,18 +213,7 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
             .map(|a| archive_view::rows(a, &outcomes))
             .unwrap_or_default(),
         archive: archive.as_ref().map(archive_view::stats),
-        best: summary.best.as_ref().map(|b| Best {
-            gflops: b.gflops,
-            ratio: b.ratio_to_reference,
-            interval: b.interval,
-            techniques: b.techniques,
-            vector_bits: b.vector_bits,
-            step: Some(b.step),
-            measured_again: b.measured_again,
-            samples: b.samples.clone(),
-            source: b.source.clone(),
-            workloads: b.workloads.clone(),
-        }),
+        best: summary.best.as_ref().map(best),
         peak_gflops: summary.peak_gflops,
         reference_gflops: summary.reference_gflops,
         openblas: summary.openblas_gflops.map(|gflops| OpenBlas {
@@ -166,16 +223,92 @@ pub fn gather(folder: &Path) -> Result<RunReport> {
         corpus_best_gflops: summary.corpus_best_gflops,
         start_gflops: summary.start_program.as_ref().and_then(|s| s.gflops),
         roofline: machine
+            .filter(|_| !many)
             .and_then(|m| roofline::of_run(folder, &settings, m, summary.best.as_ref())),
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),
         config_toml: shown(&settings_text),
-        commands: commands(folder, train, &settings),
+        commands: commands(folder, train, &settings, of.filter(|_| !streamed)),
     })
 }
 
-fn commands(folder: &Path, train: bool, settings: &Settings) -> Vec<Command> {
+fn best(best: &summary::Best) -> Best {
+    Best {
+        gflops: best.gflops,
+        ratio: best.ratio_to_reference,
+        interval: best.interval,
+        techniques: best.techniques,
+        vector_bits: best.vector_bits,
+        step: Some(best.step),
+        measured_again: best.measured_again,
+        samples: best.samples.clone(),
+        source: best.source.clone(),
+        workloads: best.workloads.clone(),
+    }
+}
+
+/// Turns the settings and the rules of a run over many problems into those of one of them.
+fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId) {
+    // The settings may name the problem by its folder.
+    let names = facts.problems.iter().zip(&settings.problems);
+    let mut names = names.filter(|(id, _)| *id == problem);
+    settings.problem = names
+        .next()
+        .map_or_else(|| problem.to_string(), |(_, name)| name.clone());
+    settings.problems.clear();
+    if settings.is_stream() {
+        settings.sqd.enabled = false;
+        settings.suite.clear();
+    }
+    // The stages are those of an unedited definition; without one they are those of the run.
+    if let Ok(definition) = paths::problem(&settings.problem) {
+        settings.sqd = settings.sqd.within(definition.techniques);
+    }
+}
+
+/// The problems of a run over many: one for each, also those without a correct program.
+fn problems(summary: &summary::Summary, outcomes: &[Outcome]) -> Vec<OfProblem> {
+    let of_problem = |problem: &ProblemId| {
+        let mine = outcomes.iter().filter(|o| o.candidate.problem == *problem);
+        let lines = step_lines(mine.clone());
+        let mut ratios: BTreeMap<u64, f64> = BTreeMap::new();
+        let first = mine.filter(|o| o.candidate.purpose != Purpose::Certify);
+        for outcome in first {
+            if let Some(measurement) = outcome.verdict.measurement() {
+                let best = ratios.entry(outcome.candidate.step).or_default();
+                *best = best.max(measurement.ratio);
+            }
+        }
+        let steps = lines.into_iter().map(|line| ProblemStep {
+            step: line.step,
+            correct_rate: line.correct_rate,
+            best_ratio: ratios.get(&line.step).copied(),
+        });
+        steps.collect()
+    };
+    let rows = summary.problems.iter().map(|row| OfProblem {
+        problem: row.problem.to_string(),
+        judged: row.judged_programs,
+        correct: row.correct_programs,
+        coverage: row.coverage,
+        best: row.best.as_ref().map(best),
+        lacks: match row.best {
+            Some(_) => String::new(),
+            None => row.lacks(),
+        },
+        page: page_of(&row.problem),
+        steps: of_problem(&row.problem),
+    });
+    rows.collect()
+}
+
+fn commands(
+    folder: &Path,
+    train: bool,
+    settings: &Settings,
+    of: Option<&ProblemId>,
+) -> Vec<Command> {
     let (what, again) = if train {
         ("the same run again", shell::train_again(folder))
     } else {
@@ -184,16 +317,23 @@ fn commands(folder: &Path, train: bool, settings: &Settings) -> Vec<Command> {
         let line = shell::search_again(settings, &defaults, folder);
         ("the same search again", line)
     };
-    [
-        (what, again),
-        ("time the best program", shell::bench(folder, settings)),
-        ("write this page again", shell::report(folder)),
-    ]
-    .map(|(what, line)| Command {
-        what: what.into(),
-        line,
-    })
-    .into()
+    // The best programs of a run over many problems are timed by the commands of their own pages.
+    let one = of.is_some() || folder::read_facts(folder).is_ok_and(|f| f.problems.is_empty());
+    let bench = one.then(|| shell::bench(folder, settings, of));
+    let all = [
+        (what, Some(again)),
+        ("time the best program", bench),
+        ("write this page again", Some(shell::report(folder))),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(what, line)| Some((what, line?)));
+    known
+        .map(|(what, line)| Command {
+            what: what.into(),
+            line,
+        })
+        .collect()
 }
 
 fn started(unix_ms: u64) -> String {

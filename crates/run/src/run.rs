@@ -16,6 +16,7 @@ use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_config::Job;
 use flopsmith_config::{Hosted, Settings};
 use flopsmith_evaluate::Evaluator;
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;
 use tokio::sync::watch;
@@ -26,6 +27,7 @@ use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
 use crate::summary::{Facts, Summary, summarise};
+use crate::worker::benches::Benches;
 use crate::{
     broker, certification, comparability, export, machine, measuring_lock, paths, start, view,
 };
@@ -117,21 +119,21 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             runtime.block_on(async {
                 export::model(folder, &settings, store(&settings, folder)?).await
             })?;
+            let stopped = watch.asked();
             let concluded = if replays {
                 repeated::conclude(folder, &mut facts)
             } else if settings.evaluate.workers {
-                runtime.block_on(by_workers(
+                runtime.block_on(by_workers(&settings, folder, &mut facts, stopped, &meter))
+            } else {
+                let evaluators = ready::evaluators(&settings, folder)?;
+                conclude(
+                    &evaluators,
                     &settings,
                     folder,
                     &mut facts,
-                    watch.asked(),
+                    wait,
+                    stopped,
                     &meter,
-                ))
-            } else {
-                let evaluator = ready::evaluator(&settings, folder)?;
-                let stopped = watch.asked();
-                conclude(
-                    &evaluator, &settings, folder, &mut facts, wait, stopped, &meter,
                 )
             };
             interrupted = !concluded?;
@@ -140,6 +142,10 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     }
     facts.job = job_name(job).into();
     facts.problem = settings.problem.clone();
+    if settings.has_many() {
+        let problems = paths::problems_of(&settings)?.into_iter();
+        facts.problems = problems.map(|problem| problem.id).collect();
+    }
     facts.workloads = settings.workloads.clone();
     let first = start::first_program(&settings)?;
     facts.start = first.map(|source| Digest::of(source.as_bytes()));
@@ -149,7 +155,12 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     facts.sessions += 1;
     folder.write_facts(&facts)?;
 
-    let evaluation = if settings.evaluate.workers || replays {
+    let here = !settings.evaluate.workers && !replays;
+    let evaluation = if !here {
+        None
+    } else if settings.has_many() {
+        // The machine is measured for each problem when the first program for it arrives.
+        ready::evaluators(&settings, folder)?;
         None
     } else {
         say("measuring this machine…");
@@ -188,12 +199,24 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     };
     if facts.finished && !interrupted {
         let stopped = watch.asked();
-        let concluded = match &evaluator {
-            Some(evaluator) => conclude(
-                evaluator, &settings, folder, &mut facts, wait, stopped, &meter,
-            ),
-            None if replays => repeated::conclude(folder, &mut facts),
-            None => runtime.block_on(by_workers(&settings, folder, &mut facts, stopped, &meter)),
+        let concluded = if here {
+            let evaluators = match evaluator {
+                Some(evaluator) => vec![evaluator],
+                None => ready::evaluators(&settings, folder)?,
+            };
+            conclude(
+                &evaluators,
+                &settings,
+                folder,
+                &mut facts,
+                wait,
+                stopped,
+                &meter,
+            )
+        } else if replays {
+            repeated::conclude(folder, &mut facts)
+        } else {
+            runtime.block_on(by_workers(&settings, folder, &mut facts, stopped, &meter))
         };
         interrupted = !concluded?;
     }
@@ -203,7 +226,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
 
 /// Makes the measurements after the end. Their time counts for the run, however they end.
 fn conclude(
-    evaluator: &Evaluator,
+    evaluators: &[Evaluator],
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
@@ -211,7 +234,7 @@ fn conclude(
     stopped: &CancellationToken,
     meter: &Meter,
 ) -> Result<bool> {
-    let concluded = certification::conclude(evaluator, settings, folder, facts, wait, stopped);
+    let concluded = certification::conclude(evaluators, settings, folder, facts, wait, stopped);
     meter.note(facts, 0);
     let noted = folder.write_facts(facts);
     let concluded = concluded?;
@@ -340,14 +363,19 @@ async fn session(
     let cores = Pool::new(machine::cores());
     let node = NodeId::new("local")?;
     let class = MachineClass::new(&settings.machine_class)?;
-    let problem = match evaluator {
-        Some(evaluator) => Arc::clone(&evaluator.problem),
+    let here = !settings.evaluate.workers && !settings.evaluate.replays();
+    let problems: Vec<Arc<Problem>> = match evaluator {
+        Some(evaluator) => vec![Arc::clone(&evaluator.problem)],
         None => {
-            let problem = paths::problem_of(&settings)?;
-            comparability::keep_for_workers(&folder.path, &problem)?;
-            Arc::new(problem)
+            let problems = paths::problems_of(&settings)?;
+            if !here {
+                comparability::keep_for_workers(&folder.path, &problems)?;
+            }
+            problems.into_iter().map(Arc::new).collect()
         }
     };
+    // Benches know a run from the registry, also on a private bus.
+    let benches = here && evaluator.is_none();
     let timer = match measuring {
         Some((timer, openblas)) => {
             let facts = evaluation::machine_facts(&folder.id, &node, &class, &timer, openblas);
@@ -360,18 +388,19 @@ async fn session(
     if let Some(recorded) = &recorded {
         repeated::say_machine(&bus, &folder.id, recorded, &class).await?;
     }
-    if server.is_none() {
+    if server.is_none() || benches {
         let chains = timer.as_ref().map(flopsmith_measure::Timer::chains);
         let first = facts.sessions == 1;
-        let parts = (folder, &settings, &*problem, &class);
+        let parts = (folder, &settings, &problems[..], &class);
         Box::pin(announce::announce(&bus, &store, job, parts, chains, first)).await?;
     }
+    let (problem, others) = problems.split_first().context("a run has a problem")?;
     let context = Context::new(Parts {
         run: folder.id.clone(),
         settings: settings.clone(),
         folder: folder.path.clone(),
-        problem,
-        others: Vec::new(),
+        problem: Arc::clone(problem),
+        others: others.to_vec(),
         toolchain: match evaluator {
             Some(evaluator) => evaluator.toolchain.fingerprint.clone(),
             None => comparability::workers_toolchain(),
@@ -393,6 +422,12 @@ async fn session(
     let evaluation = match (recorded, evaluator.zip(timer)) {
         (Some(recorded), _) => roles::Evaluation::Recorded(recorded),
         (None, Some((evaluator, timer))) => roles::Evaluation::Here(evaluator, Box::new(timer)),
+        (None, None) if benches => {
+            let registry = RunRegistry::open(&bus).await?;
+            let host = context.host.clone();
+            let weaker = settings.evaluate.allow_weaker_jail;
+            roles::Evaluation::Benches(Arc::new(Benches::new(host, registry, weaker)))
+        }
         (None, None) => roles::Evaluation::Workers,
     };
     let specs = roles::specs(job, &context, evaluation, progress_tx, &told, facts.seconds)?;
@@ -472,7 +507,7 @@ async fn session(
     note(facts);
     facts.finished = finished.is_cancelled();
     let noted = folder.write_facts(facts);
-    let withdrawn = match facts.finished && server.is_none() && evaluator.is_some() {
+    let withdrawn = match facts.finished && server.is_none() && here {
         true => RunRegistry::withdraw_patiently(&bus, &folder.id).await,
         false => Ok(()),
     };

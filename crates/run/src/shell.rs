@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
+use flopsmith_protocol::ProblemId;
 
 /// This program as it was called: by its path, unless the shell finds it by its name.
 pub fn program() -> String {
@@ -74,19 +75,26 @@ pub fn search_again(settings: &Settings, defaults: &Settings, folder: &Path) -> 
     line + &place(folder)
 }
 
+/// The file of a run's best program in its folder, without the ending; `problem` is given in a run over many.
+pub fn best_stem(problem: Option<&ProblemId>) -> String {
+    problem.map_or_else(|| "best".to_owned(), |problem| format!("best/{problem}"))
+}
+
 /// The best program of a run; the file name's ending gives the language.
-fn best(folder: &Path) -> PathBuf {
-    let names = Language::ALL.map(|language| folder.join(format!("best.{}", language.ending())));
+fn best(folder: &Path, problem: Option<&ProblemId>) -> PathBuf {
+    let stem = best_stem(problem);
+    let names = Language::ALL.map(|language| folder.join(format!("{stem}.{}", language.ending())));
     let [in_c, ..] = &names;
     names.iter().find(|p| p.is_file()).unwrap_or(in_c).clone()
 }
 
-/// The command that times the best program of a run with the run's own settings.
-pub fn bench(folder: &Path, settings: &Settings) -> String {
+/// The command that times the best program of a run with the run's own settings. `problem` is given for one problem of a
+/// run over many, whose settings then name that one.
+pub fn bench(folder: &Path, settings: &Settings, problem: Option<&ProblemId>) -> String {
     let mut line = format!(
         "{} bench {} --problem {}",
         program(),
-        path(&best(folder)),
+        path(&best(folder, problem)),
         quoted(&settings.problem)
     );
     let defaults = Settings::default();
@@ -123,6 +131,20 @@ fn max_source(settings: &Settings) -> String {
 /// The command that writes the report of a run again.
 pub fn report(folder: &Path) -> String {
     format!("{} report {}", program(), path(folder))
+}
+
+/// The command that evaluates a model before and after its training on problems that it was not trained on.
+pub fn evaluate(before: &Path, after: &Path, problems: &[String]) -> String {
+    let mut line = format!(
+        "{} eval {} {}",
+        program(),
+        quoted(&format!("before={}", before.display())),
+        quoted(&format!("after={}", after.display()))
+    );
+    for name in problems {
+        line.push_str(&format!(" --problem {}", quoted(name)));
+    }
+    line
 }
 
 /// The command that prints samples of a trained model.
@@ -232,25 +254,43 @@ mod tests {
     }
 
     #[test]
+    fn a_problem_of_a_run_over_many_has_a_best_program_of_its_own() {
+        let settings = Settings {
+            problem: "dot".into(),
+            ..Settings::default()
+        };
+        let dot = ProblemId::new("dot").expect("an id");
+        assert_eq!(
+            bench(Path::new("runs/a"), &settings, Some(&dot)),
+            typed("bench runs/a/best/dot.c --problem dot")
+        );
+        let held_out = ["lu".to_owned(), "my problems/x".to_owned()];
+        assert_eq!(
+            evaluate(Path::new("m"), Path::new("runs/a/model"), &held_out),
+            typed("eval before=m after=runs/a/model --problem lu --problem 'my problems/x'")
+        );
+    }
+
+    #[test]
     fn the_best_program_is_timed_at_the_problem_and_with_the_settings_of_its_run() {
         let mut settings = Settings {
             problem: "problems/stencil".into(),
             ..Settings::default()
         };
         assert_eq!(
-            bench(Path::new("runs/a"), &settings),
+            bench(Path::new("runs/a"), &settings, None),
             typed("bench runs/a/best.c --problem problems/stencil")
         );
         settings.threads = 2;
         settings.evaluate.compiler = "clang".into();
         assert_eq!(
-            bench(Path::new("runs/a"), &settings),
+            bench(Path::new("runs/a"), &settings, None),
             typed("bench runs/a/best.c --problem problems/stencil --threads 2 --compiler clang")
         );
         settings.evaluate.compiler = "gcc".into();
         settings.evaluate.flags = "-O2 -march=native".into();
         assert_eq!(
-            bench(Path::new("runs/a"), &settings),
+            bench(Path::new("runs/a"), &settings, None),
             typed(
                 "bench runs/a/best.c --problem problems/stencil --threads 2 --flags='-O2 -march=native'"
             )
@@ -290,7 +330,7 @@ mod tests {
         let files =
             " --start runs/s/start.c --parameters runs/s/parameters.json --max-source 200000 ";
         assert!(line.contains(files), "{line}");
-        let again = bench(Path::new("runs/s"), &settings);
+        let again = bench(Path::new("runs/s"), &settings, None);
         assert!(again.contains(" --max-source 200000"), "{again}");
         assert_eq!(line.matches("--set").count(), 2, "{line}");
     }

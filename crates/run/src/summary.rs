@@ -13,7 +13,7 @@ use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Chains;
 use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
-    PolicyPublished, Purpose, TechniqueSet, Verdict, WorkloadMeasurement,
+    PolicyPublished, ProblemId, Purpose, TechniqueSet, Verdict, WorkloadMeasurement,
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +82,14 @@ pub struct Summary {
     pub end: Option<Samples>,
     /// Share of a search's judged programs that were verified and measured; none in training, where `end` has it.
     pub search_correct_rate: Option<f64>,
-    /// The best program.
+    /// The best program. None in a run over many problems, whose speeds cannot be compared: `problems` has their best ones.
     pub best: Option<Best>,
+    /// Each problem of a run over many, in the order of the settings, also those without any correct program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<OfProblem>,
+    /// The fresh nests that a stream was trained on; none in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Fresh>,
     /// The user's own program, with which a search began (`--start`), beside the best one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_program: Option<StartProgram>,
@@ -159,6 +165,9 @@ pub struct Facts {
     /// Digest of the user's own program, with which a search began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Digest>,
+    /// The names of the problems of a run over many; `problem` is then empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<ProblemId>,
     /// Start of the run, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
@@ -244,6 +253,16 @@ pub fn machine_of<'a>(
         .or(machines.last())
 }
 
+/// The outcomes of each problem, in their order.
+pub fn by_problem(outcomes: Vec<Outcome>) -> BTreeMap<ProblemId, Vec<Outcome>> {
+    let mut sorted: BTreeMap<ProblemId, Vec<Outcome>> = BTreeMap::new();
+    for outcome in outcomes {
+        let problem = outcome.candidate.problem.clone();
+        sorted.entry(problem).or_default().push(outcome);
+    }
+    sorted
+}
+
 /// Summarises a run.
 pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let Lines {
@@ -252,10 +271,61 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         ..
     } = read_outcomes(folder)?;
     let machines = machines(folder)?;
+    let begun = has_begun(&outcomes);
+    let whole = sum(
+        run,
+        folder,
+        facts,
+        (&outcomes[..], begun),
+        unreadable,
+        &machines,
+    )?;
+    match facts.problems.is_empty() {
+        true => Ok(whole),
+        false => problems::divided(whole, folder, facts, (outcomes, begun), &machines),
+    }
+}
+
+/// Summarises one problem of a run over many. Facts that the problems share, such as the time, are those of the run.
+pub fn summarise_problem(
+    run: &str,
+    folder: &Path,
+    facts: &Facts,
+    problem: &ProblemId,
+) -> Result<Summary> {
+    let mut outcomes = outcomes(folder)?;
+    let begun = has_begun(&outcomes);
+    outcomes.retain(|outcome| outcome.candidate.problem == *problem);
+    let machines = machines(folder)?;
+    problems::one(
+        run,
+        folder,
+        facts,
+        problem,
+        (&outcomes[..], begun),
+        &machines,
+    )
+}
+
+/// True once a run trains or searches, so that its first evaluation is over.
+fn has_begun(outcomes: &[Outcome]) -> bool {
+    let mut purposes = outcomes.iter().map(|outcome| outcome.candidate.purpose);
+    purposes.any(|purpose| matches!(purpose, Purpose::Train | Purpose::Search))
+}
+
+/// The sums over these outcomes, which were measured on these machines. `begun` as by [`has_begun`] for the whole run.
+fn sum(
+    run: &str,
+    folder: &Path,
+    facts: &Facts,
+    (outcomes, begun): (&[Outcome], bool),
+    unreadable: u64,
+    machines: &[MachineFacts],
+) -> Result<Summary> {
     let dead: Vec<DeadLine> = lines(&folder.join(files::DEAD))?;
     let trained: Vec<PolicyPublished> = lines(&folder.join(files::TRAINING))?;
-    let best = best(&outcomes, &facts.certified, &facts.refused);
-    let machine = machine_of(&machines, best.as_ref());
+    let best = best(outcomes, &facts.certified, &facts.refused);
+    let machine = machine_of(machines, best.as_ref());
     let placed = best
         .as_ref()
         .zip(machine)
@@ -263,14 +333,14 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     let placed = placed.unwrap_or_default();
     let start_program = facts.start.as_ref().and_then(|digest| {
         let (certified, refused) = (&facts.certified, &facts.refused);
-        StartProgram::of(digest, &outcomes, certified, refused, best.as_ref())
+        StartProgram::of(digest, outcomes, certified, refused, best.as_ref())
     });
-    let coverage = archive_view::coverage(&outcomes);
-    let (judged_programs, correct_programs) = refusals::judged(&outcomes);
+    let coverage = archive_view::coverage(outcomes);
+    let (judged_programs, correct_programs) = refusals::judged(outcomes);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut infrastructure = 0;
     let mut steps: HashSet<u64> = HashSet::new();
-    for outcome in &outcomes {
+    for outcome in outcomes {
         *kinds.entry(outcome.verdict.kind().to_owned()).or_default() += 1;
         infrastructure += u64::from(matches!(outcome.verdict, Verdict::Infrastructure { .. }));
         if matches!(outcome.candidate.purpose, Purpose::Train | Purpose::Search) {
@@ -300,7 +370,7 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         run: run.to_owned(),
         steps: steps.len() as u64,
         seconds: facts.seconds,
-        start: of(Purpose::EvaluateStart, !steps.is_empty()),
+        start: of(Purpose::EvaluateStart, begun),
         end: of(Purpose::EvaluateEnd, facts.finished),
         search_correct_rate: Some(searched())
             .filter(|s| s.samples > 0)
@@ -317,14 +387,16 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         openblas_gflops: machine.and_then(|m| m.openblas_gflops),
         openblas_core: machine.and_then(|m| m.openblas_core.clone()),
         best,
+        problems: Vec::new(),
+        fresh: None,
         start_program,
         corpus_best_gflops: facts.corpus_best_gflops,
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
         judged_programs,
         correct_programs,
-        refusals: refusals::refusals(&outcomes),
-        fruitless_steps: refusals::fruitless_steps(&outcomes),
+        refusals: refusals::refusals(outcomes),
+        fruitless_steps: refusals::fruitless_steps(outcomes),
         outcomes: kinds,
         unreadable_outcomes: unreadable,
         infrastructure_errors: infrastructure,
@@ -469,10 +541,12 @@ impl Best {
     }
 }
 
+mod problems;
 mod refusals;
 mod start;
 mod table;
 
+pub use problems::{Fresh, OfProblem};
 pub use refusals::Refusal;
 pub(crate) use start::measurement_of;
 pub use start::{StartProgram, to_certify};

@@ -168,7 +168,13 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let shares = cores.shares();
     let last = progress.last.clone().unwrap_or_default();
     let stages = settings.sqd.stages();
+    let problems = context.problems().count();
+    let many = settings.has_many();
     let name_of = |stage: u32| {
+        // Each of many problems has stages of its own.
+        if many {
+            return String::new();
+        }
         let stage = stages.get(stage as usize);
         stage.map(|s| s.name.clone()).unwrap_or_default()
     };
@@ -195,6 +201,8 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
             .first()
             .map(|of| of.example.clone())
             .unwrap_or_default(),
+        // A stream has more problems than the context, which has those of its evaluations.
+        solved: many.then_some((progress.solved, problems.max(progress.tried))),
         best_gflops: progress.best.map(|b| b.0),
         best_techniques: progress.best.map(|b| b.1),
         worst: progress.worst.clone(),

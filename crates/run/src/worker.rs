@@ -28,7 +28,7 @@ use crate::interrupt::Watch;
 use crate::run::roles::spec;
 use crate::{broker, jail, machine, measuring_lock, paths};
 
-mod benches;
+pub(crate) mod benches;
 mod claims;
 mod hosted;
 
@@ -301,7 +301,8 @@ impl Drop for AbortOnDrop {
     }
 }
 
-fn specs(duties: &[Duty], host: &Host, benches: &Arc<Benches>) -> Vec<Spec> {
+/// The roles of these duties that evaluate programs of any run.
+pub(crate) fn specs(duties: &[Duty], host: &Host, benches: &Arc<Benches>) -> Vec<Spec> {
     let mut specs = Vec::new();
     let parts = || (host.clone(), Arc::clone(benches));
     if duties.contains(&Duty::Compiler) {

@@ -16,6 +16,7 @@ pub fn machine(attested: &str) -> MachineFacts {
         run: run_id(),
         node: node_id(),
         machine_class: machine_class(),
+        problem: None,
         peak_gflops: PEAK_GFLOPS,
         reference_gflops: 1.0,
         openblas_gflops: None,

@@ -4,11 +4,12 @@
 //! of their ids, together with the second measurements that were asked for at the end of the step before. So the next
 //! tasks of a run depend on the outcomes of its programs and not on when these arrived.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use flopsmith_archive::mix::LearningProgress;
 use flopsmith_archive::{Effect, Sqd};
 use flopsmith_bus::{DeadLetter, LogEntry};
 use flopsmith_config::Job;
@@ -31,6 +32,7 @@ use crate::error::Error;
 use crate::host::Decided;
 use crate::ledger::note;
 use crate::node::Context;
+use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
 use crate::trace::candidate_span;
 
@@ -58,6 +60,9 @@ struct Saved {
     elapsed: f64,
     /// The best speeds of the stages before the current step, as the learner knows them: rewards may be relative to them.
     bests: StageBests,
+    /// The learning progress of each problem, if it divides the tasks of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    progress: Option<LearningProgress>,
 }
 
 /// Decides the next tasks and keeps the elites.
@@ -112,8 +117,8 @@ struct Working {
     tally: Tally,
     /// Outcomes from this place in the log on belong to the current step and are not in the saved state.
     begun: u64,
-    /// Known once a timer has published it.
-    peak_gflops: Option<f64>,
+    /// Known once timers have published them.
+    peaks: Peaks,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -237,13 +242,22 @@ impl Archive {
             if purpose == Purpose::Train {
                 work.saved.bests.learn(work.arrived.values());
             }
+            if let Some(progress) = &mut work.saved.progress {
+                for (problem, mean) in tasks::mean_scores(work.arrived.values()) {
+                    progress.note(problem, mean);
+                }
+            }
             self.count(work).await?;
             let done = work.saved.course.trained() + 1;
             let spent = self.budget().spent(work.elapsed(), done);
+            let asked: BTreeSet<&ProblemId> =
+                work.saved.tasks.iter().map(|task| &task.problem).collect();
             let mut effects = Vec::new();
             for (problem, sqd) in &mut work.saved.sqd {
                 match purpose {
                     Purpose::EvaluateStart | Purpose::EvaluateEnd => sqd.on_evaluation_end(step),
+                    // The curriculum of a problem counts the steps that have tasks of it.
+                    _ if !asked.contains(problem) => sqd.on_evaluation_end(step),
                     _ => {
                         sqd.on_spent(spent);
                         effects.push((problem.clone(), sqd.on_step_end(step)));

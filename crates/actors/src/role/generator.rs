@@ -19,6 +19,7 @@ use super::Role;
 use crate::answer::{Answer, Source};
 use crate::error::Error;
 use crate::node::Context;
+use crate::stream;
 use crate::trace::task_span;
 
 /// Tasks that are answered in one batch.
@@ -242,8 +243,9 @@ impl Generator {
         let host = &self.context.host;
         let lease = host.policy_lease("generate", &self.context.settings).await;
         let started = Instant::now();
+        let fresh = stream::of_tasks(&self.context, &tasks)?;
         let problems = self.context.problems().map(|of| &*of.problem);
-        let problems: Vec<&Problem> = problems.collect();
+        let problems: Vec<&Problem> = problems.chain(&fresh).collect();
         let answers = self.source.answer(&problems, &tasks).await?;
         // The tasks of a batch are answered together, so each took as long as all.
         let seconds = started.elapsed().as_secs_f64();

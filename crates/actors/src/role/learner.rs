@@ -21,6 +21,7 @@ use crate::best_answers::BestAnswers;
 use crate::error::Error;
 use crate::memory;
 use crate::node::Context;
+use crate::peaks::Peaks;
 use crate::recorded::Recorded;
 use crate::role_lease::RoleLease;
 use crate::sample_filter;
@@ -54,7 +55,7 @@ struct Working {
     stage_bests: StageBests,
     best_answers: BestAnswers,
     /// Known once a timer has published it.
-    peak_gflops: Option<f64>,
+    peaks: Peaks,
     /// Seconds of the run before this start.
     before: f64,
     started: Instant,
@@ -204,7 +205,7 @@ impl Learner {
             checkpoints,
             stage_bests,
             best_answers,
-            peak_gflops: None,
+            peaks: Peaks::default(),
             before,
             started: Instant::now(),
             skips,
@@ -225,13 +226,14 @@ impl Learner {
         let span = Span::current();
         flopsmith_bus::link(&span, &traces);
         let settings = &self.context.settings;
-        if work.peak_gflops.is_none() {
-            work.peak_gflops = self.context.machine_peak().await?;
+        let outcomes = || groups.iter().flatten().map(|sample| &sample.outcome);
+        if !work.peaks.cover(outcomes()) {
+            work.peaks = self.context.machine_peaks().await?;
         }
         let (samples, mut metrics) = with_advantages(
             groups,
             settings,
-            work.peak_gflops,
+            work.peaks.clone(),
             &mut work.stage_bests,
             &mut work.best_answers,
         );

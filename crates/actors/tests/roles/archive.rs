@@ -1,12 +1,16 @@
 //! The archive without outcomes, and the end of a run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::role::archive::Archive;
+use flopsmith_actors::stream;
 use flopsmith_bus::{RunSetup, WorkerOptions};
 use flopsmith_config::Job;
-use flopsmith_config::Settings;
+use flopsmith_config::{Mix, Settings};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     ArtifactRef, Candidate, CandidateRef, Compiled, Digest, InfrastructureCause, Outcome, Purpose,
@@ -133,6 +137,103 @@ async fn the_tasks_of_two_problems_take_turns_and_an_elite_is_one_of_its_own_pro
     let mut again = world.bus.worker::<Candidate>(queue).await.unwrap();
     let again = soon(again.next()).await.unwrap();
     assert_eq!(again.message().candidate.problem.as_str(), "dot");
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_many_problems_has_its_own_pool_and_a_share_of_the_tasks() {
+    let world = World::new().await;
+    let mut many = Settings {
+        problem: String::new(),
+        problems: vec!["dgemm".into(), "dot".into()],
+        mix: Mix::LearningProgress,
+        tasks: 4,
+        ..settings()
+    };
+    many.sqd.enabled = false;
+    let pool = many.sqd.techniques;
+    let context = world.context_of(many, &["dot"]);
+    let pools: Vec<(String, TechniqueSet)> = context
+        .problems()
+        .map(|of| {
+            (
+                of.problem.id.to_string(),
+                pool.intersection(of.problem.techniques),
+            )
+        })
+        .collect();
+    assert_ne!(pools[0].1, pools[1].1);
+    let working = start(Archive::new(context, Job::Search, CancellationToken::new()));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 4);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let delivery = soon(tasks.next()).await.unwrap();
+        let task = delivery.message();
+        seen.push((task.problem.to_string(), task.permitted));
+        delivery.done().await.unwrap();
+    }
+    seen.sort();
+    // Nothing is known of either problem yet, so the shares are equal.
+    let expected = [&pools[0], &pools[0], &pools[1], &pools[1]].map(Clone::clone);
+    assert_eq!(seen, expected);
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_evaluates_the_same_nests_and_trains_on_fresh_ones() {
+    let world = World::new().await;
+    let of_stream = Settings {
+        problem: String::new(),
+        suite: "random".into(),
+        tasks: 2,
+        evaluate_tasks: 2,
+        ..settings()
+    };
+    let evaluated = stream::evaluated(&of_stream).unwrap();
+    let nests = evaluated.iter().map(|id| stream::problem(&of_stream, id));
+    let mut nests: Vec<Arc<Problem>> = nests.map(|nest| Arc::new(nest.unwrap())).collect();
+    let context = Context::new(Parts {
+        run: run_id(),
+        settings: of_stream.clone(),
+        folder: world.folder.path().to_owned(),
+        problem: nests.remove(0),
+        others: nests,
+        toolchain: Digest::of(b"gcc"),
+        host: world.host(),
+    });
+    let working = start(Archive::new(context, Job::Train, CancellationToken::new()));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 2);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    let trained = |number| stream::trained(&of_stream, 1, number).unwrap();
+    for (step, purpose, expected) in [
+        (0, Purpose::EvaluateStart, evaluated),
+        (1, Purpose::Train, vec![trained(0), trained(1)]),
+    ] {
+        let mut seen = BTreeMap::new();
+        let mut outcomes = Vec::new();
+        for _ in 0..2 {
+            let delivery = soon(tasks.next()).await.unwrap();
+            let task = delivery.message().clone();
+            let number = task.id.group().unwrap();
+            assert_eq!((task.step, task.purpose), (step, purpose));
+            let nest = stream::problem(&of_stream, &task.problem).unwrap();
+            let pool = of_stream.sqd.techniques.intersection(nest.techniques);
+            assert_eq!(task.permitted, pool, "a nest occurs once");
+            for sample in 0..task.group_size {
+                let of = CandidateRef {
+                    problem: task.problem.clone(),
+                    ..candidate(step, number, sample, purpose)
+                };
+                outcomes.push(outcome(of, wrong()));
+            }
+            seen.insert(number, task.problem);
+            delivery.done().await.unwrap();
+        }
+        assert_eq!(seen.into_values().collect::<Vec<_>>(), expected);
+        let subject = subjects::outcome(&run_id());
+        world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    }
     working.end().await.unwrap();
 }
 

@@ -9,7 +9,9 @@ use flopsmith_protocol::{
     InfrastructureCause, MachineClass, MachineFacts, NodeId, Outcome, PolicyPublished,
     PolicyVersion, Purpose, Rollout, subjects,
 };
-use flopsmith_test_support::{ATTESTED, infrastructure, machine, outcome, rollout, run_id, wrong};
+use flopsmith_test_support::{
+    ATTESTED, infrastructure, machine, outcome, problem_id, rollout, run_id, wrong,
+};
 
 use crate::{World, candidate, settings, soon};
 
@@ -114,7 +116,13 @@ async fn weights_that_nobody_needs_any_more_leave_the_store() {
 async fn the_peak_is_that_of_the_first_node_of_the_class() {
     let world = World::new().await;
     let context = world.context(settings());
-    assert_eq!(soon(context.machine_peak()).await.unwrap(), None);
+    let peak = || async {
+        soon(context.machine_peaks())
+            .await
+            .unwrap()
+            .get(&problem_id())
+    };
+    assert_eq!(peak().await, None);
     for (node, class, peak) in [
         ("a", "other", 10.0),
         ("b", "local", 20.0),
@@ -129,5 +137,5 @@ async fn the_peak_is_that_of_the_first_node_of_the_class() {
         let subject = subjects::machine(&run_id());
         world.bus.publish(&subject, &facts).await.unwrap();
     }
-    assert_eq!(soon(context.machine_peak()).await.unwrap(), Some(20.0));
+    assert_eq!(peak().await, Some(20.0));
 }

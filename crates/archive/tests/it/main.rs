@@ -4,5 +4,6 @@ mod archive;
 mod identity;
 mod laws;
 mod made;
+mod mix;
 mod sqd;
 mod stages;

@@ -142,6 +142,114 @@ fn words(result: Result<Settings>) -> String {
 }
 
 #[test]
+fn a_run_has_one_problem_or_many() {
+    let read = |text: &str| parse(text, "x.toml", &[]);
+    let one = read("problem = \"lu\"\n").expect("usable");
+    assert_eq!(read("problems = [\"lu\"]\n").expect("usable"), one);
+    assert!(!one.has_many() && one.named_problems() == ["lu"]);
+    let many = read("problems = [\"lu\", \"dot\"]\nmix = \"learning_progress\"\n");
+    let many = many.expect("usable");
+    assert!(many.has_many() && many.problem.is_empty());
+    assert_eq!(many.named_problems(), ["lu", "dot"]);
+    assert_eq!(many.about_problems(), "2 problems");
+    // As a run's folder and a node of a cluster have them.
+    let written = toml::to_string(&many).expect("TOML");
+    assert_eq!(read(&written).expect("usable"), many);
+    let sent = serde_json::to_string(&many).expect("JSON");
+    assert_eq!(serde_json::from_str::<Settings>(&sent).expect("fits"), many);
+    let stream = "suite = \"random\"\nevaluate_tasks = 3\n[generator]\nprompt = \"full\"\n";
+    let stream = read(stream).expect("usable");
+    assert!(stream.has_many() && stream.is_stream());
+    assert_eq!((stream.problem_count(), stream.evaluation_tasks(3)), (3, 3));
+    let written = toml::to_string(&stream).expect("TOML");
+    assert_eq!(read(&written).expect("usable"), stream);
+    // A run with one problem is written as it was before there were many.
+    let written = toml::to_string(&one).expect("TOML");
+    for key in ["problems", "suite", "hold_out", "mix"] {
+        assert!(!written.contains(key), "{key}: {written}");
+    }
+}
+
+#[test]
+fn the_example_of_many_problems_is_usable_and_may_name_a_suite() {
+    let example = include_str!("../../../../examples/many-problems.toml");
+    let read = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
+        parse(example, "examples/many-problems.toml", &set)
+    };
+    let settings = read(&[]).expect("usable");
+    assert!(settings.named_problems().len() > 1 && !settings.hold_out.is_empty());
+    let suite = read(&["problems=[]", "suite=polybench"]).expect("usable");
+    assert_eq!(
+        (suite.suite.as_str(), suite.has_many()),
+        ("polybench", false)
+    );
+}
+
+#[test]
+fn every_problem_has_as_many_tasks_of_an_evaluation_as_the_others() {
+    let settings = Settings {
+        evaluate_tasks: 8,
+        ..Settings::default()
+    };
+    let tasks = [1, 2, 3, 8, 30].map(|problems| settings.evaluation_tasks(problems));
+    assert_eq!(tasks, [8, 8, 9, 8, 30]);
+}
+
+#[test]
+fn problems_that_contradict_each_other_are_refused_by_name() {
+    for (text, parts) in [
+        (
+            "problem = \"lu\"\nproblems = [\"dot\", \"sgemm\"]\n",
+            ["line 2", "`problems` is set beside `problem`"],
+        ),
+        (
+            "problem = \"lu\"\nsuite = \"polybench\"\n",
+            ["line 2", "`suite` is set beside `problem`"],
+        ),
+        (
+            "suite = \"polybench\"\nproblems = [\"dot\"]\n",
+            ["line 1", "`suite` is set beside `problems`"],
+        ),
+        (
+            "problems = [\"dot\", \"lu\", \"dot\"]\n",
+            ["line 1", "`problems` names `dot` twice"],
+        ),
+        (
+            "problems = [\"dot\", \"lu\"]\nhold_out = [\"lu\"]\n",
+            ["line 2", "`hold_out` names `lu`, on which the run trains"],
+        ),
+        (
+            "problem = \"lu\"\nhold_out = [\"lu\"]\n",
+            ["line 2", "`hold_out` names `lu`, on which the run trains"],
+        ),
+        (
+            "mix = \"learning_progress\"\n",
+            ["line 1", "`mix` divides tasks among many problems"],
+        ),
+        (
+            "suite = \"random\"\nhold_out = [\"random_2\"]\n",
+            ["line 2", "`hold_out` is set beside `suite = \"random\"`"],
+        ),
+        (
+            "suite = \"random\"\nmix = \"learning_progress\"\n",
+            ["line 2", "each of its nests has one task"],
+        ),
+        (
+            "suite = \"random\"\n[generator]\nprompt = \"compact\"\n",
+            ["line 3", "`generator.prompt` is \"compact\""],
+        ),
+        ("problem = \"\"\n", ["line 1", "`problem` is empty"]),
+        ("mix = \"fair\"\n", ["line 1", "uniform"]),
+    ] {
+        let error = words(parse(text, "x.toml", &[]));
+        for part in parts {
+            assert!(error.contains(part), "{part} for {text}: {error}");
+        }
+    }
+}
+
+#[test]
 fn settings_that_would_fail_a_run_later_are_refused_by_name() {
     for (text, parts) in [
         ("[sqd]\nelites_per_cell = 0\n", ["[sqd]", "elites_per_cell"]),

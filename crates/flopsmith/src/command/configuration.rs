@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use flopsmith_config::Reference;
 use flopsmith_run::console::{data, say};
-use flopsmith_run::{console, evaluator};
+use flopsmith_run::{console, evaluator, paths};
 
 use crate::args::{Config, Format};
 
@@ -41,11 +41,14 @@ fn check(path: &Path, set: &[String], format: Format) -> Result<ExitCode> {
     for warning in flopsmith_config::warnings(&settings) {
         say(&format!("warning: {warning}"));
     }
+    // A suite is replaced by its problems when a run begins.
+    let mut settled = settings.clone();
+    paths::settle(&mut settled).map_err(located)?;
     #[cfg(feature = "torch")]
-    super::train::check_files(&settings).map_err(located)?;
+    super::train::check_files(&settled).map_err(located)?;
     #[cfg(not(feature = "torch"))]
     {
-        flopsmith_run::paths::problem_of(&settings)?;
+        paths::problems_of(&settled)?;
         say("warning: this build has no libtorch, so the model was not checked");
     }
     // The machine that checks a configuration may differ from the one that trains with it, so this is only a warning.

@@ -105,7 +105,7 @@ fn repeating(mut settings: Settings, folder: &Path, recorded: &Recorded) -> Resu
         )));
     }
     let class = MachineClass::new(&settings.machine_class)?;
-    if recorded.machine(&class).is_none() {
+    if recorded.machines(&class).is_empty() {
         return Err(usage(format!(
             "{} does not record the machine that timed its programs, and rewards depend on that machine",
             folder.display()

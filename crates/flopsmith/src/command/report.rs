@@ -6,7 +6,7 @@ use anyhow::Result;
 use flopsmith_run::console::data;
 use flopsmith_run::folder;
 use flopsmith_run::output::Output;
-use flopsmith_run::report::{FILE, gather};
+use flopsmith_run::report::{FILE, gather, write_problems};
 
 use crate::args::Report;
 
@@ -23,6 +23,9 @@ pub fn run(args: &Report) -> Result<ExitCode> {
         None => Output::claim(&path)?,
     };
     output.write(flopsmith_report::html(&gather(&folder)?))?;
+    if args.output.is_none() {
+        write_problems(&folder)?;
+    }
     data(&path.display().to_string());
     Ok(ExitCode::SUCCESS)
 }

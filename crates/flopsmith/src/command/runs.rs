@@ -13,7 +13,7 @@ use anyhow::Result;
 use flopsmith_run::console::{data, say, table, usage};
 use flopsmith_run::digits::significant;
 use flopsmith_run::folder::Folder;
-use flopsmith_run::summary::Facts;
+use flopsmith_run::summary::{Facts, OfProblem, Summary};
 use flopsmith_run::{folder, local, shell, summary};
 
 use crate::args::{Format, Place, Runs, RunsAction};
@@ -57,7 +57,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         let list: Vec<_> = rows
             .iter()
             .map(|(_, name, s, f, (changed, at_work))| {
-                serde_json::json!({
+                let mut object = serde_json::json!({
                     "run": name, "job": f.job, "problem": f.problem, "finished": f.finished, "running": at_work,
                     "concluded": f.concluded, "steps": s.steps,
                     "started_unix_ms": f.started_unix_ms, "changed_unix_ms": changed,
@@ -65,7 +65,11 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
                     "coverage_unconfirmed": s.coverage_unconfirmed,
                     "correct_rate_end": s.end.as_ref().map(|e| e.correct_rate),
                     "search_correct_rate": s.search_correct_rate, "outcomes": s.outcomes,
-                })
+                });
+                if !s.problems.is_empty() {
+                    object["problems"] = s.problems.iter().map(of_problem).collect();
+                }
+                object
             })
             .collect();
         data(&serde_json::Value::Array(list).to_string());
@@ -92,14 +96,18 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         ("state", false),
     ];
     let cells = rows.into_iter().map(|(_, name, s, f, (changed, at_work))| {
-        let correct = s.end.map(|e| e.correct_rate).or(s.search_correct_rate);
+        let correct = s
+            .end
+            .as_ref()
+            .map(|e| e.correct_rate)
+            .or(s.search_correct_rate);
         vec![
             name,
             f.job.clone(),
             s.steps.to_string(),
             format!("{:.0} s", s.seconds),
             correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0)),
-            s.best.map_or("–".into(), |b| significant(b.gflops, 3)),
+            found(&s),
             s.coverage.to_string(),
             local::time(f.started_unix_ms),
             local::time(changed),
@@ -110,6 +118,25 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         data(&line);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The speed of the best program, or of many problems how many have one.
+fn found(summary: &Summary) -> String {
+    match (summary.problems.len(), &summary.best) {
+        (0, None) => "–".into(),
+        (0, Some(best)) => significant(best.gflops, 3),
+        (all, _) => format!("{} of {all} problems", summary.solved()),
+    }
+}
+
+/// A problem of a run over many.
+fn of_problem(of: &OfProblem) -> serde_json::Value {
+    serde_json::json!({
+        "problem": of.problem, "judged_programs": of.judged_programs, "correct_programs": of.correct_programs,
+        "failures": of.failures, "best_gflops": of.best.as_ref().map(|b| b.gflops),
+        "best_ratio": of.best.as_ref().map(|b| b.ratio_to_reference), "coverage": of.coverage,
+        "correct_rate_end": of.end.as_ref().map(|e| e.correct_rate),
+    })
 }
 
 /// Time of the last change of a run's facts, milliseconds since 1970; they are rewritten during the run and at its end.

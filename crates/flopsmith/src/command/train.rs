@@ -1,4 +1,4 @@
-//! `flopsmith train`: trains a model on a problem.
+//! `flopsmith train`: trains a model on a problem, or on many.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,11 +9,13 @@ use flopsmith_actors::journal::replace;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
+use flopsmith_protocol::ProblemId;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::run::{self, Ended, Plan};
+use flopsmith_run::summary::{Best, Summary};
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{console, durations, evaluator, expected, export, shell};
+use flopsmith_run::{console, durations, evaluator, expected, export, paths, shell};
 
 use crate::args::{Format, Train};
 use crate::exit;
@@ -41,7 +43,9 @@ pub fn run(args: &Train, log: &Log) -> Result<ExitCode> {
             args.run
                 .join
                 .apply(&mut settings, &args.run.set, Job::Train)?;
-            check(&settings).map_err(|e| console::located(e, &args.config, &args.run.set))?;
+            let located = |e| console::located(e, &args.config, &args.run.set);
+            paths::settle(&mut settings).map_err(located)?;
+            check(&settings).map_err(located)?;
             if settings.budget_seconds < SHORT {
                 say(
                     "note: the run evaluates the model before and after the training, whatever the budget is; a budget below a minute leaves little or no time to train",
@@ -107,8 +111,8 @@ pub fn check(settings: &Settings) -> Result<()> {
 pub fn check_files(settings: &Settings) -> Result<()> {
     use flopsmith_config::Prompt;
     use flopsmith_problem::prompt::{self, Style};
-    let problem = flopsmith_run::paths::problem_of(settings)?;
-    let folder = flopsmith_run::paths::model(&settings.generator.model);
+    let problems = paths::problems_of(settings)?;
+    let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
             "the model in {} cannot be trained: {}",
@@ -128,21 +132,27 @@ pub fn check_files(settings: &Settings) -> Result<()> {
         Prompt::Compact => Style::Compact,
         Prompt::Full => Style::Full,
     };
-    let permitted = settings.sqd.techniques.union(problem.techniques);
-    let text = prompt::render(&problem, permitted, None, style);
     let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
-    let message = flopsmith_policy::chat::Message::user(text);
-    let prompt_tokens = tokenizer
-        .encode_messages(&[message], style == Style::Full)
-        .map_err(unusable)?
-        .len() as i64;
     let max_tokens = i64::from(settings.generator.max_tokens);
-    if prompt_tokens + max_tokens > model.max_position_embeddings {
-        return Err(usage(format!(
-            "`generator.max_tokens` is {max_tokens} and the prompt takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
-            folder.display(),
-            model.max_position_embeddings
-        )));
+    for problem in &problems {
+        let permitted = settings.sqd.techniques.union(problem.techniques);
+        let text = prompt::render(problem, permitted, None, style);
+        let message = flopsmith_policy::chat::Message::user(text);
+        let prompt_tokens = tokenizer
+            .encode_messages(&[message], style == Style::Full)
+            .map_err(unusable)?
+            .len() as i64;
+        if prompt_tokens + max_tokens > model.max_position_embeddings {
+            let of = match settings.has_many() {
+                true => format!(" of {}", problem.id),
+                false => String::new(),
+            };
+            return Err(usage(format!(
+                "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
+                folder.display(),
+                model.max_position_embeddings
+            )));
+        }
     }
     Ok(())
 }
@@ -165,9 +175,6 @@ pub fn finish(
 ) -> Result<Ended> {
     let path = folder.path.clone();
     let id = folder.id.clone();
-    let problem = settings.problem.clone();
-    // A run whose problem is gone can still be summarised.
-    let language = flopsmith_run::paths::problem(&problem).map_or(Language::C, |p| p.language);
     let bench_settings = settings.clone();
     let _guard = log.start(Some(&path))?;
     say(&format!("run {id} in {}", path.display()));
@@ -193,12 +200,16 @@ pub fn finish(
         unwritten = true;
         say(&format!("error: {error:#}"));
     };
-    let best = summary.best.as_ref().and_then(|best| {
-        write_best(&path, &best.source, language)
-            .map_err(&mut lacking)
-            .ok()
-    });
-    let time_it = shell::bench(&path, &bench_settings);
+    let mut best = Vec::new();
+    for (name, problem, program) in bests(summary, &bench_settings) {
+        // A run whose problem is gone can still be summarised.
+        let language = paths::problem(name).map_or(Language::C, |p| p.language);
+        match write_best(&path, &shell::best_stem(problem), &program.source, language) {
+            Ok(file) => best.push(file),
+            Err(error) => lacking(error),
+        }
+    }
+    let time_it = shell::bench(&path, &bench_settings, None);
     let report = flopsmith_run::report::write(&path)
         .map_err(&mut lacking)
         .ok();
@@ -210,8 +221,12 @@ pub fn finish(
     if let Some(report) = report {
         say(&format!("report       {}", report.display()));
     }
-    if let Some(best) = &best {
-        say(&format!("best source  {}", best.display()));
+    for (heading, file) in ["best source"]
+        .into_iter()
+        .chain(std::iter::repeat(""))
+        .zip(&best)
+    {
+        say(&format!("{heading:<11}  {}", file.display()));
     }
     let model = path.join(export::MODEL);
     let trained = export::is_whole(&model);
@@ -228,11 +243,21 @@ pub fn finish(
     if ended.interrupted || !summary.finished {
         say(&format!("resume with  {resume}"));
     } else if job == Job::Train {
-        if best.is_some() {
+        if !best.is_empty() && !bench_settings.has_many() {
             say(&format!("time it      {time_it}"));
         }
-        if trained {
-            say(&format!("sample it    {}", shell::sample(&model, &problem)));
+        if trained
+            && let Some(problem) = bench_settings
+                .named_problems()
+                .iter()
+                .find(|name| !name.is_empty())
+        {
+            say(&format!("sample it    {}", shell::sample(&model, problem)));
+        }
+        if trained && !bench_settings.hold_out.is_empty() {
+            let initial = paths::model(&bench_settings.generator.model);
+            let held_out = shell::evaluate(&initial, &model, &bench_settings.hold_out);
+            say(&format!("held out     {held_out}"));
         }
     }
     let fruitless = summary.fruitless(job, &bench_settings);
@@ -243,9 +268,36 @@ pub fn finish(
     })
 }
 
-/// Writes the best program of a run. If that fails, the earlier one stays.
-fn write_best(folder: &Path, source: &str, language: Language) -> Result<PathBuf> {
-    let path = folder.join(format!("best.{}", language.ending()));
+/// The best programs of a run, each with the name of its problem in the settings, and in a run over many with its id.
+fn bests<'a>(
+    summary: &'a Summary,
+    settings: &'a Settings,
+) -> Vec<(&'a str, Option<&'a ProblemId>, &'a Best)> {
+    if summary.problems.is_empty() {
+        let names = settings.named_problems().iter().map(String::as_str);
+        let found = names.zip(&summary.best);
+        return found.map(|(name, best)| (name, None, best)).collect();
+    }
+    // The settings may name a problem by its folder, and name no nest of a stream.
+    let named = settings.problems.iter().map(|name| Some(name.as_str()));
+    let rows = summary
+        .problems
+        .iter()
+        .zip(named.chain(std::iter::repeat(None)));
+    rows.filter_map(|(row, name)| {
+        let id = &row.problem;
+        Some((name.unwrap_or(id.as_str()), Some(id), row.best.as_ref()?))
+    })
+    .collect()
+}
+
+/// Writes the best program of a run, or of one of its problems. If that fails, the earlier one stays.
+fn write_best(folder: &Path, stem: &str, source: &str, language: Language) -> Result<PathBuf> {
+    let path = folder.join(format!("{stem}.{}", language.ending()));
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot make {}", parent.display()))?;
+    }
     replace(&path, source).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -24,6 +24,8 @@ mod keys;
 mod kills;
 #[cfg(feature = "torch")]
 mod learning;
+#[cfg(feature = "torch")]
+mod many;
 mod mcp;
 #[cfg(feature = "torch")]
 mod memory;

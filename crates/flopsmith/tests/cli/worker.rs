@@ -148,6 +148,7 @@ impl Cluster {
             run: run.clone(),
             version: version(),
             problem: problem.files(),
+            others: Vec::new(),
             settings_json: serde_json::to_string(&settings).unwrap(),
             machine_class: machine_class(),
             trains: false,

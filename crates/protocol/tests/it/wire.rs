@@ -426,6 +426,7 @@ fn golden_bytes_of_every_message() {
             baseline: None,
             magnitude: Some("void dgemm_magnitude(void) {}".into()),
         },
+        others: Vec::new(),
         settings_json: "{}".into(),
         machine_class: MachineClass::new("local").unwrap(),
         trains: false,
@@ -458,6 +459,19 @@ fn golden_bytes_of_every_message() {
             model: vec![ModelFile {
                 name: "config.json".into(),
                 content: artifact("config"),
+            }],
+            ..run_spec.clone()
+        },
+    );
+    golden(
+        "run_spec_others",
+        &RunSpec {
+            others: vec![ProblemFiles {
+                id: ProblemId::new("dot").unwrap(),
+                definition: "title = \"dot\"".into(),
+                reference: "double dot(void);".into(),
+                baseline: Some("double dot(void);".into()),
+                magnitude: None,
             }],
             ..run_spec
         },
@@ -535,6 +549,13 @@ fn golden_bytes_of_every_message() {
         },
     );
     golden("machine_facts", &machine_facts(b"machine"));
+    golden(
+        "machine_facts_problem",
+        &MachineFacts {
+            problem: Some(example_ref().problem),
+            ..machine_facts(b"machine")
+        },
+    );
 }
 
 fn published(metrics: StepMetrics) -> PolicyPublished {
@@ -552,6 +573,7 @@ fn machine_facts(attested: &[u8]) -> MachineFacts {
         run: example_ref().run,
         node: NodeId::new("node1").unwrap(),
         machine_class: example_ref().machine_class,
+        problem: None,
         peak_gflops: 51.5,
         reference_gflops: 1.125,
         openblas_gflops: Some(40.0),
@@ -570,6 +592,11 @@ fn each_attestation_of_a_machine_is_a_message_of_its_own() {
         "logs and the broker drop what has an id they know"
     );
     assert_eq!(first.id(), machine_facts(b"first session").id());
+    let of_problem = MachineFacts {
+        problem: Some(example_ref().problem),
+        ..first.clone()
+    };
+    assert_ne!(first.id(), of_problem.id());
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn some() -> Live {
         best_gflops: Some(41.2),
         best_techniques: Some("register_blocking+simd".parse().unwrap()),
         worst: None,
+        solved: None,
         peak_gflops: Some(51.6),
         cells: 14,
         total_outcomes: 1234,
@@ -54,6 +55,24 @@ fn the_worst_workload_of_the_best_program_is_named() {
     let text = frame(&live, 140).join("\n");
     let words = "41.2 GFLOPS · 79.8 % of peak · register_blocking+simd · mean of workloads, worst n=1024 31.2×";
     assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn a_run_over_many_problems_says_how_many_are_solved_and_no_speed() {
+    let live = Live {
+        solved: Some((3, 8)),
+        best_gflops: None,
+        stage_name: String::new(),
+        ..some()
+    };
+    let text = frame(&live, 140).join("\n");
+    assert!(text.contains("3 of 8 problems solved"), "{text}");
+    let said = line(&live);
+    assert!(said.contains(" · 3 of 8 problems solved · "), "{said}");
+    assert!(
+        !text.contains("GFLOPS") && !said.contains("GFLOPS"),
+        "{text}\n{said}"
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Announces a run to the nodes of a cluster, and withdraws an announcement that could not be completed.
 
-use anyhow::Result;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
 use flopsmith_actors::node::unix_ms;
 use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
@@ -32,7 +34,7 @@ pub async fn announce(
     bus: &Bus,
     store: &Store,
     job: Job,
-    (folder, settings, problem, class): (&Folder, &Settings, &Problem, &MachineClass),
+    (folder, settings, problems, class): (&Folder, &Settings, &[Arc<Problem>], &MachineClass),
     chains: Option<Chains>,
     first: bool,
 ) -> Result<()> {
@@ -43,6 +45,7 @@ pub async fn announce(
         store: String::new(),
         ..settings.clone()
     };
+    let (problem, others) = problems.split_first().context("a run has a problem")?;
     let policy = settings.generator.kind.has_policy();
     let model = match policy && !settings.hosted.is_empty() {
         true => export::bundle(&settings.generator.model, store).await?,
@@ -52,6 +55,7 @@ pub async fn announce(
         run: folder.id.clone(),
         version: version(),
         problem: problem.files(),
+        others: others.iter().map(|problem| problem.files()).collect(),
         settings_json: serde_json::to_string(&without_ways)?,
         machine_class: class.clone(),
         trains: job == Job::Train,
@@ -130,6 +134,7 @@ mod tests {
             run: run_id(),
             version: version(),
             problem: problem.files(),
+            others: Vec::new(),
             settings_json: "{}".into(),
             machine_class: machine_class(),
             trains,

@@ -8,6 +8,7 @@ use flopsmith_config::Settings;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
+use flopsmith_problem::Problem;
 use tokio_util::sync::CancellationToken;
 
 use crate::certification::go_on;
@@ -70,10 +71,26 @@ fn step_by_step(
     })
 }
 
-/// The stages, checked against the comparability key that the run was begun with.
+/// The stages of a run with one problem, checked against the comparability key that the run was begun with.
 pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
+    let evaluator = open(settings, paths::problem_of(settings)?)?;
+    let keyed = (&*evaluator.problem, &evaluator.toolchain);
+    comparability::keep(&folder.path, std::iter::once(keyed))?;
+    Ok(evaluator)
+}
+
+/// The stages for each problem of a run, checked in the same way.
+pub(super) fn evaluators(settings: &Settings, folder: &Folder) -> Result<Vec<Evaluator>> {
+    let problems = paths::problems_of(settings)?.into_iter();
+    let evaluators: Result<Vec<Evaluator>> = problems.map(|p| open(settings, p)).collect();
+    let evaluators = evaluators?;
+    let keyed = evaluators.iter().map(|e| (&*e.problem, &e.toolchain));
+    comparability::keep(&folder.path, keyed)?;
+    Ok(evaluators)
+}
+
+fn open(settings: &Settings, problem: Problem) -> Result<Evaluator> {
     let (flags, compiler) = (&settings.evaluate.flags, &settings.evaluate.compiler);
-    let problem = paths::problem_of(settings)?;
     if !flags.trim().is_empty()
         && let Some(why) = Toolchain::refusal_of_flags(compiler, &problem)
     {
@@ -86,7 +103,6 @@ pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluato
         &settings.evaluate.compiler,
         settings.evaluate.allow_weaker_jail,
     )?;
-    comparability::keep(&folder.path, &evaluator.problem, &evaluator.toolchain)?;
     if settings.evaluate.sanitize {
         return Ok(evaluator.with_sanitizers(settings.threads));
     }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::say;
 use crate::folder::Folder;
 use crate::record;
-use crate::summary::{Certified, Facts, outcomes, to_certify};
+use crate::summary::{Certified, Facts, by_problem, outcomes, to_certify};
 
 /// Number of requests for a program whose failure is not its own fault.
 const ATTEMPTS: u32 = 2;
@@ -37,9 +37,12 @@ pub async fn conclude(
     facts: &mut Facts,
     stopped: &CancellationToken,
 ) -> Result<bool> {
-    let all = outcomes(&folder.path)?;
+    let all = by_problem(outcomes(&folder.path)?);
     let count = settings.evaluate.finalists as usize;
-    let fastest = to_certify(&all, count, facts.start.as_ref());
+    let of_each = all.values();
+    let fastest: Vec<&Outcome> = of_each
+        .flat_map(|outcomes| to_certify(outcomes, count, facts.start.as_ref()))
+        .collect();
     let mut certified = Vec::new();
     let mut refused = Vec::new();
     if !fastest.is_empty() {

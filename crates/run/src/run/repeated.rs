@@ -20,14 +20,14 @@ pub(super) fn recorded(settings: &Settings) -> Result<Option<Arc<Recorded>>> {
     Ok(Some(Arc::new(recorded)))
 }
 
-/// Publishes the recorded machine's facts: rewards depend on its peak.
+/// Publishes the recorded machines' facts: rewards depend on their peaks.
 pub(super) async fn say_machine(
     bus: &Bus,
     run: &RunId,
     recorded: &Recorded,
     class: &MachineClass,
 ) -> Result<()> {
-    if let Some(machine) = recorded.machine(class) {
+    for machine in recorded.machines(class) {
         let facts = MachineFacts {
             run: run.clone(),
             ..machine.clone()

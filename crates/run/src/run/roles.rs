@@ -27,6 +27,9 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::worker::benches::Benches;
+use crate::worker::{self, Duty};
+
 /// The specification of a role that `make` makes.
 pub fn spec<R: Role>(
     name: &'static str,
@@ -54,14 +57,16 @@ pub struct Told {
 pub(super) enum Evaluation<'a> {
     /// By roles of this process.
     Here(&'a Evaluator, Box<flopsmith_measure::Timer>),
+    /// By roles of this process for many problems, with a bench for each, as on a worker.
+    Benches(Arc<Benches>),
     /// By the workers of a cluster.
     Workers,
     /// Nowhere: the outcomes are recorded.
     Recorded(Arc<Recorded>),
 }
 
-/// The roles of a job on this machine. The roles that evaluate programs are included if the evaluation is `Here` or
-/// `Recorded`; once-per-run roles are included unless the settings leave them to nodes of the cluster. `before` are the
+/// The roles of a job on this machine. The roles that evaluate programs are included unless the evaluation is by
+/// `Workers`; once-per-run roles are included unless the settings leave them to nodes of the cluster. `before` are the
 /// seconds that the run has taken in earlier sessions.
 pub(super) fn specs(
     job: Job,
@@ -87,6 +92,10 @@ pub(super) fn specs(
                 let (c, recorded) = (Arc::clone(&c), Arc::clone(&recorded));
                 Box::pin(async move { Ok(RecordedEvaluator::new(c, recorded)) })
             }));
+        }
+        Evaluation::Benches(benches) => {
+            let duties = [Duty::Compiler, Duty::Verifier, Duty::Timer];
+            specs.extend(worker::specs(&duties, &context.host, &benches));
         }
         Evaluation::Workers => {}
     }

@@ -154,7 +154,11 @@ impl Summary {
             Some(CandidateFault::Format) => format!(
                 "`flopsmith model sample {} --problem {}` shows what the model writes; where its answers are cut off, raise `generator.max_tokens` ({}); with `generator.prompt = \"full\"` a program is the last complete fenced block of an answer; otherwise {taught}",
                 settings.generator.model.display(),
-                settings.problem,
+                settings
+                    .named_problems()
+                    .iter()
+                    .find(|name| !name.is_empty())
+                    .map_or("PROBLEM", String::as_str),
                 settings.generator.max_tokens,
             ),
             Some(fault) if fault.class() == FaultClass::Compile => taught.to_owned(),

@@ -12,11 +12,16 @@ impl Summary {
     pub fn table(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(start) = &self.start {
-            lines.extend(start_to_end(start, self.end.as_ref()));
+            lines.extend(start_to_end(
+                start,
+                self.end.as_ref(),
+                self.problems.is_empty(),
+            ));
             lines.push(String::new());
         }
         match &self.best {
             Some(best) => lines.extend(self.about(best)),
+            None if !self.problems.is_empty() => lines.extend(self.about_problems()),
             None => {
                 lines.push("no verified kernel yet".into());
                 lines.extend(self.start_program.as_ref().map(StartProgram::line));
@@ -187,13 +192,13 @@ fn interval(best: &Best) -> String {
     }
 }
 
-/// Rows that compare the policy before and after training.
-fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
+/// Rows that compare the policy before and after training, with speeds if they are of one problem.
+fn start_to_end(start: &Samples, end: Option<&Samples>, with_speeds: bool) -> Vec<String> {
     let row = |name: &str, of: &dyn Fn(&Samples) -> String| {
         let end = end.map_or_else(|| "–".to_owned(), of);
         vec![name.to_owned(), of(start), end]
     };
-    let rows = [
+    let [correct, build, mean, mean_correct, distinct] = [
         row("correct", &|s| percent(s.correct_rate)),
         row("build", &|s| percent(s.build_rate)),
         row("mean GFLOPS, failures count 0", &|s| four(s.mean_gflops)),
@@ -204,6 +209,11 @@ fn start_to_end(start: &Samples, end: Option<&Samples>) -> Vec<String> {
             s.distinct_correct.to_string()
         }),
     ];
+    let speeds = with_speeds.then_some([mean, mean_correct]);
+    let rows = [correct, build]
+        .into_iter()
+        .chain(speeds.into_iter().flatten())
+        .chain([distinct]);
     table(&[("", false), ("start", true), ("end", true)], rows)
 }
 

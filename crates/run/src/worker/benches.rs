@@ -1,5 +1,5 @@
-//! The stage contexts of a node: one bench for each run, made when the first program of the run arrives, and kept for
-//! the last few runs.
+//! The stage contexts of a node: one bench for each problem of a run, made when the first program for it arrives, and kept
+//! for the last few runs.
 #![expect(
     clippy::result_large_err,
     reason = "a stage failure is large because a verdict is, and comes once in a while"
@@ -18,20 +18,24 @@ use flopsmith_actors::registry::RunRegistry;
 use flopsmith_actors::role::{compiler, timer, verifier};
 use flopsmith_actors::runs::Runs;
 use flopsmith_actors::stage_failure::StageFailure;
+use flopsmith_actors::stream;
 use flopsmith_actors::supervisor::words;
 use flopsmith_config::Settings;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_measure::{Limits, Purpose};
-use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{CandidateRef, Failure, InfrastructureCause, RunId, RunSpec, subjects};
+use flopsmith_protocol::{
+    CandidateRef, Failure, InfrastructureCause, MachineFacts, ProblemFiles, RunId, RunSpec,
+    subjects,
+};
 use flopsmith_store::Store;
 use tokio::sync::OnceCell;
 
-use crate::{evaluator, start};
+use crate::{evaluator, paths};
 
-/// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs and problems
-/// in turn.
+/// Number of benches kept. Each has processes and buffers of its own, and a node seldom works for more runs in turn.
 const KEPT: usize = 4;
+/// The same for a run over many problems, whose steps come back to each of them.
+const KEPT_OF_RUN: usize = 64;
 
 /// The benches of a node, the most recently used first.
 pub struct Benches {
@@ -97,19 +101,31 @@ impl Benches {
                 return Err(unusable(another_store(run, store)));
             }
         }
-        if spec.problem.id != *problem {
+        let settings = settings_of(&spec)?;
+        let named = spec.problems().find(|files| files.id == *problem).cloned();
+        // The name of a nest of a stream is enough to make it.
+        let made = || stream::files(problem).filter(|_| settings.is_stream());
+        let Some(files) = named.or_else(made) else {
+            let known: Vec<&str> = spec.problems().map(|files| files.id.as_str()).collect();
             return Err(unusable(format!(
                 "run {run} has problem {}, and the program is for problem {problem}",
-                spec.problem.id
+                known.join(", ")
             )));
-        }
+        };
+        let of_a_step = match settings.is_stream() {
+            true => settings.tasks.max(settings.evaluate_tasks) as usize,
+            false => spec.problems().count(),
+        };
+        let kept = of_a_step.clamp(KEPT, KEPT_OF_RUN);
         tracing::info!(%run, %problem, "working for another run or problem");
         let (host, allow_weaker) = (self.host.clone(), self.allow_weaker_jail);
-        let made = tokio::task::spawn_blocking(move || make(spec, host, allow_weaker));
+        let made = tokio::task::spawn_blocking(move || {
+            make(spec.run, settings, files, host, allow_weaker)
+        });
         let bench = made.await.map_err(|e| unusable(e.to_string()))??;
         let bench = Arc::new(bench);
         known.push_front(Arc::clone(&bench));
-        known.truncate(KEPT);
+        known.truncate(kept);
         Ok(bench)
     }
 
@@ -131,7 +147,10 @@ impl Benches {
         let class = &host.machine_class;
         let chains = self.registry.in_common(run, problem, class, timer.chains());
         timer.go_on_with(&chains.await.map_err(|e| bus(&e))?);
-        let facts = evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None);
+        let facts = MachineFacts {
+            problem: bench.context.settings.has_many().then(|| problem.clone()),
+            ..evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None)
+        };
         let told = host.bus.publish(&subjects::machine(run), &facts).await;
         told.map_err(|e| bus(&e))?;
         for line in timer.attestation().warnings() {
@@ -203,22 +222,25 @@ pub(super) fn another_store(run: &RunId, store: &Store) -> String {
     )
 }
 
-/// Makes the bench of a run with this node's own jail setting: a run cannot weaken the node's jail.
-fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, StageFailure> {
-    let settings: Settings = serde_json::from_str(&spec.settings_json).map_err(|e| {
+/// The settings of a run.
+fn settings_of(spec: &RunSpec) -> Result<Settings, StageFailure> {
+    serde_json::from_str(&spec.settings_json).map_err(|e| {
         unusable(format!(
             "the settings of run {} cannot be read: {e}",
             spec.run
         ))
-    })?;
-    let mut problem = Problem::from_files(spec.problem).map_err(|e| unusable(e.to_string()))?;
-    if !settings.evaluate.flags.trim().is_empty() {
-        let flags = flags::parse(&settings.evaluate.flags).map_err(|e| unusable(e.to_string()))?;
-        problem = problem.with_flags(flags);
-    }
-    let selected = problem.select(&settings.workloads);
-    let problem = selected.map_err(|e| unusable(e.to_string()))?;
-    let problem = start::permitting(problem, &settings);
+    })
+}
+
+/// Makes the bench of a problem of a run with this node's own jail setting: a run cannot weaken the node's jail.
+fn make(
+    run: RunId,
+    settings: Settings,
+    files: ProblemFiles,
+    host: Host,
+    allow_weaker_jail: bool,
+) -> Result<Bench, StageFailure> {
+    let problem = failing(paths::of_files(files, &settings))?;
     let evaluate = &settings.evaluate;
     let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
     let mut evaluator = failing(evaluator)?;
@@ -226,7 +248,7 @@ fn make(spec: RunSpec, host: Host, allow_weaker_jail: bool) -> Result<Bench, Sta
         evaluator = evaluator.with_sanitizers(settings.threads);
     }
     let context = Context::new(Parts {
-        run: spec.run,
+        run,
         settings,
         // A node that only evaluates writes no files of a run.
         folder: PathBuf::new(),

@@ -18,7 +18,6 @@ use flopsmith_actors::supervisor::{RoleState, words};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted, Settings};
 use flopsmith_coordination::limits;
-use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::RunSpec;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -28,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::benches::another_store;
 use crate::run::roles::{self, Told};
-use crate::{comparability, export, start};
+use crate::{comparability, export, paths};
 
 /// Runs certain once-per-run roles for all runs that leave them to nodes.
 pub struct Hosting(Arc<House>);
@@ -240,17 +239,16 @@ impl House {
     }
 
     fn context(&self, spec: &RunSpec, settings: Settings, folder: &Path) -> Result<Arc<Context>> {
-        let mut problem = Problem::from_files(spec.problem.clone())?;
-        if !settings.evaluate.flags.trim().is_empty() {
-            problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
-        }
-        let problem = start::permitting(problem.select(&settings.workloads)?, &settings);
+        let problem = paths::of_files(spec.problem.clone(), &settings)?;
+        let others = spec.others.iter().cloned();
+        let others = others.map(|files| paths::of_files(files, &settings).map(Arc::new));
+        let others = others.collect::<Result<Vec<_>>>()?;
         Ok(Context::new(Parts {
             run: spec.run.clone(),
             settings,
             folder: folder.to_owned(),
             problem: Arc::new(problem),
-            others: Vec::new(),
+            others,
             toolchain: comparability::workers_toolchain(),
             // Programs are measured by the run's machine class, not by this node's.
             host: Host {

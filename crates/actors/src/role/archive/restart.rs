@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use flopsmith_archive::mix::{LearningProgress, Mix};
 use flopsmith_archive::{Pending, Sqd};
 use flopsmith_coordination::steps::Steps;
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{Candidate, CandidateRef, Outcome, ProblemId, Purpose, Rollout, subjects};
 use flopsmith_store::Checkpoints;
 
@@ -12,6 +14,7 @@ use super::{Archive, Saved, Tally, Working};
 use crate::advantages::StageBests;
 use crate::course::Course;
 use crate::error::Error;
+use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
 
 impl Archive {
@@ -42,6 +45,10 @@ impl Archive {
                     outcomes_seen: 0,
                     elapsed: 0.0,
                     bests: StageBests::default(),
+                    progress: match self.context.settings.mix {
+                        Mix::Uniform => None,
+                        Mix::LearningProgress => Some(LearningProgress::default()),
+                    },
                 };
                 (saved, 0)
             }
@@ -62,7 +69,7 @@ impl Archive {
             last_news,
             tally: Tally::default(),
             begun,
-            peak_gflops: None,
+            peaks: Peaks::default(),
         };
         if work.saved.tasks.is_empty() && !work.saved.course.finished() {
             self.next_step(&mut work, 0.0).await?;
@@ -77,18 +84,28 @@ impl Archive {
     /// The stages of each problem as they begin.
     fn new_sqd(&self) -> Result<BTreeMap<ProblemId, Sqd>, Error> {
         let context = &self.context;
-        let ids = context.problems().map(|of| of.problem.id.clone());
-        let made = ids.map(|problem| {
-            let sqd = Sqd::new(
-                context.settings.sqd.clone(),
-                context.run.clone(),
-                problem.clone(),
-                context.host.machine_class.clone(),
-            );
-            let sqd = sqd.map_err(|e| Error::Settings(format!("[sqd]: {e}")))?;
-            Ok((problem, sqd))
-        });
+        let made = context
+            .problems()
+            .map(|of| Ok((of.problem.id.clone(), self.stages_of(&of.problem)?)));
         made.collect()
+    }
+
+    /// The stages of a problem as they begin. A nest of a stream occurs once, so it permits its whole pool at once.
+    pub(super) fn stages_of(&self, problem: &Problem) -> Result<Sqd, Error> {
+        let context = &self.context;
+        let rules = &context.settings.sqd;
+        let rules = match (context.settings.has_many(), context.settings.is_stream()) {
+            (false, _) => rules.clone(),
+            (_, false) => rules.within(problem.techniques),
+            (_, true) => rules.within(problem.techniques).disabled(),
+        };
+        let sqd = Sqd::new(
+            rules,
+            context.run.clone(),
+            problem.id.clone(),
+            context.host.machine_class.clone(),
+        );
+        sqd.map_err(|e| Error::Settings(format!("[sqd]: {e}")))
     }
 
     /// After a restart: asks again for second measurements that were asked for and never arrived. Asking twice counts

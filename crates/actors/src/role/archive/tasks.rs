@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use flopsmith_archive::Sqd;
+use flopsmith_archive::mix::{apportion, score};
 use flopsmith_generator::measured::exercises::follow_up;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
@@ -15,6 +16,7 @@ use tracing::Instrument;
 use super::{Archive, Saved, Working};
 use crate::error::Error;
 use crate::rounds::{Rounds, goes_on};
+use crate::stream;
 use crate::trace::task_span;
 
 /// Tasks of a step that are drawn together, by their numbers.
@@ -35,6 +37,29 @@ fn turns(problems: usize, first: u64, tasks: std::ops::Range<u32>) -> Vec<usize>
     tasks.map(of).collect()
 }
 
+/// The mean score of each problem of a step whose outcomes say anything about it. Exploration samples say little about
+/// the policy, and second measurements nothing.
+pub(super) fn mean_scores<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome>,
+) -> BTreeMap<&'a ProblemId, f64> {
+    let mut sums: BTreeMap<&ProblemId, (f64, f64)> = BTreeMap::new();
+    for outcome in outcomes {
+        let candidate = &outcome.candidate;
+        if candidate.exploration || candidate.purpose == Purpose::Certify {
+            continue;
+        }
+        if let Some(score) = score(&outcome.verdict) {
+            let (sum, count) = sums.entry(&candidate.problem).or_default();
+            *sum += score;
+            *count += 1.0;
+        }
+    }
+    let means = sums.into_iter();
+    means
+        .map(|(problem, (sum, count))| (problem, sum / count))
+        .collect()
+}
+
 impl Archive {
     /// Plans the next step, saves the state, then publishes the tasks: every published task was saved before.
     pub(super) async fn next_step(&self, work: &mut Working, seconds: f64) -> Result<(), Error> {
@@ -47,7 +72,8 @@ impl Archive {
                     from: 0,
                     to: self.size_of(step, purpose).0,
                 };
-                self.plan(work, step, purpose, round)
+                self.refresh(work, step, purpose, round)?;
+                self.plan(work, step, purpose, round)?
             }
             None => Vec::new(),
         };
@@ -74,12 +100,12 @@ impl Archive {
         if purpose != Purpose::Train || settings.rounds() == 0 {
             return Ok(false);
         }
-        if work.peak_gflops.is_none() {
-            work.peak_gflops = self.context.machine_peak().await?;
+        if !work.peaks.cover(work.arrived.values()) {
+            work.peaks = self.context.machine_peaks().await?;
         }
         let rounds = Rounds {
             settings,
-            peak_gflops: work.peak_gflops,
+            peaks: &work.peaks,
             bests: &work.saved.bests,
         };
         let asked = rounds.asked(work.arrived.values());
@@ -94,7 +120,10 @@ impl Archive {
                 to: asked.tasks,
             };
             let more = match settings.turns.most {
-                0 | 1 => self.plan(work, step, purpose, round),
+                0 | 1 => {
+                    self.refresh(work, step, purpose, round)?;
+                    self.plan(work, step, purpose, round)?
+                }
                 _ => next_turns(work.arrived.values(), &work.saved.tasks, round),
             };
             tracing::info!(
@@ -150,14 +179,55 @@ impl Archive {
         let settings = &self.context.settings;
         match purpose {
             Purpose::EvaluateStart | Purpose::EvaluateEnd => {
-                (settings.evaluate_tasks, settings.group_size)
+                let problems = self.context.problems().count();
+                (settings.evaluation_tasks(problems), settings.group_size)
             }
             Purpose::Search => settings.search_step(step),
             _ => (settings.tasks, settings.group_size),
         }
     }
 
-    fn plan(&self, work: &Working, step: u64, purpose: Purpose, round: Round) -> Vec<Task> {
+    /// The fresh nests of a round of a stream, one for each task; none of an evaluation and of a run with named problems.
+    fn fresh(&self, step: u64, purpose: Purpose, round: Round) -> Result<Vec<ProblemId>, Error> {
+        let settings = &self.context.settings;
+        if !settings.is_stream() || purpose != Purpose::Train {
+            return Ok(Vec::new());
+        }
+        (round.from..round.to)
+            .map(|number| stream::trained(settings, step, number))
+            .collect()
+    }
+
+    /// Adds the stages of a round's fresh nests. With the first round it forgets those of earlier steps that wait for no
+    /// second measurement: nothing will ask for their problems again.
+    fn refresh(
+        &self,
+        work: &mut Working,
+        step: u64,
+        purpose: Purpose,
+        round: Round,
+    ) -> Result<(), Error> {
+        let settings = &self.context.settings;
+        let stages = &mut work.saved.sqd;
+        if settings.is_stream() && round.number == 0 {
+            let context = &self.context;
+            stages.retain(|id, sqd| context.of(id).is_some() || sqd.pending().next().is_some());
+        }
+        for id in self.fresh(step, purpose, round)? {
+            let problem = stream::problem(settings, &id)?;
+            let begun = self.stages_of(&problem)?;
+            stages.entry(id).or_insert(begun);
+        }
+        Ok(())
+    }
+
+    fn plan(
+        &self,
+        work: &Working,
+        step: u64,
+        purpose: Purpose,
+        round: Round,
+    ) -> Result<Vec<Task>, Error> {
         let settings = &self.context.settings;
         let evaluation = matches!(purpose, Purpose::EvaluateStart | Purpose::EvaluateEnd);
         // All tasks of a step rest on the same outcomes, whenever they are drawn.
@@ -180,10 +250,26 @@ impl Archive {
                 sqd.plan(step, count, seed)
             }
         };
-        let problems: Vec<&ProblemId> = self.context.problems().map(|of| &of.problem.id).collect();
+        let fresh = self.fresh(step, purpose, round)?;
+        let problems: Vec<&ProblemId> = match fresh.as_slice() {
+            [] => self.context.problems().map(|of| &of.problem.id).collect(),
+            fresh => fresh.iter().collect(),
+        };
         let (tasks, group_size) = self.size_of(step, purpose);
         let first_turn = step.wrapping_mul(u64::from(tasks));
-        let turns = turns(problems.len(), first_turn, round.from..round.to);
+        let turns = match &work.saved.progress {
+            Some(progress) if !evaluation => {
+                let count = (round.to - round.from) as usize;
+                apportion(
+                    &progress.shares(&problems),
+                    count,
+                    seed.wrapping_add(another),
+                    step,
+                )
+            }
+            _ if !fresh.is_empty() => (0..fresh.len()).collect(),
+            _ => turns(problems.len(), first_turn, round.from..round.to),
+        };
         // The plans of each problem, in the order of its tasks.
         let mut plans: Vec<_> = (0u64..)
             .zip(&problems)
@@ -195,7 +281,7 @@ impl Archive {
             })
             .collect();
         let generator = &settings.generator;
-        turns
+        let tasks = turns
             .into_iter()
             .zip(round.from..)
             .filter_map(|(turn, number)| {
@@ -239,7 +325,8 @@ impl Archive {
                     follows: None,
                 })
             })
-            .collect()
+            .collect();
+        Ok(tasks)
     }
 
     /// The oldest policy that may answer a step's tasks after `trained` steps. Both evaluations measure the current
@@ -312,6 +399,30 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_mean_score_counts_what_the_policy_wrote_for_each_problem() {
+        let other = ProblemId::new("other").expect("an id");
+        let of = |problem: &ProblemId, sample: u32, exploration: bool, verdict| {
+            let candidate = CandidateRef {
+                problem: problem.clone(),
+                exploration,
+                ..candidate(1, 0, sample)
+            };
+            outcome(candidate, verdict)
+        };
+        let first = candidate(1, 0, 0).problem;
+        let outcomes = [
+            of(&first, 0, false, wrong()),
+            of(&first, 1, false, measured(10.0)),
+            of(&first, 2, true, measured(90.0)),
+            of(&other, 3, true, measured(90.0)),
+        ];
+        let means = mean_scores(outcomes.iter());
+        let half = score(&measured(10.0)).map(|score| score / 2.0);
+        assert_eq!(means.get(&first).copied(), half);
+        assert_eq!(means.len(), 1, "{means:?}");
+    }
 
     #[test]
     fn a_conversation_goes_on_with_all_that_was_said() {

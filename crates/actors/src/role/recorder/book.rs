@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use flopsmith_archive::identity::source_digest;
-use flopsmith_protocol::{Digest, MachineFacts, Outcome, Purpose, TechniqueSet, Verdict};
+use flopsmith_protocol::{
+    Digest, MachineFacts, Outcome, ProblemId, Purpose, TechniqueSet, Verdict,
+};
 use serde::{Deserialize, Serialize};
 
 /// The data of the live view.
@@ -26,8 +28,12 @@ pub struct Progress {
     pub best: Option<(f64, TechniqueSet)>,
     /// The worst workload of that program, and its ratio to the plain reference there; none where there is one workload.
     pub worst: Option<(String, f64)>,
-    /// Technique sets with a verified program whose measurement was repeated.
+    /// Technique sets with a verified program whose measurement was repeated; those of different problems count apart.
     pub cells: usize,
+    /// Problems with a verified program. With more than one, `best` and `worst` are none: their speeds cannot be compared.
+    pub solved: usize,
+    /// Problems with an outcome.
+    pub tried: usize,
     /// Outcomes in all.
     pub total: u64,
     /// Infrastructure failures in all; outcomes of unknown cause are not among them.
@@ -80,18 +86,38 @@ pub struct StepLine {
     pub outcomes: BTreeMap<String, u64>,
 }
 
+/// The lines of the steps that these outcomes belong to, in the order of the steps. Each outcome is passed once; second
+/// measurements are of no step.
+pub fn step_lines<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Vec<StepLine> {
+    let mut steps: BTreeMap<u64, Sum> = BTreeMap::new();
+    for outcome in outcomes.filter(|o| o.candidate.purpose != Purpose::Certify) {
+        let step = outcome.candidate.step;
+        steps.entry(step).or_default().add(outcome);
+    }
+    steps.values().map(Sum::line).collect()
+}
+
 /// Sums up steps. Pure.
 #[derive(Default)]
 pub(super) struct Book {
     steps: BTreeMap<u64, Sum>,
     lines_written: HashSet<u64>,
-    cells: HashSet<TechniqueSet>,
+    /// What was found for each problem with a verified program.
+    found: BTreeMap<ProblemId, Found>,
+    tried: HashSet<ProblemId>,
     /// True if further tasks may come once all outcomes of a training step are here.
     draws_again: bool,
     trained: HashSet<u64>,
     /// The newest example of each fault. An example of several lines is preferred to one of a single line.
     examples: BTreeMap<&'static str, String>,
     pub(super) progress: Progress,
+}
+
+#[derive(Default)]
+struct Found {
+    cells: HashSet<TechniqueSet>,
+    best: Option<(f64, TechniqueSet)>,
+    worst: Option<(String, f64)>,
 }
 
 #[derive(Default)]
@@ -143,24 +169,35 @@ impl Book {
     pub(super) fn note(&mut self, outcome: &Outcome) {
         let progress = &mut self.progress;
         progress.total += 1;
+        if !self.tried.contains(&outcome.candidate.problem) {
+            self.tried.insert(outcome.candidate.problem.clone());
+            progress.tried = self.tried.len();
+        }
         if matches!(outcome.verdict, Verdict::Infrastructure { .. }) {
             progress.infrastructure += 1;
         }
         if let (Some(m), Some(techniques)) = (outcome.verdict.measurement(), outcome.techniques) {
             let repeated = outcome.candidate.purpose == Purpose::Certify;
             let confirmed = repeated && !m.reused && m.converged();
+            let problem = outcome.candidate.problem.clone();
+            let found = self.found.entry(problem).or_default();
             // The best of many first measurements is too high, so it is shown only until a measurement was repeated.
-            let first_confirmed = confirmed && self.cells.is_empty();
-            let counts = confirmed || self.cells.is_empty();
-            let better = progress.best.is_none_or(|(best, _)| best < m.gflops);
+            let first_confirmed = confirmed && found.cells.is_empty();
+            let counts = confirmed || found.cells.is_empty();
+            let better = found.best.is_none_or(|(best, _)| best < m.gflops);
             if first_confirmed || (counts && better) {
-                progress.best = Some((m.gflops, techniques));
-                progress.worst = m.worst().map(|worst| (worst.name.clone(), worst.ratio));
+                found.best = Some((m.gflops, techniques));
+                found.worst = m.worst().map(|worst| (worst.name.clone(), worst.ratio));
             }
             if confirmed {
-                self.cells.insert(techniques);
+                found.cells.insert(techniques);
             }
-            progress.cells = self.cells.len();
+            progress.solved = self.found.len();
+            progress.cells = self.found.values().map(|found| found.cells.len()).sum();
+            let mut all = self.found.values();
+            let only = all.next().filter(|_| progress.solved == 1);
+            progress.best = only.and_then(|found| found.best);
+            progress.worst = only.and_then(|found| found.worst.clone());
         }
         let candidate = &outcome.candidate;
         if candidate.purpose == Purpose::Certify {
@@ -361,6 +398,39 @@ mod tests {
         assert_eq!(best(&book), Some(60.0));
         book.note(&of(Measured::at(70.0), again(2)));
         assert_eq!(best(&book), Some(70.0));
+    }
+
+    #[test]
+    fn speeds_of_different_problems_are_not_compared() {
+        let simd = TechniqueSet::EMPTY.with(Technique::Simd);
+        let other = ProblemId::new("other").expect("an id");
+        let mut book = Book::default();
+        book.note(&measured(remeasured(&candidate(1, 0, 0), 1), simd));
+        assert!(book.progress.best.is_some());
+        let of_other = CandidateRef {
+            problem: other,
+            ..remeasured(&candidate(1, 1, 0), 1)
+        };
+        book.note(&measured(of_other, simd));
+        assert_eq!((book.progress.best, book.progress.solved), (None, 2));
+        assert_eq!(book.progress.cells, 2, "one set of each problem");
+    }
+
+    #[test]
+    fn the_lines_of_steps_are_those_that_a_recorder_writes() {
+        let sized = |sample| CandidateRef {
+            tasks_in_step: 1,
+            group_size: 2,
+            ..candidate(1, 0, sample)
+        };
+        let outcomes = [
+            outcome(sized(0), measured_at(10.0)),
+            outcome(sized(1), wrong()),
+            outcome(remeasured(&sized(0), 1), measured_at(9.0)),
+        ];
+        let mut book = Book::default();
+        outcomes.iter().for_each(|outcome| book.note(outcome));
+        assert_eq!(step_lines(outcomes.iter()), book.complete());
     }
 
     #[test]

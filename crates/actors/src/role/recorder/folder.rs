@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use flopsmith_bus::DeadLetter;
 use flopsmith_protocol::{
-    CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, RunId, StageChanged,
-    subjects,
+    CandidateId, Digest, MachineFacts, NodeId, Outcome, PolicyPublished, ProblemId, RunId,
+    StageChanged, subjects,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use crate::journal::{Journal, write_atomically};
 /// The timing machines of a run. Each session measures the peak anew, so each session attests another machine.
 struct Machines {
     journal: Journal,
-    known: HashSet<(NodeId, Digest)>,
+    known: HashSet<(NodeId, Digest, Option<ProblemId>)>,
     latest: PathBuf,
 }
 
@@ -28,14 +28,21 @@ impl Machines {
         let (journal, lines) = Journal::open::<MachineFacts>(folder.join(files::MACHINES))?;
         Ok(Self {
             journal,
-            known: lines.into_iter().map(|m| (m.node, m.attestation)).collect(),
+            known: lines
+                .into_iter()
+                .map(|m| (m.node, m.attestation, m.problem))
+                .collect(),
             latest: folder.join(files::MACHINE),
         })
     }
 
     /// Writes a new attestation; a known one does not become the latest.
     fn note(&mut self, facts: &MachineFacts) -> Result<(), Error> {
-        let key = (facts.node.clone(), facts.attestation.clone());
+        let key = (
+            facts.node.clone(),
+            facts.attestation.clone(),
+            facts.problem.clone(),
+        );
         if self.known.contains(&key) {
             return Ok(());
         }
@@ -78,7 +85,7 @@ pub(super) struct Files {
     dead: Journal,
     written: HashSet<CandidateId>,
     versions: HashSet<u64>,
-    changes: HashSet<u64>,
+    changes: HashSet<(ProblemId, u64)>,
     dead_lettered: HashSet<u64>,
     book: Book,
 }
@@ -112,7 +119,7 @@ impl Files {
             dead,
             written,
             versions: trained.iter().map(|p| p.version.0).collect(),
-            changes: changes.iter().map(|s| s.step).collect(),
+            changes: changes.into_iter().map(|s| (s.problem, s.step)).collect(),
             dead_lettered: dead_lettered.iter().map(|d| d.sequence).collect(),
             book,
         };
@@ -152,7 +159,7 @@ impl Files {
     }
 
     pub(super) fn change(&mut self, change: &StageChanged) -> Result<(), Error> {
-        if self.changes.insert(change.step) {
+        if self.changes.insert((change.problem.clone(), change.step)) {
             self.stages.write(change)?;
         }
         Ok(())

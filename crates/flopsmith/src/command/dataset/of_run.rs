@@ -9,7 +9,7 @@ use flopsmith_config::Prompt;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{MachineClass, Outcome, Verdict};
+use flopsmith_protocol::{MachineClass, Outcome, ProblemId, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::{folder, paths, summary};
 
@@ -20,14 +20,29 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     let name = args.run.as_deref().unwrap_or_default();
     let path = folder::find(args.place.folder(), name, |_| true)?;
     let settings = flopsmith_config::load(&path.join("config.toml"), &[])?;
-    let problem = paths::problem_of(&settings)?;
+    let mut problems = paths::problems_of(&settings)?;
     let style = match settings.generator.prompt {
         Prompt::Compact => Style::Compact,
         Prompt::Full => Style::Full,
     };
-    let outcomes = summary::outcomes(&path)?;
-    let timed = (&problem, &settings.workloads[..]);
-    let (programs, left_out) = programs(&outcomes, timed, style, &origin(&path));
+    let outcomes = summary::by_problem(summary::outcomes(&path)?);
+    if settings.is_stream() {
+        let evaluated: Vec<ProblemId> = problems.iter().map(|of| of.id.clone()).collect();
+        for id in outcomes.keys().filter(|id| !evaluated.contains(id)) {
+            problems.push(paths::nest(id, &settings)?);
+        }
+    }
+    let (mut programs, mut left_out) = (Vec::new(), 0);
+    for problem in &problems {
+        let outcomes = outcomes
+            .get(&problem.id)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let timed = (problem, &settings.workloads[..]);
+        let (of_problem, others) = self::programs(outcomes, timed, style, &origin(&path));
+        programs.extend(of_problem);
+        left_out += others;
+    }
     if programs.is_empty() {
         return Err(usage(format!(
             "the run in {} has no outcome with a verdict on a program yet",

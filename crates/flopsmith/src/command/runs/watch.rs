@@ -28,6 +28,7 @@ const PATIENCE: u32 = 4;
 pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     say(&format!("watching {}", folder.display()));
+    let many = !folder::read_facts(&folder)?.problems.is_empty();
     let watch = Watch::saying("no longer watching; no run is stopped")?;
     let mut shown = 0;
     let mut alone = 0;
@@ -36,7 +37,7 @@ pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
         let at_work = Folder::is_at_work(&folder);
         let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
         for line in lines.iter().skip(shown) {
-            data(&told(line));
+            data(&told(line, many));
         }
         shown = shown.max(lines.len());
         if let Some(code) = ended(&folder, at_work, &mut alone)? {
@@ -79,21 +80,26 @@ fn ended(folder: &Path, at_work: bool, alone: &mut u32) -> Result<Option<ExitCod
     Ok(Some(ExitCode::from(exit::INFRASTRUCTURE)))
 }
 
-/// A step in one line.
-fn told(line: &StepLine) -> String {
+/// A step in one line; without speeds if they are of `many` problems.
+fn told(line: &StepLine, many: bool) -> String {
     let phase = match line.purpose {
         Some(Purpose::EvaluateStart) => "evaluation before",
         Some(Purpose::EvaluateEnd) => "evaluation after",
         _ => "step",
     };
     let mut text = format!(
-        "{phase} {}: {} programs, {} correct, mean {} GFLOPS, best {}",
+        "{phase} {}: {} programs, {} correct",
         line.step,
         line.samples,
         share(line.correct_rate),
-        significant(line.mean_gflops, 3),
-        significant(line.best_gflops, 3)
     );
+    if !many {
+        text.push_str(&format!(
+            ", mean {} GFLOPS, best {}",
+            significant(line.mean_gflops, 3),
+            significant(line.best_gflops, 3)
+        ));
+    }
     if line.samples > 0 && line.correct_rate < POOR {
         let mut kinds: Vec<(&String, &u64)> = line
             .outcomes
@@ -127,9 +133,11 @@ mod tests {
             ..StepLine::default()
         };
         assert_eq!(
-            told(&line),
+            told(&line, false),
             "evaluation before 3: 64 programs, 50.0 % correct, mean 12.3 GFLOPS, best 40.0"
         );
+        let many = "evaluation before 3: 64 programs, 50.0 % correct";
+        assert_eq!(told(&line, true), many);
         let poor = StepLine {
             purpose: Some(Purpose::Train),
             samples: 64,
@@ -138,10 +146,13 @@ mod tests {
                 .into(),
             ..line
         };
-        let said = told(&StepLine {
-            correct_rate: 0.0,
-            ..poor
-        });
+        let said = told(
+            &StepLine {
+                correct_rate: 0.0,
+                ..poor
+            },
+            false,
+        );
         assert!(
             said.ends_with("best 40.0 (format 61, compile_error 3)"),
             "{said}"

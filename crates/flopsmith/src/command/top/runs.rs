@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_config::Settings;
-use flopsmith_protocol::{InfrastructureCause, Outcome, Purpose, RunId, RunSpec, Verdict};
+use flopsmith_protocol::{
+    InfrastructureCause, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
+};
 use flopsmith_run::console::table;
 use flopsmith_run::digits::{four, share};
 use serde::Serialize;
@@ -38,6 +40,10 @@ pub struct Run {
     pub best_gflops: Option<f64>,
     /// The worst workload of that program and its ratio to the plain reference there; none where there is one workload.
     pub worst: Option<(String, f64)>,
+    /// Each problem of a run over many, also those without a program so far; empty in a run with one problem, whose numbers
+    /// are those of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<OfProblem>,
     /// Share of its newest programs that was correct; none where none was judged.
     pub correct_rate: Option<f64>,
     /// Seconds that are left of its budget; none where the run does not say when it began.
@@ -46,6 +52,19 @@ pub struct Run {
     pub silent_seconds: Option<f64>,
     /// The run's health; if it is not well, with the reason.
     pub health: Health,
+}
+
+/// A problem of a run over many at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfProblem {
+    /// Its name.
+    pub problem: ProblemId,
+    /// Programs for it among the outcomes looked at that were judged, and the correct ones among these.
+    pub judged: u64,
+    /// See `judged`.
+    pub correct: u64,
+    /// The best ratio to its plain reference among these.
+    pub best_ratio: Option<f64>,
 }
 
 /// Whether a run is well.
@@ -72,6 +91,8 @@ struct Seen {
     stage: u32,
     best: Option<f64>,
     worst: Option<(String, f64)>,
+    /// Programs of each problem: judged, correct, and the best ratio.
+    problems: BTreeMap<ProblemId, (u64, u64, Option<f64>)>,
     /// Verdicts of the newest programs, the newest last.
     newest: VecDeque<&'static str>,
 }
@@ -96,6 +117,16 @@ impl Runs {
         if candidate.purpose == Purpose::Certify {
             return;
         }
+        if outcome.verdict.counts() {
+            let problem = candidate.problem.clone();
+            let (judged, correct, best) = seen.problems.entry(problem).or_default();
+            *judged += 1;
+            if let Some(measurement) = outcome.verdict.measurement() {
+                *correct += 1;
+                let ratio = measurement.ratio;
+                *best = Some(best.map_or(ratio, |best| f64::max(best, ratio)));
+            }
+        }
         if candidate.step >= seen.step {
             seen.step = candidate.step;
             seen.purpose = Some(candidate.purpose);
@@ -111,6 +142,7 @@ impl Runs {
     pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
         let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
+        let many = !spec.others.is_empty();
         let silent = seen.map(|seen| now_unix_ms.saturating_sub(seen.last_unix_ms));
         let left = spec.session.zip(settings.as_ref()).map(|(session, of)| {
             let now = now_unix_ms.saturating_sub(session.began_unix_ms);
@@ -124,14 +156,35 @@ impl Runs {
             max_steps: settings.map(|of| of.max_steps).filter(|most| *most > 0),
             phase: seen.and_then(|seen| seen.purpose).map(phase),
             stage: seen.map(|seen| seen.stage),
-            best_gflops: seen.and_then(|seen| seen.best),
-            worst: seen.and_then(|seen| seen.worst.clone()),
+            // Speeds of different problems cannot be compared.
+            best_gflops: seen.and_then(|seen| seen.best).filter(|_| !many),
+            worst: seen.and_then(|seen| seen.worst.clone()).filter(|_| !many),
+            problems: match many {
+                true => problems(spec, seen),
+                false => Vec::new(),
+            },
             correct_rate: seen.and_then(Seen::correct_rate),
             left_seconds: left.map(|left| left.max(0.0)),
             silent_seconds: silent.map(|ms| ms as f64 / 1000.0),
             health: health(seen, silent),
         }
     }
+}
+
+/// The problems of a run over many, in the run's order.
+fn problems(spec: &RunSpec, seen: Option<&Seen>) -> Vec<OfProblem> {
+    let ids = spec.problems().map(|files| files.id.clone());
+    let rows = ids.map(|problem| {
+        let of = seen.and_then(|seen| seen.problems.get(&problem));
+        let (judged, correct, best_ratio) = of.copied().unwrap_or_default();
+        OfProblem {
+            problem,
+            judged,
+            correct,
+            best_ratio,
+        }
+    });
+    rows.collect()
 }
 
 /// The name of a step's purpose.
@@ -218,6 +271,31 @@ impl Run {
         }
     }
 
+    /// How many of many problems have a correct program.
+    fn solved(&self) -> Option<String> {
+        let solved = self.problems.iter().filter(|of| of.correct > 0).count();
+        let all = self.problems.len();
+        (all > 0).then(|| format!("{solved} of {all} problems"))
+    }
+
+    /// A line for each problem of a run over many.
+    fn of_problems(&self) -> impl Iterator<Item = Vec<String>> {
+        self.problems.iter().map(|of| {
+            let rate = match of.judged {
+                0 => "–".to_owned(),
+                judged => share(of.correct as f64 / judged as f64),
+            };
+            let best = match (of.best_ratio, of.judged) {
+                (Some(ratio), _) => format!("{}×", four(ratio)),
+                (None, 0) => "not tried".to_owned(),
+                (None, judged) => format!("none of {judged}"),
+            };
+            let empty = String::new;
+            let name = format!("  {}", of.problem);
+            vec![name, empty(), empty(), rate, best, empty(), empty()]
+        })
+    }
+
     fn cells(&self) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let health = match &self.health {
@@ -230,12 +308,15 @@ impl Run {
             self.phase.unwrap_or(self.job).to_owned(),
             self.steps(),
             or_dash(self.correct_rate.map(share)),
-            or_dash(self.best_gflops.map(|best| match &self.worst {
-                Some((name, ratio)) => {
-                    format!("{} (worst {name} {}×)", four(best), four(*ratio))
-                }
-                None => four(best),
-            })),
+            or_dash(
+                self.solved()
+                    .or(self.best_gflops.map(|best| match &self.worst {
+                        Some((name, ratio)) => {
+                            format!("{} (worst {name} {}×)", four(best), four(*ratio))
+                        }
+                        None => four(best),
+                    })),
+            ),
             or_dash(self.left_seconds.map(age)),
             health,
         ]
@@ -253,7 +334,10 @@ pub fn lines(runs: &[Run]) -> Vec<String> {
         ("left", true),
         ("health", false),
     ];
-    let mut lines = table(&columns, runs.iter().map(Run::cells));
+    let rows = runs
+        .iter()
+        .flat_map(|run| std::iter::once(run.cells()).chain(run.of_problems()));
+    let mut lines = table(&columns, rows);
     if runs.is_empty() {
         lines.push("no run is known".to_owned());
     }
@@ -284,6 +368,7 @@ mod tests {
                 baseline: None,
                 magnitude: None,
             },
+            others: Vec::new(),
             settings_json: serde_json::to_string(settings).unwrap(),
             machine_class: machine_class(),
             trains: true,
@@ -339,6 +424,49 @@ mod tests {
         assert_eq!((old.left_seconds, old.step), (None, None));
         assert_eq!(old.health, Health::Begins);
         assert!(lines(&[old])[1].ends_with("no program is decided yet"));
+    }
+
+    #[test]
+    fn a_run_over_many_problems_has_a_line_for_each() {
+        let [solved, failing, idle] = ["solved", "failing", "idle"].map(|name| ProblemFiles {
+            id: ProblemId::new(name).unwrap(),
+            definition: String::new(),
+            reference: String::new(),
+            baseline: None,
+            magnitude: None,
+        });
+        let mut runs = Runs::default();
+        let outcomes = [
+            (&solved, Measured::at(40.0).ratio(8.0).verdict()),
+            (&solved, rejected(CandidateFault::Crash)),
+            (&failing, rejected(CandidateFault::Format)),
+        ];
+        for (sample, (of, verdict)) in (0..).zip(outcomes) {
+            let candidate = CandidateRef {
+                problem: of.id.clone(),
+                purpose: Purpose::Train,
+                ..candidate(1, 0, sample)
+            };
+            runs.note(&outcome(candidate, verdict));
+        }
+        let spec = RunSpec {
+            problem: solved,
+            others: vec![failing, idle],
+            ..spec(&Settings::default(), None)
+        };
+        let run = runs.run(&spec, NOW);
+        assert_eq!(run.best_gflops, None);
+        let lines = lines(&[run]);
+        for (line, parts) in lines[1..].iter().zip([
+            ["1 of 3 problems", ""],
+            ["solved", "8.000×"],
+            ["failing", "none of 1"],
+            ["idle", "not tried"],
+        ]) {
+            for part in parts {
+                assert!(line.contains(part), "{part} is not in {line}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,146 @@
+//! Fresh random loop nests as the problems of a run (`suite = "random"`). Pure.
+//!
+//! Each task of a training step has a nest of its own, which occurs in no other step. The nests of both evaluations are
+//! the same, and none of them is trained on. All of them follow from the run's seed, the step and the number of the task,
+//! so a resumed run has the nests of an undisturbed one. The name of a nest is its seed: a node makes the files from the
+//! name and needs no list.
+
+use flopsmith_config::Settings;
+use flopsmith_nest::random;
+use flopsmith_problem::{Problem, flags};
+use flopsmith_protocol::{ProblemFiles, ProblemId, Task};
+
+use crate::error::Error;
+use crate::node::Context;
+
+/// A whole number that depends on all bits of the given ones (the last steps of SplitMix64; Steele, Lea and Flood, 2014).
+fn mixed(numbers: [u64; 3]) -> u64 {
+    numbers.into_iter().fold(0, |state, number| {
+        let mut z = (state ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// The name of the nest of a seed.
+fn id(seed: u64) -> Result<ProblemId, Error> {
+    ProblemId::new(random::name(seed)).map_err(|e| Error::Settings(e.to_string()))
+}
+
+/// The nest of a task of a training step. Its seed is odd.
+pub fn trained(settings: &Settings, step: u64, number: u32) -> Result<ProblemId, Error> {
+    id(mixed([settings.seed, step, u64::from(number)]) | 1)
+}
+
+/// The nests of both evaluations, one for each of `evaluate_tasks`. Their seeds are even, so no step trains on them.
+pub fn evaluated(settings: &Settings) -> Result<Vec<ProblemId>, Error> {
+    let numbers = 0..u64::from(settings.evaluate_tasks);
+    numbers
+        .map(|number| id(mixed([settings.seed, u64::MAX, number]) & !1))
+        .collect()
+}
+
+/// The files of a nest by its name; none if the name is not that of a random nest.
+pub fn files(problem: &ProblemId) -> Option<ProblemFiles> {
+    let seed = problem.as_str().strip_prefix("random_")?.parse().ok()?;
+    let files = random::problem(seed).ok()?;
+    // `random_007` and `random_+7` are other names.
+    (files.id == *problem).then_some(files)
+}
+
+/// A nest as a run with these settings has it.
+pub fn problem(settings: &Settings, id: &ProblemId) -> Result<Problem, Error> {
+    let unusable = |detail: String| Error::Settings(format!("{id}: {detail}"));
+    let files = files(id).ok_or_else(|| unusable("it is not the name of a random nest".into()))?;
+    let problem = Problem::from_files(files).map_err(|e| unusable(e.to_string()))?;
+    if settings.evaluate.flags.trim().is_empty() {
+        return Ok(problem);
+    }
+    let flags = flags::parse(&settings.evaluate.flags);
+    Ok(problem.with_flags(flags.map_err(|e| unusable(e.to_string()))?))
+}
+
+/// The nests of these tasks that the context does not have; none for a run with named problems.
+pub fn of_tasks(context: &Context, tasks: &[Task]) -> Result<Vec<Problem>, Error> {
+    if !context.settings.is_stream() {
+        return Ok(Vec::new());
+    }
+    let fresh = tasks.iter().map(|task| &task.problem);
+    let mut fresh: Vec<&ProblemId> = fresh.filter(|id| context.of(id).is_none()).collect();
+    fresh.sort_unstable();
+    fresh.dedup();
+    let made = fresh.into_iter().map(|id| problem(&context.settings, id));
+    made.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn settings(seed: u64) -> Settings {
+        Settings {
+            seed,
+            evaluate_tasks: 8,
+            ..Settings::default()
+        }
+    }
+
+    proptest! {
+        /// No nest is trained on twice, none is trained on and evaluated, and the same run has the same ones.
+        #[test]
+        fn every_nest_of_a_run_is_another_one_and_the_same_in_a_resumed_run(seed in any::<u64>()) {
+            let settings = settings(seed);
+            let all = || {
+                let steps = (0..20).flat_map(|step| (0..8).map(move |number| (step, number)));
+                let trained = steps.map(|(step, number)| trained(&settings, step, number));
+                let evaluated = evaluated(&settings).expect("ids");
+                let trained = trained.collect::<Result<Vec<_>, _>>().expect("ids");
+                [evaluated, trained].concat()
+            };
+            let first = all();
+            prop_assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 8 + 20 * 8);
+            prop_assert_eq!(first, all());
+        }
+    }
+
+    #[test]
+    fn a_name_alone_gives_the_files_of_its_nest() {
+        let id = trained(&settings(7), 3, 1).expect("an id");
+        let files = files(&id).expect("a nest");
+        assert_eq!(files.id, id);
+        let made = problem(&settings(7), &id).expect("a problem");
+        assert_eq!(made.id, id);
+        assert_eq!(made.files(), files);
+    }
+
+    #[test]
+    fn no_other_name_is_one_of_a_nest() {
+        for name in [
+            "dgemm",
+            "random_",
+            "random_007",
+            "random_x",
+            "random_99999999999999999999",
+        ] {
+            let id = ProblemId::new(name).expect("an id");
+            assert_eq!(files(&id), None, "{name}");
+            let error = problem(&settings(1), &id).expect_err("no nest").to_string();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn two_seeds_of_a_run_have_no_nest_in_common() {
+        let of = |seed| evaluated(&settings(seed)).expect("ids");
+        let (one, other) = (of(1), of(2));
+        assert!(
+            one.iter().all(|id| !other.contains(id)),
+            "{one:?} {other:?}"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::tools::Left;
+use super::results::Left;
 
 /// The limits of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@
 //! answered, and an answer before anybody sees it, so that a process that is killed loses nothing that it confirmed. What
 //! was being evaluated is evaluated again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -308,6 +308,22 @@ impl Service {
         Ok((job, false))
     }
 
+    /// Number of different programs of a request whose result is not known, and the expected time of their evaluations.
+    pub fn unknown_of(&self, request: &Request) -> (u32, Duration) {
+        let candidates = request.candidates.iter();
+        let units = candidates.filter_map(|candidate| self.unit(candidate, request).ok());
+        let unknown = units.filter_map(|unit| match unit {
+            Unit::Program(program) if self.cache.look_up(&program).is_none() => {
+                Some(program.key().clone())
+            }
+            Unit::Program(_) | Unit::Decided(_) => None,
+        });
+        let count = unknown.collect::<HashSet<_>>().len();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let usual = lock(&self.state).queue.usual(request.purpose);
+        (count, usual.saturating_mul(count))
+    }
+
     /// All candidates of a request, checked.
     fn units(&self, request: &Request) -> Result<Vec<Unit>, Refusal> {
         let count = request.candidates.len();
@@ -500,6 +516,13 @@ impl Service {
         });
         self.deliver(job, failed.collect());
         goes_on
+    }
+
+    /// If one of its programs is being evaluated: the time that the evaluation has taken, or that such evaluations usually
+    /// take if that is longer.
+    pub fn running_of(&self, job: &Job) -> Option<Duration> {
+        let now = self.began.elapsed();
+        lock(&self.state).queue.running_of(&job.id, now)
     }
 
     /// The reference that results of a problem refer to now, to the standard of a purpose; none if this process neither

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-use super::budget::Budget;
+use super::budget::{Budget, Share};
 use super::calls::{Client, Progress};
 use super::message;
 use crate::refusal::Refusal;
@@ -21,7 +21,7 @@ pub struct Asking {
     budget: Arc<Budget>,
     /// The job.
     pub job: Arc<Job>,
-    programs: u64,
+    share: Share,
 }
 
 impl Asking {
@@ -34,17 +34,21 @@ impl Asking {
         budget: Arc<Budget>,
         request: Request,
     ) -> Result<Self, String> {
-        let programs = u64::try_from(request.candidates.len()).unwrap_or(u64::MAX);
-        budget.take(programs)?;
+        let (programs, time) = service.unknown_of(&request);
+        let share = Share {
+            programs: programs.into(),
+            time,
+        };
+        budget.take(share)?;
         match service.submit(request, None) {
             Ok((job, _)) => Ok(Self {
                 service,
                 budget,
                 job,
-                programs,
+                share,
             }),
             Err(refusal) => {
-                budget.settle(programs, 0, Duration::ZERO);
+                budget.settle(share, 0, Duration::ZERO);
                 Err(words(&refusal))
             }
         }
@@ -63,11 +67,7 @@ impl Asking {
             tokio::select! {
                 changed = told.changed() => if changed.is_err() { break },
                 _ = ticks.tick() => {
-                    // A call whose turn has come is finished.
-                    let wait = self.service.wait_of(&self.job);
-                    if wait.is_some_and(|wait| wait.position > 0) {
-                        self.budget.check_time()?;
-                    }
+                    self.check_budget()?;
                     if let Some(progress) = &client.progress {
                         self.report(progress, began.elapsed());
                     }
@@ -78,6 +78,16 @@ impl Asking {
             }
         }
         Ok(())
+    }
+
+    /// An evaluation that has begun is finished; no other one begins once the time is used up.
+    fn check_budget(&self) -> Result<(), String> {
+        let missing = self.job.total().saturating_sub(self.job.answers().len());
+        let running = self.service.running_of(&self.job);
+        match to_check(missing, running, self.job.spent(), self.share.time) {
+            Some(time) => self.budget.check(time),
+            None => Ok(()),
+        }
     }
 
     /// Progress is told in seconds: they grow with each notification.
@@ -102,13 +112,28 @@ impl Drop for Asking {
         };
         let answers = self.job.answers();
         let free = answers.iter().filter(|a| costs_nothing(a)).count();
-        let free = u64::try_from(free).unwrap_or(u64::MAX);
-        let used = self.programs.saturating_sub(free);
+        let counted = u64::try_from(self.job.total().saturating_sub(free));
+        let used = counted.unwrap_or(u64::MAX).min(self.share.programs);
         let mut spent = self.job.spent();
         if !self.job.is_done() {
             spent = spent.saturating_add(self.service.withdraw(&self.job));
         }
-        self.budget.settle(self.programs, used, spent);
+        self.budget.settle(self.share, used, spent);
+    }
+}
+
+/// The time that a call needs for itself and its next evaluation, if another one is going to begin. `missing` programs have
+/// no answer, one of them has been `running` for so long, and the call expected to take the time `expected`.
+fn to_check(
+    missing: usize,
+    running: Option<Duration>,
+    spent: Duration,
+    expected: Duration,
+) -> Option<Duration> {
+    match running {
+        Some(_) if missing <= 1 => None,
+        Some(running) => Some(spent.saturating_add(running)),
+        None => Some(spent.max(expected)),
     }
 }
 
@@ -126,4 +151,24 @@ fn words(refusal: &Refusal) -> String {
         }
     });
     mistakes.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_evaluation_of_a_call_is_sure_to_end() {
+        let seconds = Duration::from_secs;
+        let of = |missing, running: Option<u64>, spent| {
+            to_check(missing, running.map(seconds), seconds(spent), seconds(4))
+        };
+        // Nothing has begun: the whole call has to fit.
+        assert_eq!(of(2, None, 0), Some(seconds(4)));
+        assert_eq!(of(1, None, 5), Some(seconds(5)));
+        // The first of two programs takes longer than expected.
+        assert_eq!(of(2, Some(9), 0), Some(seconds(9)));
+        assert_eq!(of(15, Some(2), 8), Some(seconds(10)));
+        assert_eq!(of(1, Some(9), 8), None);
+    }
 }

@@ -438,6 +438,34 @@ fn a_budget_counts_what_was_evaluated() {
     agent.end();
 }
 
+#[test]
+fn a_comparison_that_does_not_fit_the_time_evaluates_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        limits: Limits {
+            evaluations: None,
+            time: Some(Duration::from_secs(5)),
+        },
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    // Before the first evaluation, a ranking is expected to take two seconds.
+    let programs: Vec<Value> = (1..=3)
+        .map(|n| json!({ "source": format!("right {n}") }))
+        .collect();
+    let compare = json!({ "problem": "dgemm", "programs": programs });
+    let words = agent.error("compare", compare);
+    assert!(words.contains("expected to take 6.0 seconds"), "{words}");
+    assert!(agent.server.seen.lock().unwrap().is_empty());
+    let two = json!({ "problem": "dgemm", "programs": programs[..2] });
+    let ranked = agent.result("compare", two);
+    assert!(
+        ranked["budget"]["seconds"].as_f64().unwrap() > 4.0,
+        "{ranked}"
+    );
+    agent.end();
+}
+
 fn call(id: u64, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": "t" } });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })

@@ -19,6 +19,7 @@ mod auth;
 mod best;
 mod cache;
 mod catalog;
+mod circumstances;
 mod describe;
 mod http;
 mod journal;
@@ -28,6 +29,7 @@ mod metrics;
 mod openapi;
 mod program;
 mod queue;
+mod reference;
 mod refusal;
 mod roofs;
 mod service;
@@ -59,6 +61,7 @@ pub use station::Settings;
 
 use cache::Cache;
 use catalog::Catalog;
+use circumstances::Circumstances;
 use http::{App, BODY_TIME};
 use journal::Journal;
 use mcp::{Budget, Tools};
@@ -178,6 +181,12 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
     )?;
     let stopping = watch.asked().clone();
     let threads = basis.settings.threads;
+    let circumstances = Circumstances::now(
+        basis.settings.compiler.clone(),
+        threads,
+        Arc::clone(&sandbox),
+        harness.clone(),
+    );
     let station = Station::new(
         basis.settings,
         sandbox,
@@ -189,6 +198,7 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
         journal,
         cache,
         catalog,
+        circumstances,
         basis.reward,
         basis.most_waiting,
         stopping,

@@ -17,13 +17,15 @@ use flopsmith_reward::Reward;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::best::{Best, Entry};
-use crate::cache::{Cache, Grade, Reference};
+use crate::best::{Best, List};
+use crate::cache::Cache;
 use crate::catalog::Catalog;
+use crate::circumstances::{Circumstances, Now};
 use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
 use crate::program::{Asked, Judge, Judged, Program};
 use crate::queue::{Queue, Wait};
+use crate::reference::{Grade, Reference};
 use crate::refusal::{Kind, Mistake, Refusal};
 use crate::station::unix_ms;
 use crate::wire::{
@@ -45,6 +47,8 @@ pub struct Service {
     journal: Journal,
     cache: Arc<Cache>,
     best: Best,
+    /// The circumstances of evaluations.
+    circumstances: Now,
     /// The problems.
     pub catalog: Catalog,
     /// The counters.
@@ -181,7 +185,7 @@ impl Job {
 
 impl Service {
     /// A service on an open folder, with the unfinished jobs of the folder in its queue. It takes requests as long as at
-    /// most `most_waiting` programs wait. Cancelling `stopping` ends it.
+    /// most `most_waiting` programs wait. Programs are evaluated in the `circumstances`. Cancelling `stopping` ends it.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -189,6 +193,7 @@ impl Service {
         journal: Journal,
         cache: Arc<Cache>,
         catalog: Catalog,
+        circumstances: Now,
         reward: Reward,
         most_waiting: usize,
         stopping: CancellationToken,
@@ -200,6 +205,7 @@ impl Service {
             journal,
             best: Best::open(cache.folder()),
             cache,
+            circumstances,
             catalog,
             metrics: Metrics::default(),
             reward,
@@ -310,10 +316,11 @@ impl Service {
 
     /// Number of different programs of a request whose result is not known, and the expected time of their evaluations.
     pub fn unknown_of(&self, request: &Request) -> (u32, Duration) {
+        let now = unix_ms();
         let candidates = request.candidates.iter();
         let units = candidates.filter_map(|candidate| self.unit(candidate, request).ok());
         let unknown = units.filter_map(|unit| match unit {
-            Unit::Program(program) if self.cache.look_up(&program).is_none() => {
+            Unit::Program(program) if self.cache.look_up(&program, now).is_none() => {
                 Some(program.key().clone())
             }
             Unit::Program(_) | Unit::Decided(_) => None,
@@ -395,12 +402,13 @@ impl Service {
 
     /// Adds a job whose order is in the folder. Candidates whose results are known are answered at once.
     fn enqueue(&self, job: &Arc<Job>, units: Vec<(usize, Unit)>) {
+        let now = unix_ms();
         let mut known = Vec::new();
         let mut programs = Vec::new();
         for (index, unit) in units {
             match unit {
                 Unit::Decided(judged) => known.push((index, *judged)),
-                Unit::Program(program) => match self.cache.look_up(&program) {
+                Unit::Program(program) => match self.cache.look_up(&program, now) {
                     Some(judged) => known.push((index, judged)),
                     None => programs.push((index, program)),
                 },
@@ -531,9 +539,10 @@ impl Service {
         self.cache.current_reference(problem, Grade::of(purpose))
     }
 
-    /// The fastest programs of a problem that were measured, the fastest first.
-    pub fn best(&self, problem: &Problem) -> Vec<Entry> {
-        self.best.of(&problem.digest)
+    /// The fastest programs of a problem that were measured, and the circumstances in which programs are measured now; none
+    /// if the compiler does not work.
+    pub fn best(&self, problem: &Arc<Problem>) -> (Option<Circumstances>, Vec<List>) {
+        ((self.circumstances)(problem), self.best.of(&problem.digest))
     }
 
     /// The wait of a job; none if it waits for no program.

@@ -68,7 +68,8 @@ pub struct Evaluating {
     #[command(flatten)]
     pub wait: Waiting,
     /// Measure reference and peak of a problem again when they are older than this, e.g. 12h. Until then all numbers
-    /// and rewards of the problem refer to one measurement, also after a restart.
+    /// and rewards of the problem refer to one measurement, also after a restart. One of a busy machine, or an imprecise
+    /// one, is measured again after 5 minutes, and at growing intervals until there is a better one.
     #[arg(
         long,
         value_name = "TIME",

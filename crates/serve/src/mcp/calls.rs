@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::harmless;
-use flopsmith_run::digits::{between, four, share};
+use flopsmith_run::digits::{four, share};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -20,11 +20,11 @@ use super::comparison::compared;
 use super::explain;
 use super::message::{self, Call};
 use super::results::{
-    self, BestList, Compared, Evaluated, Explained, Found, Known, Left, ProblemList, Roofed,
+    self, BestList, Compared, Evaluated, Explained, Found, Left, PROVISIONAL, ProblemList, Roofed,
 };
 use super::tools::Tool;
-use crate::cache::Reference;
 use crate::describe::{Described, Listed};
+use crate::reference::Reference;
 use crate::service::Service;
 use crate::wire::{Answer, Candidate, Purpose, Request};
 
@@ -140,32 +140,11 @@ impl Tools {
 
     async fn best_programs(&self, asked: BestPrograms) -> Result<BestList, String> {
         let problem = self.find(&asked.problem, &asked.workloads).await?;
-        let known = self
+        let (now, lists) = self
             .blocking(move |service| Ok(service.best(&problem)))
             .await?;
         let most = usize::try_from(asked.most.max(1)).unwrap_or(usize::MAX);
-        let programs = known.into_iter().take(most).map(|entry| Known {
-            source: entry.source,
-            language: entry.language,
-            purpose: entry.purpose,
-            ratio: entry.ratio,
-            interval: entry.interval,
-            gflops: entry.gflops,
-            techniques: entry.techniques,
-            vector_bits: entry.vector_bits,
-            reference: entry.reference,
-            measured_unix_ms: entry.measured_unix_ms,
-        });
-        let programs: Vec<Known> = programs.collect();
-        let summary = match programs.first() {
-            Some(first) => format!(
-                "the fastest known program is {} times as fast as the plain reference (95 % interval {}); evaluate it again beside your own with compare before you rely on a difference",
-                four(first.ratio),
-                between(&first.interval)
-            ),
-            None => "no program for this problem has been measured here yet; evaluate one".into(),
-        };
-        Ok(BestList { summary, programs })
+        Ok(BestList::of(lists, now.as_ref(), most))
     }
 
     async fn evaluate(&self, asked: Evaluate, client: &Client<'_>) -> Result<Evaluated, String> {
@@ -238,8 +217,8 @@ impl Tools {
             }
         };
         let speeds = &reference.speeds;
-        let roofs = reference.roofs.as_ref();
-        let (Some(roofs), Some(roof)) = (roofs, roofs.and_then(|roofs| roofs.gflops())) else {
+        let roofs = &reference.roofs;
+        let Some(roof) = roofs.gflops() else {
             return Err("the roofs of this problem are not known: the machine measured no peak, or the problem counts no operations".into());
         };
         let share_of_roof = asked.gflops.map(|gflops| gflops / roof);
@@ -264,6 +243,9 @@ impl Tools {
         {
             summary
                 .push_str("; data fit a cache at some size, so programs may exceed the roof there");
+        }
+        if speeds.defects() > 0 {
+            summary.push_str(PROVISIONAL);
         }
         Ok(Roofed {
             summary,
@@ -292,7 +274,7 @@ impl Tools {
     /// The roof of a problem, if it was measured.
     async fn roof(&self, problem: Arc<Problem>, purpose: Purpose) -> Option<f64> {
         let reference = self.reference(&problem, purpose).await?;
-        reference.roofs.as_ref()?.gflops()
+        reference.roofs.gflops()
     }
 
     /// The answer to one candidate.

@@ -169,6 +169,9 @@ mod tests {
                 gflops: 1.0,
                 peak_gflops: 80.0,
                 measured_unix_ms: 1,
+                log_se: 0.004,
+                converged: true,
+                machine_busy: None,
             }),
             ..Judged::failed(Failure::candidate(CandidateFault::Format, ""))
         };

@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::best::{Entry, List};
+use crate::circumstances::Circumstances;
 use crate::describe::Listed;
 use crate::roofs::{Bandwidth, Ceiling, WorkloadRoof};
-use crate::wire::{Answer, Outcome, Purpose, Sanitized};
+use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized};
 
 /// The budget that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -71,6 +73,9 @@ pub struct Found {
     pub cached: bool,
     /// Names the measurement of the plain reference. Numbers with the same name are comparable.
     pub reference: Option<String>,
+    /// True if the plain reference was measured on a busy machine, or imprecisely: it is measured again soon, and the ratio
+    /// may change then.
+    pub reference_is_provisional: bool,
 }
 
 impl Found {
@@ -103,9 +108,17 @@ impl Found {
             machine_busy: answer.machine_busy.clone(),
             cached: answer.cached,
             reference: answer.reference.as_ref().map(|r| r.id.clone()),
+            reference_is_provisional: is_provisional(answer.reference.as_ref()),
         }
     }
 }
+
+fn is_provisional(reference: Option<&ReferenceSpeeds>) -> bool {
+    reference.is_some_and(|speeds| speeds.defects() > 0)
+}
+
+/// The words about a provisional reference.
+pub const PROVISIONAL: &str = "; the plain reference was measured on a busy machine or imprecisely, and is measured again soon, so this may change";
 
 /// A result in words: fixed words, numbers, and the name of a reason.
 fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
@@ -131,6 +144,9 @@ fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
     }
     if answer.outcome == Outcome::Unconverged {
         words.push_str("; the measurement is less precise than asked for, so call the tool again before you rely on it");
+    }
+    if answer.ratio.is_some() && is_provisional(answer.reference.as_ref()) {
+        words.push_str(PROVISIONAL);
     }
     words
 }
@@ -275,13 +291,91 @@ pub struct Known {
     pub measured_unix_ms: u64,
 }
 
+impl Known {
+    fn of(entry: Entry) -> Self {
+        Self {
+            source: entry.source,
+            language: entry.language,
+            purpose: entry.purpose,
+            ratio: entry.ratio,
+            interval: entry.interval,
+            gflops: entry.gflops,
+            techniques: entry.techniques,
+            vector_bits: entry.vector_bits,
+            reference: entry.reference,
+            measured_unix_ms: entry.measured_unix_ms,
+        }
+    }
+}
+
+/// Programs that were measured in other circumstances.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Elsewhere {
+    /// True if they were measured on this machine.
+    pub this_machine: bool,
+    /// The processor.
+    pub processor: String,
+    /// The C compiler.
+    pub compiler: String,
+    /// Number of threads that programs were timed with.
+    pub threads: u32,
+    /// Everything that differs from the evaluations of this service.
+    pub differs_by: Vec<String>,
+    /// The programs, the fastest first. Their speeds are comparable with each other only.
+    pub programs: Vec<Known>,
+}
+
 /// The result of `best_programs`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BestList {
     /// The result in words.
     pub summary: String,
-    /// The programs, the fastest first.
+    /// The programs that were measured as this service measures now, on this machine and with its compilers, the fastest
+    /// first.
     pub programs: Vec<Known>,
+    /// Programs that were measured on another machine, or with another compiler, number of threads or version of Flopsmith:
+    /// their speeds do not compare with those of `programs`.
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+impl BestList {
+    /// At most so many programs of each of the lists. Programs are measured in the circumstances `now`.
+    pub fn of(lists: Vec<List>, now: Option<&Circumstances>, most: usize) -> Self {
+        let (here, others): (Vec<List>, Vec<List>) = lists
+            .into_iter()
+            .partition(|list| now == Some(&list.circumstances));
+        let known = |programs: Vec<Entry>| programs.into_iter().take(most).map(Known::of);
+        let programs = here.into_iter().flat_map(|list| known(list.programs));
+        let programs: Vec<Known> = programs.collect();
+        let elsewhere = others.into_iter().map(|list| {
+            let other = list.circumstances;
+            Elsewhere {
+                this_machine: now.is_some_and(|now| now.machine == other.machine),
+                differs_by: now.map(|now| now.differences(&other)).unwrap_or_default(),
+                processor: other.processor,
+                compiler: other.compiler,
+                threads: other.threads,
+                programs: known(list.programs).collect(),
+            }
+        });
+        let elsewhere: Vec<Elsewhere> = elsewhere.collect();
+        let summary = match programs.first() {
+            Some(first) => format!(
+                "the fastest known program is {} times as fast as the plain reference (95 % interval {}); evaluate it again beside your own with compare before you rely on a difference",
+                four(first.ratio),
+                between(&first.interval)
+            ),
+            None if elsewhere.is_empty() => {
+                "no program for this problem has been measured here yet; evaluate one".into()
+            }
+            None => "no program for this problem has been measured in these circumstances yet; evaluate those of `elsewhere`, whose speeds do not compare with yours".into(),
+        };
+        Self {
+            summary,
+            programs,
+            elsewhere,
+        }
+    }
 }
 
 /// The result of `roofline`.
@@ -323,4 +417,58 @@ pub fn success<T: Serialize>(value: &T) -> Value {
 /// The result of a call that failed. `words` say what to try.
 pub fn failure(words: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": words }], "isError": true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(machine: &str, ratio: f64) -> List {
+        let entry = Entry {
+            source: format!("of {machine}"),
+            language: Language::C,
+            purpose: Purpose::Rank,
+            ratio,
+            interval: Interval {
+                low: ratio,
+                high: ratio,
+                confidence: 0.95,
+            },
+            reaches: ratio,
+            gflops: ratio,
+            techniques: None,
+            vector_bits: None,
+            reference: None,
+            measured_unix_ms: 1,
+        };
+        List {
+            circumstances: Circumstances::of_machine(machine),
+            programs: vec![entry.clone(), entry],
+        }
+    }
+
+    #[test]
+    fn programs_of_other_machines_are_shown_apart() {
+        let mut older = list("here", 9.0);
+        older.circumstances.key.version = "0.0.1".into();
+        let lists = vec![list("there", 8.0), list("here", 2.0), older];
+        let now = Circumstances::of_machine("here");
+        let best = BestList::of(lists.clone(), Some(&now), 1);
+        let sources: Vec<&str> = best.programs.iter().map(|p| p.source.as_str()).collect();
+        assert_eq!(sources, ["of here"]);
+        assert!(best.summary.contains("is 2.000 times"), "{}", best.summary);
+        let found: Vec<_> = best
+            .elsewhere
+            .iter()
+            .map(|list| (list.this_machine, list.programs.len()))
+            .collect();
+        assert_eq!(found, [(false, 1), (true, 1)]);
+        assert_eq!(best.elsewhere[0].processor, "processor of there");
+        assert_eq!(best.elsewhere[1].differs_by, ["version of Flopsmith"]);
+        // A compiler that does not work measures nothing.
+        let best = BestList::of(lists, None, 1);
+        assert!(best.programs.is_empty());
+        assert_eq!(best.elsewhere.len(), 3);
+        assert!(best.summary.contains("`elsewhere`"), "{}", best.summary);
+    }
 }

@@ -105,7 +105,7 @@ static TABLE: [About; 7] = [
         name: "best_programs",
         title: "Show the fastest known programs",
         description: "Shows the fastest programs for a problem that this service has measured, ordered by the lower end of their \
-                      intervals, with their sources.",
+                      intervals, with their sources. Programs of other machines or compilers are listed apart.",
         arguments: schema::<BestPrograms>,
         result: schema::<BestList>,
         only_reads: true,

@@ -193,6 +193,7 @@ fn an_agent_speaks_a_whole_session() {
     assert_eq!(ranked["beside_first"][0]["verdict"], "faster");
 
     let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
+    assert_eq!(best["elsewhere"], json!([]));
     let sources = column(best["programs"].as_array().unwrap(), "source");
     assert_eq!(sources, ["right 60", "right 40"]);
     let problem = agent.result("problem", json!({ "problem": "dgemm" }));
@@ -435,6 +436,44 @@ fn a_budget_counts_what_was_evaluated() {
     let words = agent.error("evaluate", right(4));
     assert!(words.contains("3 of 3 evaluations"), "{words}");
     agent.result("best_programs", json!({ "problem": "dgemm" }));
+    agent.end();
+}
+
+#[test]
+fn a_speed_of_another_machine_is_not_among_those_of_this_one() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        machine: "another",
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    agent.result("evaluate", right(40));
+    let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
+    assert_eq!(best["programs"], json!([]));
+    let elsewhere = best["elsewhere"][0].clone();
+    assert_eq!(elsewhere["this_machine"], false, "{best}");
+    assert_eq!(elsewhere["processor"], "processor of here");
+    assert_eq!(elsewhere["programs"][0]["source"], "right 40");
+    agent.end();
+}
+
+#[test]
+fn a_provisional_reference_is_called_so() {
+    let place = tempfile::tempdir().unwrap();
+    let mut agent = Agent::start(place.path(), Options::default());
+    for (gflops, is_provisional) in [(1, false), (2, true), (3, true)] {
+        let found = agent.result("evaluate", right(gflops));
+        assert_eq!(found["reference_is_provisional"], is_provisional, "{found}");
+        let words = found["summary"].as_str().unwrap();
+        assert_eq!(words.contains("measured again soon"), is_provisional);
+    }
+    let body = programs(&["right 3"]);
+    let answers = agent.server.post("/v1/evaluate", &body).lines();
+    let reference = &answers[0]["reference"];
+    assert_eq!(
+        (&reference["converged"], &reference["machine_busy"]),
+        (&json!(true), &json!("core 1 is used"))
+    );
     agent.end();
 }
 

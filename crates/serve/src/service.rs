@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,8 @@ use crate::metrics::Metrics;
 use crate::program::{Asked, Judge, Judged, Program};
 use crate::queue::{Queue, Wait};
 use crate::reference::{Grade, Reference};
-use crate::refusal::{Kind, Mistake, Refusal};
+use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
+use crate::repeats::Repeats;
 use crate::station::unix_ms;
 use crate::wire::{
     Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Purpose, Request, Status,
@@ -34,8 +35,6 @@ use crate::wire::{
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
 const RECENT: usize = 64;
-/// Number of mistakes that a refusal lists.
-const MOST_MISTAKES: usize = 20;
 
 /// The jobs and the queue.
 pub struct Service {
@@ -44,6 +43,8 @@ pub struct Service {
     work: Condvar,
     /// Held while a request becomes a job: two requests with one idempotency key are one job.
     submitting: Mutex<()>,
+    /// The jobs of recent requests without an idempotency key, of clients that ask again.
+    repeats: Mutex<Repeats<Arc<Job>>>,
     journal: Journal,
     cache: Arc<Cache>,
     best: Best,
@@ -61,9 +62,9 @@ pub struct Service {
 
 #[derive(Default)]
 struct State {
-    queue: Queue<flopsmith_protocol::Digest, JobId>,
+    queue: Queue<Digest, JobId>,
     /// The programs of the queue.
-    programs: HashMap<flopsmith_protocol::Digest, Arc<Program>>,
+    programs: HashMap<Digest, Arc<Program>>,
     /// Unfinished jobs, and recent ones.
     jobs: HashMap<JobId, Arc<Job>>,
     recent: VecDeque<JobId>,
@@ -156,6 +157,13 @@ impl Job {
         lock(&self.answers).done == self.total()
     }
 
+    /// True if an answer has no reward.
+    pub fn has_failed(&self) -> bool {
+        let answers = lock(&self.answers);
+        let mut known = answers.all.iter().flatten();
+        known.any(|answer| answer.reward.is_none())
+    }
+
     /// The answers so far, in the order of the candidates.
     pub fn answers(&self) -> Vec<Answer> {
         let answers = lock(&self.answers);
@@ -202,6 +210,7 @@ impl Service {
             state: Mutex::default(),
             work: Condvar::new(),
             submitting: Mutex::new(()),
+            repeats: Mutex::default(),
             journal,
             best: Best::open(cache.folder()),
             cache,
@@ -312,6 +321,23 @@ impl Service {
             .map_err(|e| Refusal::storage(&e))?;
         self.enqueue(&job, (0..).zip(units).collect());
         Ok((job, false))
+    }
+
+    /// Makes a job of a request, or finds the job of the request that it repeats: of one with the same digest `asked` a short
+    /// time before, unless that has an answer without a reward.
+    ///
+    /// # Errors
+    /// As [`Service::submit`].
+    pub fn submit_once(&self, request: Request, asked: Digest) -> Result<Arc<Job>, Refusal> {
+        // Held until the job is noted: two requests at once are one job.
+        let mut repeats = lock(&self.repeats);
+        let now = self.began.elapsed();
+        if let Some(job) = repeats.of(&asked, now, |job| !job.has_failed()) {
+            return Ok(job);
+        }
+        let (job, _) = self.submit(request, None)?;
+        repeats.note(asked, Arc::clone(&job), now);
+        Ok(job)
     }
 
     /// Number of different programs of a request whose result is not known, and the expected time of their evaluations.

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
@@ -268,6 +268,14 @@ fn gate() -> (Sender<()>, Options) {
         ..Options::default()
     };
     (open, options)
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited too long");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
 }
 
 fn column(answers: &[Value], name: &str) -> Vec<Value> {
@@ -713,6 +721,41 @@ fn trainers_get_rewards_in_their_own_formats() {
         server.post("/v1/slime?purpose=fast", &body).refused(400),
         "malformed"
     );
+}
+
+#[test]
+fn a_trainer_that_asks_again_gets_the_job_that_it_has() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, options) = gate();
+    let server = Server::start(place.path(), options);
+    let body = |source: &str| {
+        let query = format!("prompt\n```c\n{source}\n```");
+        json!({ "query": [query], "prompts": ["prompt"], "labels": ["dgemm"] }).to_string()
+    };
+    let ask = |source: &str| server.send("POST /v1/openrlhf", &[], &body(source));
+    let first = ask("right 40");
+    wait_until(|| server.service.waiting() == (1, true));
+    let again = ask("right 40");
+    open.send(()).unwrap();
+    for reply in [first, again].map(Reply::read) {
+        assert_eq!(reply.json()["rewards"], json!([0.5]));
+    }
+    // This call comes when the evaluation has ended, and begins no other one.
+    let third = Reply::read(ask("right 40"));
+    assert_eq!(third.json()["rewards"], json!([0.5]));
+    assert_eq!(*server.seen.lock().unwrap(), ["right 40\n"]);
+    // A failure is no answer: the next call evaluates the program again.
+    for _ in 0..2 {
+        open.send(()).unwrap();
+        assert_eq!(Reply::read(ask("jail")).refused(503), "infrastructure");
+    }
+    assert_eq!(server.seen.lock().unwrap().len(), 3);
+    // The same program to another standard is another question.
+    open.send(()).unwrap();
+    let url = "POST /v1/openrlhf?purpose=screen";
+    let other = server.send(url, &[], &body("right 40"));
+    assert_eq!(Reply::read(other).status, 200);
+    assert_eq!(server.seen.lock().unwrap().len(), 4);
 }
 
 #[test]

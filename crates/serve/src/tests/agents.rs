@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use super::*;
 
@@ -129,14 +128,6 @@ impl Agent {
         }
         self.served.take().unwrap().join().unwrap().unwrap();
         rest
-    }
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 

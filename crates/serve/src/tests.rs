@@ -513,22 +513,19 @@ fn a_slow_client_is_not_waited_for() {
         ..Options::default()
     };
     let server = Server::start(place.path(), options);
-    // A body that never ends.
-    let mut stream = server.connect();
-    stream
-        .write_all(b"POST /v1/evaluate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
+    // The three wait at the same time: for a body that never ends, for a header, and for a request.
+    let mut body = server.connect();
+    body.write_all(b"POST /v1/evaluate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
         .unwrap();
-    assert_eq!(Reply::read(stream).refused(408), "too-slow");
-    // A header that never ends.
-    let mut stream = server.connect();
-    stream
+    let mut header = server.connect();
+    header
         .write_all(b"GET /v1/health HTTP/1.1\r\nHost:")
         .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    assert!(!text.contains(" 200 "), "{text}");
-    // A connection without a request.
     let mut idle = server.connect();
+    assert_eq!(Reply::read(body).refused(408), "too-slow");
+    let mut text = String::new();
+    header.read_to_string(&mut text).unwrap();
+    assert!(!text.contains(" 200 "), "{text}");
     assert_eq!(idle.read(&mut [0; 16]).unwrap(), 0);
     assert_eq!(server.get("/v1/health").status, 200);
 }

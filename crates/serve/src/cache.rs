@@ -140,6 +140,19 @@ impl Cache {
         (known.speeds.id == current.id).then_some(known)
     }
 
+    /// The same, if that reference still holds.
+    pub fn valid_reference(
+        &self,
+        problem: &Problem,
+        grade: Grade,
+        now_unix_ms: u64,
+    ) -> Option<Reference> {
+        let slot = (problem.digest.clone(), grade);
+        let until_unix_ms = self.current().get(&slot)?.until_unix_ms;
+        let holds = now_unix_ms <= until_unix_ms;
+        holds.then(|| self.current_reference(problem, grade))?
+    }
+
     /// Keeps the reference of a problem.
     pub fn keep_reference(
         &self,
@@ -283,6 +296,10 @@ mod tests {
         cache.refer_to(problem, Grade::Quick, &reference, DAY);
         let found = cache.current_reference(problem, Grade::Quick);
         assert_eq!(found.as_ref(), Some(&reference));
+        let found = cache.valid_reference(problem, Grade::Quick, 7);
+        assert_eq!(found.as_ref(), Some(&reference));
+        let later = reference.holds_until_unix_ms(DAY) + 1;
+        assert_eq!(cache.valid_reference(problem, Grade::Quick, later), None);
         cache
             .keep(&program, &judged(&reference, measured(40.0)))
             .unwrap();

@@ -565,6 +565,12 @@ impl Service {
         self.cache.current_reference(problem, Grade::of(purpose))
     }
 
+    /// The same, if that reference still holds.
+    pub fn valid_reference(&self, problem: &Problem, purpose: Purpose) -> Option<Reference> {
+        let grade = Grade::of(purpose);
+        self.cache.valid_reference(problem, grade, unix_ms())
+    }
+
     /// The fastest programs of a problem that were measured, and the circumstances in which programs are measured now; none
     /// if the compiler does not work.
     pub fn best(&self, problem: &Arc<Problem>) -> (Option<Circumstances>, Vec<List>) {

@@ -196,11 +196,14 @@ impl Tools {
             return Err("`gflops` is a speed above 0; leave it out if you have none".into());
         }
         let problem = self.find(&asked.problem, &asked.workloads).await?;
-        let known = self.reference(&problem, Purpose::Screen).await;
+        let of_problem = Arc::clone(&problem);
+        let known = self
+            .blocking(move |service| Ok(service.valid_reference(&of_problem, Purpose::Screen)))
+            .await?;
         let reference = match known {
             Some(reference) => reference,
             None => {
-                // The roofs are measured with the reference, before the first program of a problem.
+                // The roofs are measured with the reference, before a program of the problem.
                 let candidate = Candidate {
                     problem: asked.problem,
                     workloads: asked.workloads,

@@ -47,6 +47,9 @@ pub struct Entry {
     pub vector_bits: Option<u32>,
     /// The measurement of the reference that the numbers refer to.
     pub reference: Option<String>,
+    /// True if that is provisional: on a busy machine it may be slow, and the ratio large.
+    #[serde(default)]
+    pub reference_is_provisional: bool,
     /// Time of the measurement, milliseconds since 1970.
     pub measured_unix_ms: u64,
 }
@@ -110,6 +113,7 @@ impl Best {
             techniques: judged.techniques,
             vector_bits: judged.vector_bits,
             reference: judged.reference.as_ref().map(|r| r.id.clone()),
+            reference_is_provisional: judged.reference.as_ref().is_some_and(|r| r.defects() > 0),
             measured_unix_ms: now_unix_ms,
         };
         let problem = &program.problem.digest;
@@ -158,8 +162,10 @@ fn with(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
     list
 }
 
+/// Ratios to a provisional reference come last.
 fn faster_first(a: &Entry, b: &Entry) -> Ordering {
-    b.reaches.total_cmp(&a.reaches)
+    let provisional = a.reference_is_provisional.cmp(&b.reference_is_provisional);
+    provisional.then_with(|| b.reaches.total_cmp(&a.reaches))
 }
 
 #[cfg(test)]
@@ -264,6 +270,30 @@ mod tests {
             lists[0].circumstances.machine,
             (2 * MOST_LISTS - 1).to_string()
         );
+    }
+
+    #[test]
+    fn a_ratio_to_a_provisional_reference_comes_last_until_it_is_measured_again() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        let enter_under = |source: &str, reference: crate::reference::Reference, gflops: f64| {
+            let program = Program::new(problem(), Language::C, source.into(), Purpose::Rank);
+            let judged = Judged {
+                verdict: measured(gflops),
+                reference: Some(reference.speeds),
+                circumstances: Some(reference.circumstances),
+                ..Judged::without_program(Language::C)
+            };
+            best.enter(&program, &judged, 5).unwrap();
+        };
+        let known = crate::reference::tests::reference("known", 1);
+        let mut busy = crate::reference::tests::reference("busy", 0);
+        busy.speeds.machine_busy = Some("core 1 is used".into());
+        enter_under("a", busy, 90.0);
+        enter_under("b", known.clone(), 40.0);
+        assert_eq!(sources(&best), ["b", "a"]);
+        enter_under("a", known, 50.0);
+        assert_eq!(sources(&best), ["a", "b"]);
     }
 
     #[test]

@@ -287,6 +287,8 @@ pub struct Known {
     pub vector_bits: Option<u32>,
     /// Names the measurement of the plain reference. Numbers with the same name are comparable.
     pub reference: Option<String>,
+    /// True if the plain reference was measured on a busy machine, or imprecisely: such programs come last.
+    pub reference_is_provisional: bool,
     /// Time of the measurement, milliseconds since 1970.
     pub measured_unix_ms: u64,
 }
@@ -303,6 +305,7 @@ impl Known {
             techniques: entry.techniques,
             vector_bits: entry.vector_bits,
             reference: entry.reference,
+            reference_is_provisional: entry.reference_is_provisional,
             measured_unix_ms: entry.measured_unix_ms,
         }
     }
@@ -439,6 +442,7 @@ mod tests {
             techniques: None,
             vector_bits: None,
             reference: None,
+            reference_is_provisional: false,
             measured_unix_ms: 1,
         };
         List {

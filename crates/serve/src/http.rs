@@ -30,11 +30,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Token, is_loopback};
 use crate::describe;
+use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
 use crate::openapi;
 use crate::refusal::{Kind, Refusal};
-use crate::service::{Job, Service};
+use crate::service::Service;
 use crate::trainers;
 
 /// The header of the version of the service.

@@ -6,21 +6,20 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::best::{Best, List};
 use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::circumstances::{Circumstances, Now};
+use crate::job::{Job, lock};
 use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
 use crate::program::{Asked, Judge, Judged, Program};
@@ -72,123 +71,11 @@ struct State {
     number: u64,
 }
 
-/// A request and its answers.
-pub struct Job {
-    /// Its id.
-    pub id: JobId,
-    created_unix_ms: u64,
-    asked: Vec<Asked>,
-    answers: Mutex<Answers>,
-    /// The number of answers. It changes once an answer can be read.
-    told: watch::Sender<usize>,
-    /// Time that the evaluations of its programs took, microseconds.
-    spent_us: AtomicU64,
-}
-
-struct Answers {
-    all: Vec<Option<Arc<Answer>>>,
-    done: usize,
-}
-
 /// A candidate that was checked.
 enum Unit {
     Program(Arc<Program>),
     /// It needs no evaluation.
     Decided(Box<Judged>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Job {
-    fn new(id: JobId, created_unix_ms: u64, asked: Vec<Asked>) -> Self {
-        let answers = Answers {
-            all: vec![None; asked.len()],
-            done: 0,
-        };
-        Self {
-            id,
-            created_unix_ms,
-            asked,
-            answers: Mutex::new(answers),
-            told: watch::Sender::new(0),
-            spent_us: AtomicU64::new(0),
-        }
-    }
-
-    /// Time that the evaluations of its programs took so far.
-    pub fn spent(&self) -> Duration {
-        Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
-    }
-
-    fn spend(&self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.spent_us.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    /// The candidates without an answer.
-    fn missing(&self) -> Vec<usize> {
-        let answers = lock(&self.answers);
-        let all = answers.all.iter().enumerate();
-        let missing = all.filter(|(_, answer)| answer.is_none());
-        missing.map(|(index, _)| index).collect()
-    }
-
-    /// Number of candidates.
-    pub fn total(&self) -> usize {
-        self.asked.len()
-    }
-
-    /// A receiver that changes when an answer comes.
-    pub fn listen(&self) -> watch::Receiver<usize> {
-        self.told.subscribe()
-    }
-
-    /// The answers from candidate `from` on, up to the first that is missing.
-    pub fn answers_from(&self, from: usize) -> Vec<Arc<Answer>> {
-        let answers = lock(&self.answers);
-        let rest = answers.all.iter().skip(from);
-        rest.map_while(Clone::clone).collect()
-    }
-
-    /// True if all answers are there.
-    pub fn is_done(&self) -> bool {
-        lock(&self.answers).done == self.total()
-    }
-
-    /// True if an answer has no reward.
-    pub fn has_failed(&self) -> bool {
-        let answers = lock(&self.answers);
-        let mut known = answers.all.iter().flatten();
-        known.any(|answer| answer.reward.is_none())
-    }
-
-    /// The answers so far, in the order of the candidates.
-    pub fn answers(&self) -> Vec<Answer> {
-        let answers = lock(&self.answers);
-        let known = answers.all.iter().flatten();
-        known.map(|answer| answer.as_ref().clone()).collect()
-    }
-
-    /// Adds answers. Returns true if these were the last ones.
-    fn add(&self, answers: Vec<Arc<Answer>>) -> bool {
-        let mut known = lock(&self.answers);
-        let before = known.done;
-        for answer in answers {
-            let Some(place) = known.all.get_mut(answer.index) else {
-                continue;
-            };
-            if place.is_none() {
-                *place = Some(answer);
-                known.done += 1;
-            }
-        }
-        let done = known.done;
-        drop(known);
-        self.told.send_replace(done);
-        before < done && done == self.total()
-    }
 }
 
 impl Service {

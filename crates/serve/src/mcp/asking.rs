@@ -8,8 +8,9 @@ use tokio::time::MissedTickBehavior;
 use super::budget::{Budget, Share};
 use super::calls::{Client, Progress};
 use super::message;
+use crate::job::Job;
 use crate::refusal::Refusal;
-use crate::service::{Job, Service};
+use crate::service::Service;
 use crate::wire::{Answer, Outcome, Request};
 
 /// Interval between two notifications of the progress of a call.
@@ -82,7 +83,7 @@ impl Asking {
 
     /// An evaluation that has begun is finished; no other one begins once the time is used up.
     fn check_budget(&self) -> Result<(), String> {
-        let missing = self.job.total().saturating_sub(self.job.answers().len());
+        let missing = self.job.missing().len();
         let running = self.service.running_of(&self.job);
         match to_check(missing, running, self.job.spent(), self.share.time) {
             Some(time) => self.budget.check(time),

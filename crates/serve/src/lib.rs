@@ -1,9 +1,10 @@
 //! A service that evaluates programs for other tools: trainers and searches over HTTP, agents by the Model Context Protocol.
 //!
-//! A request becomes a job ([`job`]) in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one thread
-//! evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to whoever
-//! waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference that their
-//! ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools ([`mcp`]) over HTTP, or over standard input and output.
+//! A request becomes a job ([`job`]) in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one
+//! thread evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to
+//! whoever waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference
+//! that their ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools
+//! ([`mcp`]) over HTTP, or over standard input and output.
 //!
 //! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
 //!

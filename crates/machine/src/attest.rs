@@ -82,6 +82,44 @@ pub struct Attestation {
     pub roofs: Roofs,
 }
 
+/// The hardware that the speed of a program depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    /// Name of the processor.
+    pub cpu_model: String,
+    /// Vendor, family, model, stepping.
+    pub cpu_id: String,
+    /// Instruction set extensions of numerical programs.
+    pub isa: Vec<String>,
+    /// Data caches of a core, bytes, by level.
+    pub caches: BTreeMap<String, u64>,
+}
+
+impl Hardware {
+    /// The hardware of this machine, with the caches of a core.
+    pub fn of(core: usize) -> Self {
+        let cpuinfo = read(Path::new("/"), "proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| cpuinfo_field(&cpuinfo, name);
+        Self {
+            cpu_model: field("model name").unwrap_or_else(|| "unknown".into()),
+            cpu_id: ["vendor_id", "cpu family", "model", "stepping"]
+                .map(|f| field(f).unwrap_or_else(|| "?".into()))
+                .join(" "),
+            isa: numerical_isa(&field("flags").unwrap_or_default()),
+            caches: data_caches(core),
+        }
+    }
+
+    /// A key that machines with equal hardware share.
+    pub fn key(&self) -> String {
+        let text = format!(
+            "{}|{}|{:?}|{:?}",
+            self.cpu_model, self.cpu_id, self.isa, self.caches
+        );
+        Digest::of(text.as_bytes()).short().to_owned()
+    }
+}
+
 /// The facts that the caller of [`Attestation::collect`] supplies.
 pub struct Circumstances<'a> {
     /// Core of the supervisor.
@@ -115,14 +153,13 @@ impl Attestation {
         let cpuinfo = read(root, "proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| cpuinfo_field(&cpuinfo, name);
         let first = circumstances.kernel_cores.first().copied().unwrap_or(0);
+        let hardware = Hardware::of(first);
         let cpu = format!("sys/devices/system/cpu/cpu{first}");
         Self {
-            cpu_model: field("model name").unwrap_or_else(|| "unknown".into()),
-            cpu_id: ["vendor_id", "cpu family", "model", "stepping"]
-                .map(|f| field(f).unwrap_or_else(|| "?".into()))
-                .join(" "),
+            cpu_model: hardware.cpu_model,
+            cpu_id: hardware.cpu_id,
             microcode: field("microcode"),
-            isa: numerical_isa(&field("flags").unwrap_or_default()),
+            isa: hardware.isa,
             processors: cpuinfo
                 .lines()
                 .filter(|l| l.starts_with("processor"))
@@ -133,7 +170,7 @@ impl Attestation {
             threads: circumstances.threads,
             smt_siblings: siblings(root, circumstances.kernel_cores),
             numa_nodes: numa_nodes(root),
-            caches: data_caches(first),
+            caches: hardware.caches,
             governor: read(root, &format!("{cpu}/cpufreq/scaling_governor")),
             boost: boost(root),
             aslr: read(root, "proc/sys/kernel/randomize_va_space").map(|v| v != "0"),
@@ -393,6 +430,17 @@ mod tests {
         assert!(one.processors > 0 && one.memory_bytes > 0 && one.kernel != "unknown");
         let back: Attestation = serde_json::from_str(&one.to_json()).expect("own JSON");
         assert_eq!(back, one);
+    }
+
+    #[test]
+    fn the_hardware_is_that_of_the_attestation() {
+        let (attestation, hardware) = (here(), Hardware::of(0));
+        assert_eq!(attestation.cpu_model, hardware.cpu_model);
+        assert_eq!(attestation.caches, hardware.caches);
+        assert_eq!(hardware.key(), Hardware::of(0).key());
+        let mut other = hardware.clone();
+        other.cpu_id.push('1');
+        assert_ne!(other.key(), hardware.key());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flopsmith_actors::journal::replace;
-use flopsmith_actors::outcome_cache::ComparabilityKey;
+pub use flopsmith_actors::outcome_cache::ComparabilityKey;
 use flopsmith_actors::role::recorder::files;
 use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;

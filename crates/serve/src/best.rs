@@ -1,8 +1,9 @@
 //! The fastest programs of each problem, in the folder of the service.
 //!
-//! A list has one file, `best/PROBLEM.json`. Only converged measurements enter it, ordered by the lower end of their
-//! intervals: the largest of many estimates is mostly one that noise made large. A list keeps its programs longer than the
-//! jobs that brought them.
+//! A problem has one file, `best/PROBLEM.json`, with a list for each of the circumstances in which programs were measured: a
+//! speed on another machine or with another compiler is no comparison. Only converged measurements enter a list, ordered by
+//! the lower end of their intervals: the largest of many estimates is mostly one that noise made large. A list keeps its
+//! programs longer than the jobs that brought them.
 
 use std::cmp::Ordering;
 use std::io::Result;
@@ -13,12 +14,15 @@ use flopsmith_problem::Language;
 use flopsmith_protocol::{Digest, Interval, TechniqueSet};
 use serde::{Deserialize, Serialize};
 
+use crate::circumstances::Circumstances;
 use crate::journal::{make, write};
 use crate::program::{Judged, Program};
 use crate::wire::Purpose;
 
 /// Number of programs in a list.
 const MOST: usize = 16;
+/// Number of lists of a problem.
+const MOST_LISTS: usize = 8;
 
 /// A program in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,8 +47,20 @@ pub struct Entry {
     pub vector_bits: Option<u32>,
     /// The measurement of the reference that the numbers refer to.
     pub reference: Option<String>,
+    /// True if that is provisional: on a busy machine it may be slow, and the ratio large.
+    #[serde(default)]
+    pub reference_is_provisional: bool,
     /// Time of the measurement, milliseconds since 1970.
     pub measured_unix_ms: u64,
+}
+
+/// The programs that were measured in the same circumstances.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct List {
+    /// The circumstances.
+    pub circumstances: Circumstances,
+    /// The programs, the fastest first.
+    pub programs: Vec<Entry>,
 }
 
 /// The lists of a folder.
@@ -71,8 +87,8 @@ impl Best {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list of a problem, the fastest program first.
-    pub fn of(&self, problem: &Digest) -> Vec<Entry> {
+    /// The lists of a problem; the one that a program was measured for last is the first.
+    pub fn of(&self, problem: &Digest) -> Vec<List> {
         let text = std::fs::read(self.file(problem)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
@@ -83,7 +99,7 @@ impl Best {
     /// The list cannot be written.
     pub fn enter(&self, program: &Program, judged: &Judged, now_unix_ms: u64) -> Result<()> {
         let measurement = judged.verdict.measurement().filter(|m| m.converged());
-        let Some(measurement) = measurement else {
+        let (Some(measurement), Some(circumstances)) = (measurement, &judged.circumstances) else {
             return Ok(());
         };
         let entry = Entry {
@@ -97,12 +113,13 @@ impl Best {
             techniques: judged.techniques,
             vector_bits: judged.vector_bits,
             reference: judged.reference.as_ref().map(|r| r.id.clone()),
+            reference_is_provisional: judged.reference.as_ref().is_some_and(|r| r.defects() > 0),
             measured_unix_ms: now_unix_ms,
         };
         let problem = &program.problem.digest;
         let _one = self.writing();
         let before = self.of(problem);
-        let after = entered(before.clone(), entry);
+        let after = entered(before.clone(), circumstances, entry);
         if after == before {
             return Ok(());
         }
@@ -111,9 +128,26 @@ impl Best {
     }
 }
 
+/// The lists with one program more. If there are too many, the one that no program was measured for the longest ends.
+fn entered(mut lists: Vec<List>, circumstances: &Circumstances, entry: Entry) -> Vec<List> {
+    let is_it = |list: &List| list.circumstances == *circumstances;
+    let before = lists
+        .iter()
+        .position(is_it)
+        .map(|place| lists.remove(place));
+    let programs = before.map(|list| list.programs).unwrap_or_default();
+    let list = List {
+        circumstances: circumstances.clone(),
+        programs: with(programs, entry),
+    };
+    lists.insert(0, list);
+    lists.truncate(MOST_LISTS);
+    lists
+}
+
 /// A list with one program more. Of two measurements of one program the stricter one counts, and of equally strict ones the
 /// later one: a lucky number does not stay.
-fn entered(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
+fn with(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
     let is_same = |e: &Entry| e.source == entry.source && e.language == entry.language;
     if let Some(place) = list.iter().position(is_same) {
         let known = list.get(place).map_or(0, |e| e.purpose as u8);
@@ -128,8 +162,10 @@ fn entered(mut list: Vec<Entry>, entry: Entry) -> Vec<Entry> {
     list
 }
 
+/// Ratios to a provisional reference come last.
 fn faster_first(a: &Entry, b: &Entry) -> Ordering {
-    b.reaches.total_cmp(&a.reaches)
+    let provisional = a.reference_is_provisional.cmp(&b.reference_is_provisional);
+    provisional.then_with(|| b.reaches.total_cmp(&a.reaches))
 }
 
 #[cfg(test)]
@@ -149,19 +185,34 @@ mod tests {
     }
 
     fn enter(best: &Best, source: &str, purpose: Purpose, verdict: Verdict) {
+        enter_at(best, "this", source, purpose, verdict);
+    }
+
+    fn enter_at(best: &Best, machine: &str, source: &str, purpose: Purpose, verdict: Verdict) {
         let program = Program::new(problem(), Language::C, source.into(), purpose);
         let failure =
             flopsmith_protocol::Failure::candidate(flopsmith_protocol::CandidateFault::Format, "");
         let judged = Judged {
             verdict,
+            circumstances: Some(Circumstances::of_machine(machine)),
             ..Judged::failed(failure)
         };
         best.enter(&program, &judged, 5).unwrap();
     }
 
     fn sources(best: &Best) -> Vec<String> {
-        let list = best.of(&problem().digest);
-        list.into_iter().map(|entry| entry.source).collect()
+        only_list(best)
+            .into_iter()
+            .map(|entry| entry.source)
+            .collect()
+    }
+
+    /// The only list.
+    fn only_list(best: &Best) -> Vec<Entry> {
+        let mut lists = best.of(&problem().digest);
+        let list = lists.pop().map(|list| list.programs);
+        assert_eq!(lists, []);
+        list.unwrap_or_default()
     }
 
     #[test]
@@ -187,11 +238,62 @@ mod tests {
         enter(&best, "a", Purpose::Rank, measured(40.0));
         enter(&best, "a", Purpose::Certify, measured(30.0));
         enter(&best, "a", Purpose::Screen, measured(50.0));
-        let list = best.of(&problem().digest);
+        let list = only_list(&best);
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].gflops, list[0].purpose), (30.0, Purpose::Certify));
         enter(&best, "a", Purpose::Certify, measured(29.0));
-        assert_eq!(best.of(&problem().digest)[0].gflops, 29.0);
+        assert_eq!(only_list(&best)[0].gflops, 29.0);
+    }
+
+    #[test]
+    fn speeds_of_different_machines_are_in_different_lists() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        enter_at(&best, "slow", "a", Purpose::Certify, measured(10.0));
+        enter_at(&best, "fast", "a", Purpose::Rank, measured(40.0));
+        enter_at(&best, "slow", "b", Purpose::Rank, measured(12.0));
+        let lists = best.of(&problem().digest);
+        let found: Vec<(&str, Vec<f64>)> = lists
+            .iter()
+            .map(|list| {
+                let speeds = list.programs.iter().map(|entry| entry.gflops);
+                (list.circumstances.machine.as_str(), speeds.collect())
+            })
+            .collect();
+        assert_eq!(found, [("slow", vec![12.0, 10.0]), ("fast", vec![40.0])]);
+        for n in 0..2 * MOST_LISTS {
+            enter_at(&best, &n.to_string(), "a", Purpose::Rank, measured(1.0));
+        }
+        let lists = best.of(&problem().digest);
+        assert_eq!(lists.len(), MOST_LISTS);
+        assert_eq!(
+            lists[0].circumstances.machine,
+            (2 * MOST_LISTS - 1).to_string()
+        );
+    }
+
+    #[test]
+    fn a_ratio_to_a_provisional_reference_comes_last_until_it_is_measured_again() {
+        let place = tempfile::tempdir().unwrap();
+        let best = Best::open(place.path());
+        let enter_under = |source: &str, reference: crate::reference::Reference, gflops: f64| {
+            let program = Program::new(problem(), Language::C, source.into(), Purpose::Rank);
+            let judged = Judged {
+                verdict: measured(gflops),
+                reference: Some(reference.speeds),
+                circumstances: Some(reference.circumstances),
+                ..Judged::without_program(Language::C)
+            };
+            best.enter(&program, &judged, 5).unwrap();
+        };
+        let known = crate::reference::tests::reference("known", 1);
+        let mut busy = crate::reference::tests::reference("busy", 0);
+        busy.speeds.machine_busy = Some("core 1 is used".into());
+        enter_under("a", busy, 90.0);
+        enter_under("b", known.clone(), 40.0);
+        assert_eq!(sources(&best), ["b", "a"]);
+        enter_under("a", known, 50.0);
+        assert_eq!(sources(&best), ["a", "b"]);
     }
 
     #[test]

@@ -17,60 +17,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use flopsmith_machine::attest::Attestation;
-use flopsmith_measure::Chains;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{make, remove_older, write};
 use crate::program::{Judged, Program};
-use crate::roofs::Roofs;
-use crate::wire::{Purpose, ReferenceSpeeds};
-
-/// How long the reference of a measurement was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Grade {
-    /// In one process: for screenings and rankings.
-    Quick,
-    /// In several processes: for certified numbers.
-    Refined,
-}
-
-impl Grade {
-    /// The grade that a purpose needs.
-    pub fn of(purpose: Purpose) -> Self {
-        match purpose {
-            Purpose::Screen | Purpose::Rank => Self::Quick,
-            Purpose::Certify => Self::Refined,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Refined => "refined",
-        }
-    }
-}
-
-/// A measured reference.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Reference {
-    /// Everything that has to be the same for the reference to hold: machine, toolchain, method, threads, sanitizers.
-    pub circumstances: String,
-    /// The ratios of reference and baseline.
-    pub chains: Chains,
-    /// Speed of the reference at each of several workloads, 10⁹ operations a second; empty where there is one.
-    #[serde(default)]
-    pub of_each: Vec<f64>,
-    /// The speeds, for people and rewards.
-    pub speeds: ReferenceSpeeds,
-    /// Why the machine was not quiet while it was measured, if it was not.
-    pub busy: Option<String>,
-    /// The roofs of the problem on this machine; none in files of earlier versions.
-    #[serde(default)]
-    pub roofs: Option<Roofs>,
-}
+use crate::reference::{Grade, Reference};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
@@ -82,8 +35,15 @@ struct Entry {
 /// The cache of a folder.
 pub struct Cache {
     folder: PathBuf,
-    /// The ids of the current references.
-    current: Mutex<HashMap<(Digest, Grade), String>>,
+    current: Mutex<HashMap<(Digest, Grade), Current>>,
+}
+
+/// The reference that results refer to now.
+#[derive(Debug, Clone)]
+struct Current {
+    id: String,
+    /// The last time at which it holds, milliseconds since 1970.
+    until_unix_ms: u64,
 }
 
 impl Cache {
@@ -103,24 +63,37 @@ impl Cache {
         &self.folder
     }
 
-    fn current(&self) -> MutexGuard<'_, HashMap<(Digest, Grade), String>> {
+    fn current(&self) -> MutexGuard<'_, HashMap<(Digest, Grade), Current>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on results refer to this reference of the problem.
-    pub fn refer_to(&self, problem: &Problem, grade: Grade, reference: &Reference) {
+    /// From now on results refer to this reference of the problem, which holds for `refresh` at most.
+    pub fn refer_to(
+        &self,
+        problem: &Problem,
+        grade: Grade,
+        reference: &Reference,
+        refresh: Duration,
+    ) {
+        let current = Current {
+            id: reference.speeds.id.clone(),
+            until_unix_ms: reference.holds_until_unix_ms(refresh),
+        };
         let slot = (problem.digest.clone(), grade);
-        self.current().insert(slot, reference.speeds.id.clone());
+        self.current().insert(slot, current);
     }
 
-    /// The known result of a program; none if there is none under the current reference, or if no reference was measured
-    /// or read since the service was started.
-    pub fn look_up(&self, program: &Program) -> Option<Judged> {
+    /// The known result of a program; none if there is none under the current reference, if that does not hold any more, or
+    /// if no reference was measured or read since the service was started.
+    pub fn look_up(&self, program: &Program, now_unix_ms: u64) -> Option<Judged> {
         let slot = (program.problem.digest.clone(), Grade::of(program.purpose));
         let current = self.current().get(&slot)?.clone();
+        if now_unix_ms > current.until_unix_ms {
+            return None;
+        }
         let bytes = std::fs::read(self.result(program.key())).ok()?;
         let entry: Entry = serde_json::from_slice(&bytes).ok()?;
-        (entry.reference == current).then_some(Judged {
+        (entry.reference == current.id).then_some(Judged {
             cached: true,
             ..entry.judged
         })
@@ -164,7 +137,20 @@ impl Cache {
         let slot = (problem.digest.clone(), grade);
         let current = self.current().get(&slot)?.clone();
         let known = self.read_reference(problem, grade)?;
-        (known.speeds.id == current).then_some(known)
+        (known.speeds.id == current.id).then_some(known)
+    }
+
+    /// The same, if that reference still holds.
+    pub fn valid_reference(
+        &self,
+        problem: &Problem,
+        grade: Grade,
+        now_unix_ms: u64,
+    ) -> Option<Reference> {
+        let slot = (problem.digest.clone(), grade);
+        let until_unix_ms = self.current().get(&slot)?.until_unix_ms;
+        let holds = now_unix_ms <= until_unix_ms;
+        holds.then(|| self.current_reference(problem, grade))?
     }
 
     /// Keeps the reference of a problem.
@@ -198,12 +184,12 @@ impl Cache {
 mod tests {
     use std::sync::Arc;
 
-    use flopsmith_measure::Chain;
     use flopsmith_problem::Language;
     use flopsmith_protocol::{CandidateFault, Failure};
     use flopsmith_test_support::{Measured, measured};
 
     use super::*;
+    use crate::wire::Purpose;
 
     fn problem() -> Arc<Problem> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
@@ -214,26 +200,10 @@ mod tests {
         Program::new(problem(), Language::C, "int x;".into(), purpose)
     }
 
+    const DAY: Duration = Duration::from_secs(86_400);
+
     fn reference(id: &str) -> Reference {
-        let chain = Chain {
-            log_ratio: 1.5,
-            log_se: 0.004,
-            reference_seconds: 2.0,
-            baseline_seconds: 0.1,
-        };
-        Reference {
-            circumstances: "this machine".into(),
-            chains: chain.into(),
-            of_each: Vec::new(),
-            speeds: ReferenceSpeeds {
-                id: id.into(),
-                gflops: 2.0,
-                peak_gflops: 80.0,
-                measured_unix_ms: 7,
-            },
-            busy: None,
-            roofs: None,
-        }
+        crate::reference::tests::reference(id, 7)
     }
 
     fn judged(under: &Reference, verdict: flopsmith_protocol::Verdict) -> Judged {
@@ -254,16 +224,16 @@ mod tests {
             cache
                 .keep(&program, &judged(&first, measured(40.0)))
                 .unwrap();
-            assert_eq!(cache.look_up(&program), None, "no reference is current");
+            assert_eq!(cache.look_up(&program, 7), None, "no reference is current");
         }
         // After a restart.
         let cache = Cache::open(place.path()).unwrap();
-        cache.refer_to(&program.problem, Grade::Quick, &first);
-        let found = cache.look_up(&program).unwrap();
+        cache.refer_to(&program.problem, Grade::Quick, &first, DAY);
+        let found = cache.look_up(&program, 7).unwrap();
         assert!(found.cached);
         assert_eq!(found.verdict, measured(40.0));
-        cache.refer_to(&program.problem, Grade::Quick, &second);
-        assert_eq!(cache.look_up(&program), None);
+        cache.refer_to(&program.problem, Grade::Quick, &second, DAY);
+        assert_eq!(cache.look_up(&program, 7), None);
     }
 
     #[test]
@@ -272,12 +242,12 @@ mod tests {
         let cache = Cache::open(place.path()).unwrap();
         let (rank, certify) = (program(Purpose::Rank), program(Purpose::Certify));
         let reference = reference("quick");
-        cache.refer_to(&rank.problem, Grade::Quick, &reference);
+        cache.refer_to(&rank.problem, Grade::Quick, &reference, DAY);
         cache
             .keep(&rank, &judged(&reference, measured(40.0)))
             .unwrap();
-        assert!(cache.look_up(&rank).is_some());
-        assert_eq!(cache.look_up(&certify), None);
+        assert!(cache.look_up(&rank, 7).is_some());
+        assert_eq!(cache.look_up(&certify, 7), None);
     }
 
     #[test]
@@ -286,10 +256,27 @@ mod tests {
         let cache = Cache::open(place.path()).unwrap();
         let program = program(Purpose::Screen);
         let reference = reference("quick");
-        cache.refer_to(&program.problem, Grade::Quick, &reference);
+        cache.refer_to(&program.problem, Grade::Quick, &reference, DAY);
         let unsure = judged(&reference, Measured::at(40.0).unconverged().verdict());
         cache.keep(&program, &unsure).unwrap();
-        assert_eq!(cache.look_up(&program), None);
+        assert_eq!(cache.look_up(&program, 7), None);
+    }
+
+    #[test]
+    fn a_result_is_not_known_once_its_reference_is_to_be_measured_again() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path()).unwrap();
+        let program = program(Purpose::Rank);
+        let mut reference = reference("quick");
+        let result = judged(&reference, measured(40.0));
+        cache.keep(&program, &result).unwrap();
+        cache.refer_to(&program.problem, Grade::Quick, &reference, DAY);
+        let minutes = |count: u64| 7 + count * 60_000;
+        assert!(cache.look_up(&program, minutes(6)).is_some());
+        reference.speeds.machine_busy = Some("core 1 is used".into());
+        cache.refer_to(&program.problem, Grade::Quick, &reference, DAY);
+        assert!(cache.look_up(&program, minutes(4)).is_some());
+        assert_eq!(cache.look_up(&program, minutes(6)), None);
     }
 
     #[test]
@@ -306,16 +293,20 @@ mod tests {
         assert_eq!(found.as_ref(), Some(&reference));
         assert_eq!(cache.current_reference(problem, Grade::Quick), None);
         assert_eq!(cache.read_reference(problem, Grade::Refined), None);
-        cache.refer_to(problem, Grade::Quick, &reference);
+        cache.refer_to(problem, Grade::Quick, &reference, DAY);
         let found = cache.current_reference(problem, Grade::Quick);
         assert_eq!(found.as_ref(), Some(&reference));
+        let found = cache.valid_reference(problem, Grade::Quick, 7);
+        assert_eq!(found.as_ref(), Some(&reference));
+        let later = reference.holds_until_unix_ms(DAY) + 1;
+        assert_eq!(cache.valid_reference(problem, Grade::Quick, later), None);
         cache
             .keep(&program, &judged(&reference, measured(40.0)))
             .unwrap();
         let hour = Duration::from_secs(3600);
         cache.sweep(hour, SystemTime::now()).unwrap();
-        assert!(cache.look_up(&program).is_some());
+        assert!(cache.look_up(&program, 7).is_some());
         cache.sweep(hour, SystemTime::now() + 2 * hour).unwrap();
-        assert_eq!(cache.look_up(&program), None);
+        assert_eq!(cache.look_up(&program, 7), None);
     }
 }

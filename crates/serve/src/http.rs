@@ -30,11 +30,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Token, is_loopback};
 use crate::describe;
+use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
 use crate::openapi;
 use crate::refusal::{Kind, Refusal};
-use crate::service::{Job, Service};
+use crate::service::Service;
 use crate::trainers;
 
 /// The header of the version of the service.
@@ -207,18 +208,14 @@ impl App {
         }
     }
 
-    /// Makes a job of the request that `read` makes of a body.
-    pub async fn submit(
+    /// Submits a body to the service, away from the threads that answer.
+    pub async fn submit<T: Send + 'static>(
         &self,
-        bytes: Bytes,
-        idempotency: Option<Idempotency>,
-        read: impl FnOnce(&[u8], &Service) -> Result<crate::wire::Request, Refusal> + Send + 'static,
-    ) -> Result<(Arc<Job>, bool), Refusal> {
+        body: Bytes,
+        submit: impl FnOnce(&[u8], &Service) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let service = Arc::clone(&self.service);
-        let submitted = tokio::task::spawn_blocking(move || {
-            let request = read(&bytes, &service)?;
-            service.submit(request, idempotency.as_ref())
-        });
+        let submitted = tokio::task::spawn_blocking(move || submit(&body, &service));
         submitted.await.unwrap_or_else(|_| Err(panicked()))
     }
 
@@ -334,7 +331,9 @@ async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, 
     let headers = request.headers().clone();
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, &body)?;
-    let (job, _) = app.submit(body, idempotency, |body, _| parse(body)).await?;
+    let submit =
+        move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
+    let (job, _) = app.submit(body, submit).await?;
     let place = place_of(&app.service, &job);
     let mut response = match form {
         Form::Lines => {
@@ -439,7 +438,9 @@ async fn begin_job(State(app): State<App>, request: Request) -> Result<Response,
     let headers = request.headers().clone();
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, &body)?;
-    let (job, _) = app.submit(body, idempotency, |body, _| parse(body)).await?;
+    let submit =
+        move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
+    let (job, _) = app.submit(body, submit).await?;
     Ok(state_of(&app.service, &job))
 }
 

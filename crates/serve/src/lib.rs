@@ -1,9 +1,10 @@
 //! A service that evaluates programs for other tools: trainers and searches over HTTP, agents by the Model Context Protocol.
 //!
-//! A request becomes a job in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one thread
-//! evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to whoever
-//! waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]). Rewards are those of runs
-//! (`flopsmith-reward`). Agents call tools ([`mcp`]) over HTTP, or over standard input and output.
+//! A request becomes a job ([`job`]) in the service's folder ([`journal`]). Its programs join one queue ([`queue`]), and one
+//! thread evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to
+//! whoever waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference
+//! that their ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools
+//! ([`mcp`]) over HTTP, or over standard input and output.
 //!
 //! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
 //!
@@ -19,16 +20,21 @@ mod auth;
 mod best;
 mod cache;
 mod catalog;
+mod circumstances;
 mod describe;
 mod http;
+mod job;
 mod journal;
 mod listen;
 mod mcp;
 mod metrics;
 mod openapi;
 mod program;
+mod prompts;
 mod queue;
+mod reference;
 mod refusal;
+mod repeats;
 mod roofs;
 mod service;
 mod station;
@@ -59,6 +65,7 @@ pub use station::Settings;
 
 use cache::Cache;
 use catalog::Catalog;
+use circumstances::Circumstances;
 use http::{App, BODY_TIME};
 use journal::Journal;
 use mcp::{Budget, Tools};
@@ -178,6 +185,12 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
     )?;
     let stopping = watch.asked().clone();
     let threads = basis.settings.threads;
+    let circumstances = Circumstances::now(
+        basis.settings.compiler.clone(),
+        threads,
+        Arc::clone(&sandbox),
+        harness.clone(),
+    );
     let station = Station::new(
         basis.settings,
         sandbox,
@@ -189,6 +202,7 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
         journal,
         cache,
         catalog,
+        circumstances,
         basis.reward,
         basis.most_waiting,
         stopping,

@@ -1,9 +1,10 @@
 //! The Model Context Protocol: agents call the service's tools.
 //!
-//! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] has the
-//! arguments and results of the tools with their schemas, [`calls`] performs calls on the service, [`explain`] knows every
-//! reason of a refusal, and [`budget`] limits what a session may use. [`stdio`] speaks the protocol over standard input and
-//! output, [`http`] over HTTP.
+//! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] is the table of
+//! the tools, [`arguments`] and [`results`] have what goes in and comes out. [`calls`] performs calls on the service,
+//! [`asking`] waits for their evaluations, and [`budget`] limits what a session may use. [`comparison`] ranks programs, and
+//! [`explain`] knows every reason of a refusal. [`stdio`] speaks the protocol over standard input and output, [`http`] over
+//! HTTP.
 //!
 //! Revision 2026-07-28 of the protocol has no sessions: each request names the revision. Clients of earlier revisions begin
 //! with `initialize`. No answer depends on an earlier message, so both kinds are served side by side.
@@ -15,11 +16,15 @@
 //!   Errors of the protocol are only those that a client's programmer must correct.
 //! - A call that nobody waits for any more gives its place in the queue back.
 
+mod arguments;
+mod asking;
 mod budget;
 mod calls;
+mod comparison;
 mod explain;
 pub mod http;
 mod message;
+mod results;
 mod stdio;
 mod tools;
 

@@ -8,6 +8,8 @@ use flopsmith_protocol::{CandidateFault, Digest, Failure, TechniqueSet, Verdict}
 use flopsmith_reward::{Context, Reward};
 use serde::{Deserialize, Serialize};
 
+use crate::circumstances::Circumstances;
+use crate::reference::Reference;
 use crate::wire::{Answer, Outcome, Purpose, ReferenceSpeeds, Sanitized};
 
 /// A program to evaluate.
@@ -77,6 +79,9 @@ pub struct Judged {
     pub machine_busy: Option<String>,
     /// The speeds that the numbers refer to.
     pub reference: Option<ReferenceSpeeds>,
+    /// The circumstances of the measurement; none in results from the cache.
+    #[serde(skip)]
+    pub circumstances: Option<Circumstances>,
     /// True if this result was read from the cache.
     #[serde(skip)]
     pub cached: bool,
@@ -84,7 +89,7 @@ pub struct Judged {
 
 impl Judged {
     /// The result of an evaluation that referred to `reference`.
-    pub fn of(done: Evaluated, reference: ReferenceSpeeds) -> Self {
+    pub fn of(done: Evaluated, reference: Reference) -> Self {
         Self {
             verdict: done.verdict,
             techniques: done.techniques,
@@ -95,7 +100,8 @@ impl Judged {
                 left_out: checked.left_out,
             }),
             machine_busy: done.busy,
-            reference: Some(reference),
+            reference: Some(reference.speeds),
+            circumstances: Some(reference.circumstances),
             cached: false,
         }
     }
@@ -110,6 +116,7 @@ impl Judged {
             sanitizers: None,
             machine_busy: None,
             reference: None,
+            circumstances: None,
             cached: false,
         }
     }
@@ -207,6 +214,9 @@ mod tests {
                 gflops: 2.0,
                 peak_gflops: 80.0,
                 measured_unix_ms: 1,
+                log_se: 0.004,
+                converged: true,
+                machine_busy: None,
             }),
             ..Judged::failed(Failure::candidate(CandidateFault::Format, ""))
         }

@@ -134,8 +134,13 @@ impl<K: Clone + Eq + Hash, J: Clone + Eq> Queue<K, J> {
         let (key, began) = self.running.as_ref()?;
         let wanted = self.wanted.get(key)?;
         let is_asked = wanted.by.iter().any(|(other, _)| other == job);
-        let usual = Duration::try_from_secs_f64(self.pace.of(wanted.purpose)).unwrap_or_default();
+        let usual = self.usual(wanted.purpose);
         is_asked.then(|| now.saturating_sub(*began).max(usual))
+    }
+
+    /// The time that an evaluation to the standard of a purpose usually takes.
+    pub fn usual(&self, purpose: Purpose) -> Duration {
+        Duration::try_from_secs_f64(self.pace.of(purpose)).unwrap_or_default()
     }
 
     /// Number of programs that wait or are being evaluated.

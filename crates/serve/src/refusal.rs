@@ -7,6 +7,9 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Number of mistakes that a refusal lists.
+pub const MOST_MISTAKES: usize = 20;
+
 /// The kinds of refusals, in the order of the reference page: name, status, title.
 pub const KINDS: [(Kind, StatusCode, &str); 14] = [
     (

@@ -4,27 +4,29 @@
 //! answered, and an answer before anybody sees it, so that a process that is killed loses nothing that it confirmed. What
 //! was being evaluated is evaluated again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{Failure, InfrastructureCause};
+use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::best::{Best, Entry};
-use crate::cache::{Cache, Grade, Reference};
+use crate::best::{Best, List};
+use crate::cache::Cache;
 use crate::catalog::Catalog;
+use crate::circumstances::{Circumstances, Now};
+use crate::job::{Job, lock};
 use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
 use crate::program::{Asked, Judge, Judged, Program};
 use crate::queue::{Queue, Wait};
-use crate::refusal::{Kind, Mistake, Refusal};
+use crate::reference::{Grade, Reference};
+use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
+use crate::repeats::Repeats;
 use crate::station::unix_ms;
 use crate::wire::{
     Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Purpose, Request, Status,
@@ -32,8 +34,6 @@ use crate::wire::{
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
 const RECENT: usize = 64;
-/// Number of mistakes that a refusal lists.
-const MOST_MISTAKES: usize = 20;
 
 /// The jobs and the queue.
 pub struct Service {
@@ -42,9 +42,13 @@ pub struct Service {
     work: Condvar,
     /// Held while a request becomes a job: two requests with one idempotency key are one job.
     submitting: Mutex<()>,
+    /// The jobs of recent requests without an idempotency key, of clients that ask again.
+    repeats: Mutex<Repeats<Arc<Job>>>,
     journal: Journal,
     cache: Arc<Cache>,
     best: Best,
+    /// The circumstances of evaluations.
+    circumstances: Now,
     /// The problems.
     pub catalog: Catalog,
     /// The counters.
@@ -57,32 +61,14 @@ pub struct Service {
 
 #[derive(Default)]
 struct State {
-    queue: Queue<flopsmith_protocol::Digest, JobId>,
+    queue: Queue<Digest, JobId>,
     /// The programs of the queue.
-    programs: HashMap<flopsmith_protocol::Digest, Arc<Program>>,
+    programs: HashMap<Digest, Arc<Program>>,
     /// Unfinished jobs, and recent ones.
     jobs: HashMap<JobId, Arc<Job>>,
     recent: VecDeque<JobId>,
     /// The number of the next order.
     number: u64,
-}
-
-/// A request and its answers.
-pub struct Job {
-    /// Its id.
-    pub id: JobId,
-    created_unix_ms: u64,
-    asked: Vec<Asked>,
-    answers: Mutex<Answers>,
-    /// The number of answers. It changes once an answer can be read.
-    told: watch::Sender<usize>,
-    /// Time that the evaluations of its programs took, microseconds.
-    spent_us: AtomicU64,
-}
-
-struct Answers {
-    all: Vec<Option<Arc<Answer>>>,
-    done: usize,
 }
 
 /// A candidate that was checked.
@@ -92,96 +78,9 @@ enum Unit {
     Decided(Box<Judged>),
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Job {
-    fn new(id: JobId, created_unix_ms: u64, asked: Vec<Asked>) -> Self {
-        let answers = Answers {
-            all: vec![None; asked.len()],
-            done: 0,
-        };
-        Self {
-            id,
-            created_unix_ms,
-            asked,
-            answers: Mutex::new(answers),
-            told: watch::Sender::new(0),
-            spent_us: AtomicU64::new(0),
-        }
-    }
-
-    /// Time that the evaluations of its programs took so far.
-    pub fn spent(&self) -> Duration {
-        Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
-    }
-
-    fn spend(&self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.spent_us.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    /// The candidates without an answer.
-    fn missing(&self) -> Vec<usize> {
-        let answers = lock(&self.answers);
-        let all = answers.all.iter().enumerate();
-        let missing = all.filter(|(_, answer)| answer.is_none());
-        missing.map(|(index, _)| index).collect()
-    }
-
-    /// Number of candidates.
-    pub fn total(&self) -> usize {
-        self.asked.len()
-    }
-
-    /// A receiver that changes when an answer comes.
-    pub fn listen(&self) -> watch::Receiver<usize> {
-        self.told.subscribe()
-    }
-
-    /// The answers from candidate `from` on, up to the first that is missing.
-    pub fn answers_from(&self, from: usize) -> Vec<Arc<Answer>> {
-        let answers = lock(&self.answers);
-        let rest = answers.all.iter().skip(from);
-        rest.map_while(Clone::clone).collect()
-    }
-
-    /// True if all answers are there.
-    pub fn is_done(&self) -> bool {
-        lock(&self.answers).done == self.total()
-    }
-
-    /// The answers so far, in the order of the candidates.
-    pub fn answers(&self) -> Vec<Answer> {
-        let answers = lock(&self.answers);
-        let known = answers.all.iter().flatten();
-        known.map(|answer| answer.as_ref().clone()).collect()
-    }
-
-    /// Adds answers. Returns true if these were the last ones.
-    fn add(&self, answers: Vec<Arc<Answer>>) -> bool {
-        let mut known = lock(&self.answers);
-        let before = known.done;
-        for answer in answers {
-            let Some(place) = known.all.get_mut(answer.index) else {
-                continue;
-            };
-            if place.is_none() {
-                *place = Some(answer);
-                known.done += 1;
-            }
-        }
-        let done = known.done;
-        drop(known);
-        self.told.send_replace(done);
-        before < done && done == self.total()
-    }
-}
-
 impl Service {
     /// A service on an open folder, with the unfinished jobs of the folder in its queue. It takes requests as long as at
-    /// most `most_waiting` programs wait. Cancelling `stopping` ends it.
+    /// most `most_waiting` programs wait. Programs are evaluated in the `circumstances`. Cancelling `stopping` ends it.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -189,6 +88,7 @@ impl Service {
         journal: Journal,
         cache: Arc<Cache>,
         catalog: Catalog,
+        circumstances: Now,
         reward: Reward,
         most_waiting: usize,
         stopping: CancellationToken,
@@ -197,9 +97,11 @@ impl Service {
             state: Mutex::default(),
             work: Condvar::new(),
             submitting: Mutex::new(()),
+            repeats: Mutex::default(),
             journal,
             best: Best::open(cache.folder()),
             cache,
+            circumstances,
             catalog,
             metrics: Metrics::default(),
             reward,
@@ -308,6 +210,40 @@ impl Service {
         Ok((job, false))
     }
 
+    /// Makes a job of a request, or finds the job of the request that it repeats: of one with the same digest `asked` a short
+    /// time before, unless that has an answer without a reward.
+    ///
+    /// # Errors
+    /// As [`Service::submit`].
+    pub fn submit_once(&self, request: Request, asked: Digest) -> Result<Arc<Job>, Refusal> {
+        // Held until the job is noted: two requests at once are one job.
+        let mut repeats = lock(&self.repeats);
+        let now = self.began.elapsed();
+        if let Some(job) = repeats.of(&asked, now, |job| !job.has_failed()) {
+            return Ok(job);
+        }
+        let (job, _) = self.submit(request, None)?;
+        repeats.note(asked, Arc::clone(&job), now);
+        Ok(job)
+    }
+
+    /// Number of different programs of a request whose result is not known, and the expected time of their evaluations.
+    pub fn unknown_of(&self, request: &Request) -> (u32, Duration) {
+        let now = unix_ms();
+        let candidates = request.candidates.iter();
+        let units = candidates.filter_map(|candidate| self.unit(candidate, request).ok());
+        let unknown = units.filter_map(|unit| match unit {
+            Unit::Program(program) if self.cache.look_up(&program, now).is_none() => {
+                Some(program.key().clone())
+            }
+            Unit::Program(_) | Unit::Decided(_) => None,
+        });
+        let count = unknown.collect::<HashSet<_>>().len();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let usual = lock(&self.state).queue.usual(request.purpose);
+        (count, usual.saturating_mul(count))
+    }
+
     /// All candidates of a request, checked.
     fn units(&self, request: &Request) -> Result<Vec<Unit>, Refusal> {
         let count = request.candidates.len();
@@ -379,12 +315,13 @@ impl Service {
 
     /// Adds a job whose order is in the folder. Candidates whose results are known are answered at once.
     fn enqueue(&self, job: &Arc<Job>, units: Vec<(usize, Unit)>) {
+        let now = unix_ms();
         let mut known = Vec::new();
         let mut programs = Vec::new();
         for (index, unit) in units {
             match unit {
                 Unit::Decided(judged) => known.push((index, *judged)),
-                Unit::Program(program) => match self.cache.look_up(&program) {
+                Unit::Program(program) => match self.cache.look_up(&program, now) {
                     Some(judged) => known.push((index, judged)),
                     None => programs.push((index, program)),
                 },
@@ -502,15 +439,29 @@ impl Service {
         goes_on
     }
 
+    /// If one of its programs is being evaluated: the time that the evaluation has taken, or that such evaluations usually
+    /// take if that is longer.
+    pub fn running_of(&self, job: &Job) -> Option<Duration> {
+        let now = self.began.elapsed();
+        lock(&self.state).queue.running_of(&job.id, now)
+    }
+
     /// The reference that results of a problem refer to now, to the standard of a purpose; none if this process neither
     /// measured nor read one.
     pub fn reference(&self, problem: &Problem, purpose: Purpose) -> Option<Reference> {
         self.cache.current_reference(problem, Grade::of(purpose))
     }
 
-    /// The fastest programs of a problem that were measured, the fastest first.
-    pub fn best(&self, problem: &Problem) -> Vec<Entry> {
-        self.best.of(&problem.digest)
+    /// The same, if that reference still holds.
+    pub fn valid_reference(&self, problem: &Problem, purpose: Purpose) -> Option<Reference> {
+        let grade = Grade::of(purpose);
+        self.cache.valid_reference(problem, grade, unix_ms())
+    }
+
+    /// The fastest programs of a problem that were measured, and the circumstances in which programs are measured now; none
+    /// if the compiler does not work.
+    pub fn best(&self, problem: &Arc<Problem>) -> (Option<Circumstances>, Vec<List>) {
+        ((self.circumstances)(problem), self.best.of(&problem.digest))
     }
 
     /// The wait of a job; none if it waits for no program.

@@ -2,7 +2,7 @@
 //!
 //! A problem's compiler, verifier and timer stay open for the next program of the problem. Its reference and the peak are
 //! measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart. They are
-//! measured again when they are older than [`Settings::refresh`], or when machine, toolchain or method changed.
+//! measured again when they do not hold any more ([`crate::reference`]), or when machine, toolchain or method changed.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopsmith_evaluate::{Evaluator, cores_to_watch};
-use flopsmith_measure::{HARNESS_VERSION, METHOD, Timer, Verifier};
+use flopsmith_measure::{Timer, Verifier};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, Failure, InfrastructureCause, UnknownCause, Verdict};
 use flopsmith_run::idle_wait::{self, Patience, Waited};
@@ -19,8 +19,10 @@ use flopsmith_run::measuring_lock;
 use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Cache, Grade, Reference};
+use crate::cache::Cache;
+use crate::circumstances::Circumstances;
 use crate::program::{Judge, Judged, Program};
+use crate::reference::{Grade, Reference};
 use crate::roofs::Roofs;
 use crate::wire::{Purpose, ReferenceSpeeds};
 
@@ -38,7 +40,7 @@ pub struct Settings {
     pub sanitize: bool,
     /// Longest time to wait for a quiet machine before each evaluation.
     pub wait: Duration,
-    /// Age at which references and peaks are measured again.
+    /// Age at which references and peaks are measured again; those that are not well known are measured again sooner.
     pub refresh: Duration,
 }
 
@@ -66,7 +68,8 @@ struct Bench {
     timer: Timer,
     /// The disturbance while the timer measured its reference.
     reference_busy: Option<String>,
-    circumstances: String,
+    circumstances: Circumstances,
+    sanitize: bool,
     quick: Option<Reference>,
     refined: Option<Reference>,
 }
@@ -98,7 +101,7 @@ impl Station {
         let grade = Grade::of(program.purpose);
         self.make_ready(&program.problem, grade)?;
         // A result of an earlier process is known now that the reference is.
-        if let Some(known) = self.cache.look_up(program) {
+        if let Some(known) = self.cache.look_up(program, unix_ms()) {
             return Ok(known);
         }
         let Some(bench) = self.benches.front_mut() else {
@@ -114,24 +117,28 @@ impl Station {
         Ok(done)
     }
 
-    /// Puts the bench of a problem to the front, with a reference of this grade that is not too old.
+    /// Puts the bench of a problem to the front, with a reference of this grade that holds.
     fn make_ready(&mut self, problem: &Arc<Problem>, grade: Grade) -> Result<(), Failure> {
         let is_it = |bench: &Bench| bench.problem.digest == problem.digest;
-        let now = unix_ms();
+        let (now, refresh) = (unix_ms(), self.settings.refresh);
+        let holds = |reference: &Reference| now <= reference.holds_until_unix_ms(refresh);
         let known = self.benches.iter().position(is_it);
         let mut bench = match known.and_then(|place| self.benches.remove(place)) {
-            Some(bench) if !bench.is_stale(grade, now, self.settings.refresh) => bench,
+            Some(bench) if bench.reference(grade).is_none_or(holds) => bench,
             // The old timer ends before the new one measures.
             old => {
                 drop(old);
                 self.bench(problem)?
             }
         };
-        let found = bench.find_reference(grade, &self.cache, now, self.settings.refresh);
-        let reference = match found {
-            Some(reference) => reference,
-            None => {
-                let reference = bench.measure_reference(grade, &self.settings, &self.stopped)?;
+        let reference = match bench.find_reference(grade, &self.cache) {
+            Some(reference) if holds(&reference) => reference,
+            before => {
+                let newer = bench.measure_reference(grade, &self.settings, &self.stopped)?;
+                let reference = match before {
+                    Some(before) => before.or_better(newer, refresh),
+                    None => newer,
+                };
                 let kept = self.cache.keep_reference(problem, grade, &reference);
                 if let Err(error) = kept {
                     tracing::warn!(%error, "a reference cannot be kept");
@@ -140,7 +147,7 @@ impl Station {
             }
         };
         bench.timer.go_on_with(&reference.chains);
-        self.cache.refer_to(problem, grade, &reference);
+        self.cache.refer_to(problem, grade, &reference, refresh);
         bench.set_reference(grade, reference);
         self.benches.push_front(bench);
         self.benches.truncate(OPEN);
@@ -173,13 +180,7 @@ impl Station {
         if let Err(error) = self.cache.keep_attestation(attestation) {
             tracing::warn!(%error, "an attestation cannot be kept");
         }
-        let circumstances = format!(
-            "machine {} toolchain {} harness {HARNESS_VERSION} method {METHOD} version {} threads {threads} sanitize {}",
-            attestation.class_key(),
-            plain.toolchain.fingerprint,
-            env!("CARGO_PKG_VERSION"),
-            self.settings.sanitize,
-        );
+        let circumstances = Circumstances::of(&plain, threads);
         Ok(Bench {
             problem: Arc::clone(problem),
             plain,
@@ -188,6 +189,7 @@ impl Station {
             timer,
             reference_busy,
             circumstances,
+            sanitize: self.settings.sanitize,
             quick: None,
             refined: None,
         })
@@ -229,27 +231,11 @@ impl Bench {
         }
     }
 
-    /// True if the reference of this grade is known and too old.
-    fn is_stale(&self, grade: Grade, now: u64, refresh: Duration) -> bool {
-        let known = self.reference(grade);
-        known.is_some_and(|reference| !is_fresh(reference, now, refresh))
-    }
-
-    /// The reference that was measured before, by this process or an earlier one.
-    fn find_reference(
-        &self,
-        grade: Grade,
-        cache: &Cache,
-        now: u64,
-        refresh: Duration,
-    ) -> Option<Reference> {
+    /// The reference that was measured before in the same circumstances, by this process or an earlier one.
+    fn find_reference(&self, grade: Grade, cache: &Cache) -> Option<Reference> {
         let known = self.reference(grade).cloned();
         let known = known.or_else(|| cache.read_reference(&self.problem, grade));
-        known.filter(|reference| {
-            is_fresh(reference, now, refresh)
-                && reference.circumstances == self.circumstances
-                && reference.roofs.is_some()
-        })
+        known.filter(|reference| reference.is_of(&self.circumstances, self.sanitize))
     }
 
     /// Measures the reference; the timer has done so for [`Grade::Quick`].
@@ -269,21 +255,26 @@ impl Bench {
         let chains = self.timer.chains();
         let measured_unix_ms = unix_ms();
         let name = format!(
-            "{} {} {:?} {measured_unix_ms} {chains:?}",
+            "{:?} {} {:?} {measured_unix_ms} {chains:?}",
             self.circumstances, self.problem.digest, grade
         );
         Ok(Reference {
             circumstances: self.circumstances.clone(),
+            sanitize: self.sanitize,
             speeds: ReferenceSpeeds {
                 id: Digest::of(name.as_bytes()).short().to_owned(),
                 gflops: self.timer.reference_gflops(),
                 peak_gflops: self.timer.peak_gflops(),
                 measured_unix_ms,
+                log_se: chains.whole().log_se,
+                converged: chains.converged(grade.usable_log_se()),
+                machine_busy: self.reference_busy.clone(),
             },
-            busy: self.reference_busy.clone(),
             of_each: self.timer.reference_gflops_of_each(),
-            roofs: Some(Roofs::of(&self.problem, &self.timer)),
+            roofs: Roofs::of(&self.problem, &self.timer),
             chains,
+            attempts: 0,
+            tried_unix_ms: measured_unix_ms,
         })
     }
 
@@ -319,7 +310,8 @@ impl Bench {
                 true => patience.wait(|| idle_wait::look(timer), stopped),
                 false => patience.wait(|| idle_wait::drifted(timer), stopped),
             };
-            busy = idle_wait::resting_on(reference.busy.as_deref(), disturbance(waited)?);
+            let of_reference = reference.speeds.machine_busy.as_deref();
+            busy = idle_wait::resting_on(of_reference, disturbance(waited)?);
         }
         let mut done = prepared.time(&mut self.timer, purpose.into(), None);
         if let Verdict::Measured { measurement } = &mut done.verdict {
@@ -328,7 +320,7 @@ impl Bench {
             measurement.tell_in(speeds.gflops, &reference.of_each, speeds.peak_gflops);
         }
         done.busy = busy.filter(|_| matches!(done.verdict, Verdict::Measured { .. }));
-        Ok(Judged::of(done, reference.speeds))
+        Ok(Judged::of(done, reference))
     }
 }
 
@@ -337,11 +329,6 @@ fn disturbance(waited: Waited) -> Result<Option<String>, Failure> {
     waited.go_on().map_err(|_| {
         Failure::infrastructure(InfrastructureCause::Shutdown, "the service is stopping")
     })
-}
-
-fn is_fresh(reference: &Reference, now: u64, refresh: Duration) -> bool {
-    let age = now.saturating_sub(reference.speeds.measured_unix_ms);
-    u128::from(age) <= refresh.as_millis()
 }
 
 /// Milliseconds since 1970.

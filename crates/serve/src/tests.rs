@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
@@ -55,7 +55,11 @@ impl Judge for Script {
                 gflops: 1.0,
                 peak_gflops: 80.0,
                 measured_unix_ms: 1,
+                log_se: 0.004,
+                converged: words != "right 2",
+                machine_busy: (words == "right 3").then(|| "core 1 is used".to_owned()),
             }),
+            circumstances: Some(Circumstances::of_machine("here")),
             ..Judged::failed(Failure::candidate(CandidateFault::Format, ""))
         }
     }
@@ -70,6 +74,8 @@ struct Options {
     patience: Duration,
     /// The budget of agents.
     limits: Limits,
+    /// The machine that the service believes to be on; programs are measured `here`.
+    machine: &'static str,
 }
 
 impl Default for Options {
@@ -81,6 +87,7 @@ impl Default for Options {
             most_waiting: 1000,
             patience: LIMIT,
             limits: Limits::default(),
+            machine: "here",
         }
     }
 }
@@ -103,6 +110,7 @@ impl Server {
             Journal::open(folder).unwrap(),
             Arc::new(Cache::open(folder).unwrap()),
             Catalog::new(vec![root.clone(), root.join("polybench")]),
+            Box::new(move |_| Some(Circumstances::of_machine(options.machine))),
             Reward::default(),
             options.most_waiting,
             stopping,
@@ -260,6 +268,14 @@ fn gate() -> (Sender<()>, Options) {
         ..Options::default()
     };
     (open, options)
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited too long");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
 }
 
 fn column(answers: &[Value], name: &str) -> Vec<Value> {
@@ -497,22 +513,19 @@ fn a_slow_client_is_not_waited_for() {
         ..Options::default()
     };
     let server = Server::start(place.path(), options);
-    // A body that never ends.
-    let mut stream = server.connect();
-    stream
-        .write_all(b"POST /v1/evaluate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
+    // The three wait at the same time: for a body that never ends, for a header, and for a request.
+    let mut body = server.connect();
+    body.write_all(b"POST /v1/evaluate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
         .unwrap();
-    assert_eq!(Reply::read(stream).refused(408), "too-slow");
-    // A header that never ends.
-    let mut stream = server.connect();
-    stream
+    let mut header = server.connect();
+    header
         .write_all(b"GET /v1/health HTTP/1.1\r\nHost:")
         .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    assert!(!text.contains(" 200 "), "{text}");
-    // A connection without a request.
     let mut idle = server.connect();
+    assert_eq!(Reply::read(body).refused(408), "too-slow");
+    let mut text = String::new();
+    header.read_to_string(&mut text).unwrap();
+    assert!(!text.contains(" 200 "), "{text}");
     assert_eq!(idle.read(&mut [0; 16]).unwrap(), 0);
     assert_eq!(server.get("/v1/health").status, 200);
 }
@@ -705,6 +718,41 @@ fn trainers_get_rewards_in_their_own_formats() {
         server.post("/v1/slime?purpose=fast", &body).refused(400),
         "malformed"
     );
+}
+
+#[test]
+fn a_trainer_that_asks_again_gets_the_job_that_it_has() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, options) = gate();
+    let server = Server::start(place.path(), options);
+    let body = |source: &str| {
+        let query = format!("prompt\n```c\n{source}\n```");
+        json!({ "query": [query], "prompts": ["prompt"], "labels": ["dgemm"] }).to_string()
+    };
+    let ask = |source: &str| server.send("POST /v1/openrlhf", &[], &body(source));
+    let first = ask("right 40");
+    wait_until(|| server.service.waiting() == (1, true));
+    let again = ask("right 40");
+    open.send(()).unwrap();
+    for reply in [first, again].map(Reply::read) {
+        assert_eq!(reply.json()["rewards"], json!([0.5]));
+    }
+    // This call comes when the evaluation has ended, and begins no other one.
+    let third = Reply::read(ask("right 40"));
+    assert_eq!(third.json()["rewards"], json!([0.5]));
+    assert_eq!(*server.seen.lock().unwrap(), ["right 40\n"]);
+    // A failure is no answer: the next call evaluates the program again.
+    for _ in 0..2 {
+        open.send(()).unwrap();
+        assert_eq!(Reply::read(ask("jail")).refused(503), "infrastructure");
+    }
+    assert_eq!(server.seen.lock().unwrap().len(), 3);
+    // The same program to another standard is another question.
+    open.send(()).unwrap();
+    let url = "POST /v1/openrlhf?purpose=screen";
+    let other = server.send(url, &[], &body("right 40"));
+    assert_eq!(Reply::read(other).status, 200);
+    assert_eq!(server.seen.lock().unwrap().len(), 4);
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! The reward calls of other trainers, in their own formats.
 //!
 //! A trainer asks for one reward and waits. If the machine could not evaluate a program, the answer is 503: these trainers
-//! then ask again. A number in its place would be a reward that no program earned.
+//! then ask again. A number in its place would be a reward that no program earned. They send no idempotency key, so the digest
+//! of a request stands for one ([`crate::repeats`]).
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
 use flopsmith_problem::Language;
+use flopsmith_protocol::Digest;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::http::{App, json, parse};
-use crate::refusal::{Kind, Mistake, Refusal};
+use crate::prompts::answer_of;
+use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::service::Service;
 use crate::wire::{self, Answer, Candidate, Purpose};
 
@@ -100,18 +103,8 @@ impl Task {
     }
 }
 
-/// The text behind the prompt. The prompt may show programs, so the whole text must not be taken for the answer.
-fn answer_of(query: &str, prompt: &str) -> Result<String, String> {
-    let at = query.find(prompt).ok_or(
-        "the query does not contain its prompt, so the answer in it cannot be told from the prompt",
-    )?;
-    Ok(query[at + prompt.len()..].to_owned())
-}
-
 impl OpenRlhf {
     fn request(self, task: &Task) -> Result<wire::Request, Refusal> {
-        let mistake =
-            |pointer: String, detail: String| Refusal::invalid(vec![Mistake { pointer, detail }]);
         let labels = self.labels.unwrap_or_default();
         let count = self.query.len();
         if self.prompts.len() != count || !(labels.is_empty() || labels.len() == count) {
@@ -120,17 +113,32 @@ impl OpenRlhf {
                 self.prompts.len(),
                 labels.len()
             );
-            return Err(mistake("/query".into(), detail));
+            return Err(Refusal::invalid(vec![Mistake {
+                pointer: "/query".into(),
+                detail,
+            }]));
         }
-        let pairs = self.query.iter().zip(&self.prompts).enumerate();
-        let candidates = pairs.map(|(index, (query, prompt))| {
-            let wrong = |field: &str, detail| mistake(format!("/{field}/{index}"), detail);
-            let answer = answer_of(query, prompt).map_err(|why| wrong("query", why))?;
-            let candidate = task.candidate(answer, labels.get(index));
-            candidate.map_err(|why| wrong("labels", why))
-        });
+        let (mut candidates, mut mistakes) = (Vec::with_capacity(count), Vec::new());
+        for (index, (query, prompt)) in self.query.iter().zip(&self.prompts).enumerate() {
+            let answer = answer_of(query, prompt).map_err(|why| ("query", why));
+            let candidate = answer.and_then(|answer| {
+                let candidate = task.candidate(answer.to_owned(), labels.get(index));
+                candidate.map_err(|why| ("labels", why))
+            });
+            match candidate {
+                Ok(candidate) => candidates.push(candidate),
+                Err((field, detail)) if mistakes.len() < MOST_MISTAKES => mistakes.push(Mistake {
+                    pointer: format!("/{field}/{index}"),
+                    detail,
+                }),
+                Err(_) => {}
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(Refusal::invalid(mistakes));
+        }
         Ok(wire::Request {
-            candidates: candidates.collect::<Result<_, Refusal>>()?,
+            candidates,
             purpose: task.purpose,
         })
     }
@@ -159,7 +167,7 @@ pub async fn openrlhf(
     request: Request,
 ) -> Result<Response, Refusal> {
     let task = Task::of(query)?;
-    let read = move |body: &[u8], _: &Service| parse::<OpenRlhf>(body)?.request(&task);
+    let read = move |body: &[u8]| parse::<OpenRlhf>(body)?.request(&task);
     let answers = answers(&app, request, read).await?;
     let of = |number: fn(&Answer) -> f64| answers.iter().map(number).collect::<Vec<f64>>();
     let correct = of(|answer| f64::from(u8::from(answer.correct == Some(true))));
@@ -181,7 +189,7 @@ pub async fn slime(
     request: Request,
 ) -> Result<Response, Refusal> {
     let task = Task::of(query)?;
-    let read = move |body: &[u8], _: &Service| parse::<Slime>(body)?.request(&task);
+    let read = move |body: &[u8]| parse::<Slime>(body)?.request(&task);
     let answers = answers(&app, request, read).await?;
     let reward = answers.first().and_then(|answer| answer.reward);
     Ok(json(StatusCode::OK, &reward))
@@ -194,10 +202,13 @@ pub async fn slime(
 async fn answers(
     app: &App,
     request: Request,
-    read: impl FnOnce(&[u8], &Service) -> Result<wire::Request, Refusal> + Send + 'static,
+    read: impl FnOnce(&[u8]) -> Result<wire::Request, Refusal> + Send + 'static,
 ) -> Result<Vec<Answer>, Refusal> {
+    let url = request.uri().to_string();
     let body = app.body(request).await?;
-    let (job, _) = app.submit(body, None, read).await?;
+    let asked = Digest::of(format!("{url} {}", Digest::of(&body)).as_bytes());
+    let submit = move |body: &[u8], service: &Service| service.submit_once(read(body)?, asked);
+    let job = app.submit(body, submit).await?;
     app.finished(&job).await?;
     let answers = job.answers_from(0);
     let failed = answers.iter().find(|answer| answer.reward.is_none());
@@ -241,10 +252,13 @@ mod tests {
             candidate.answer.as_deref(),
             Some("```c\nint fast;\n```<|im_end|>")
         );
-        let body = json!({ "query": ["another"], "prompts": [prompt], "labels": ["dgemm"] });
+        // Each sample without an answer is named.
+        let body = json!({ "query": ["another", query, ""], "prompts": [prompt, prompt, prompt], "labels": ["dgemm", "", "dgemm"] });
         let refusal = read(body).request(&Task::default()).unwrap_err();
         assert_eq!(refusal.kind, Kind::Invalid);
-        assert_eq!(refusal.details().errors[0].pointer, "/query/0");
+        let errors = refusal.details().errors;
+        let pointers: Vec<&str> = errors.iter().map(|e| e.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/query/0", "/labels/1", "/query/2"]);
     }
 
     #[test]

@@ -140,6 +140,22 @@ pub struct ReferenceSpeeds {
     pub peak_gflops: f64,
     /// Time of the measurement, milliseconds since 1970.
     pub measured_unix_ms: u64,
+    /// Standard error of ln(`gflops`), beside the baseline that programs are timed beside, too.
+    #[serde(default)]
+    pub log_se: f64,
+    /// False if that is more than its target. The reference is then provisional: it is measured again soon.
+    #[serde(default)]
+    pub converged: bool,
+    /// Why the machine was not quiet while the reference was measured, which makes it provisional, too.
+    #[serde(default)]
+    pub machine_busy: Option<String>,
+}
+
+impl ReferenceSpeeds {
+    /// Number of reasons to measure the reference again soon.
+    pub fn defects(&self) -> usize {
+        usize::from(!self.converged) + usize::from(self.machine_busy.is_some())
+    }
 }
 
 /// The sanitizers that found nothing.

@@ -58,16 +58,19 @@ class Calls(unittest.TestCase):
         executor = agent().SingleTurnAgentExecutor([url("openrlhf")])
         parameters = types.SimpleNamespace(max_tokens=64, logprobs=None)
 
-        def ask(text):
+        def ask(text, prompt=fenced(WRONG), length=512):
             engine = Engine(tokenizer(text, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id])
             # The prompt shows a program, which is not the answer.
-            return asyncio.run(executor.execute(fenced(WRONG), "", parameters, 512, tokenizer, engine))
+            return asyncio.run(executor.execute(prompt, "", parameters, length, tokenizer, engine))
 
         fast, none = ask(fenced(FAST)), ask("<pad>")
         self.assertGreater(fast["reward"][0], 0, fast)
         self.assertEqual((fast["scores"], fast["extra_logs"]["correct"]), ([1.0], [1.0]))
         self.assertGreater(fast["extra_logs"]["ratio"][0], 0)
         self.assertEqual((none["reward"], none["scores"]), ([-1.0], [0.0]))
+        # The length leaves room for the last token of the prompt, which is the second program.
+        truncated = ask("<pad>", fenced(FAST) + fenced(WRONG), 65)
+        self.assertEqual((truncated["reward"], truncated["scores"]), ([-1.0], [0.0]))
 
     def test_slime_gets_a_number(self):
         def ask(program):

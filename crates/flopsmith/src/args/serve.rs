@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
+use flopsmith_run::durations;
 
 use super::Waiting;
 
@@ -68,7 +71,8 @@ pub struct Evaluating {
     #[command(flatten)]
     pub wait: Waiting,
     /// Measure reference and peak of a problem again when they are older than this, e.g. 12h. Until then all numbers
-    /// and rewards of the problem refer to one measurement, also after a restart.
+    /// and rewards of the problem refer to one measurement, also after a restart. One of a busy machine, or an imprecise
+    /// one, is measured again after 5 minutes, and at growing intervals until there is a better one.
     #[arg(
         long,
         value_name = "TIME",
@@ -89,6 +93,84 @@ pub struct Evaluating {
     /// Run the programs even where the jail gives less than its full protection.
     #[arg(long, env = "FLOPSMITH_ALLOW_WEAKER_JAIL", value_parser = BoolishValueParser::new())]
     pub allow_weaker_jail: bool,
+    /// The budget of agents.
+    #[command(flatten)]
+    pub budget: Budget,
+}
+
+/// The budget of agents. Each limit has two names; of two values the smaller one counts.
+#[derive(Debug, ClapArgs)]
+pub struct Budget {
+    /// Evaluate at most this many programs for agents, over all their calls of tools; without it there is no limit. Programs
+    /// that were evaluated before do not count.
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MAX_EVALUATIONS"
+    )]
+    max_evaluations: Option<u64>,
+    /// Evaluate programs for agents for at most this time in all, e.g. 30m (a bare number is seconds); without it there is no
+    /// limit. A call that is not expected to fit is refused.
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MAX_SECONDS"
+    )]
+    max_seconds: Option<String>,
+    /// As --max-evaluations.
+    #[arg(
+        long,
+        hide = true,
+        value_name = "N",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MCP_MAX_EVALUATIONS"
+    )]
+    mcp_max_evaluations: Option<u64>,
+    /// As --max-seconds.
+    #[arg(
+        long,
+        hide = true,
+        value_name = "TIME",
+        allow_negative_numbers = true,
+        env = "FLOPSMITH_MCP_MAX_SECONDS"
+    )]
+    mcp_max_seconds: Option<String>,
+}
+
+impl Budget {
+    /// Number of programs; none without a limit.
+    pub fn evaluations(&self) -> Option<u64> {
+        let both = [self.max_evaluations, self.mcp_max_evaluations];
+        both.into_iter().flatten().min()
+    }
+
+    /// Time of evaluations; none without a limit.
+    ///
+    /// # Errors
+    /// Wrong usage, if a time cannot be read.
+    pub fn time(&self) -> Result<Option<Duration>> {
+        let both = [
+            (
+                &self.max_seconds,
+                "--max-seconds (or FLOPSMITH_MAX_SECONDS)",
+            ),
+            (
+                &self.mcp_max_seconds,
+                "--mcp-max-seconds (or FLOPSMITH_MCP_MAX_SECONDS)",
+            ),
+        ];
+        let mut shortest: Option<Duration> = None;
+        for (given, name) in both {
+            if let Some(text) = given {
+                let time = durations::time(text);
+                let time = time.with_context(|| format!("{name} cannot be read"))?;
+                shortest = Some(shortest.map_or(time, |before| before.min(time)));
+            }
+        }
+        Ok(shortest)
+    }
 }
 
 /// Arguments of `serve`.
@@ -116,45 +198,11 @@ pub struct Serve {
     /// Refuse requests while more programs than this wait.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, env = "FLOPSMITH_MAX_WAITING", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_waiting: u32,
-    /// Evaluate at most this many programs for agents, over all their calls of tools; without it there is no limit.
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MCP_MAX_EVALUATIONS"
-    )]
-    pub mcp_max_evaluations: Option<u64>,
-    /// Evaluate programs for agents for at most this time in all, e.g. 30m; without it there is no limit.
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MCP_MAX_SECONDS"
-    )]
-    pub mcp_max_seconds: Option<String>,
 }
 
 /// Arguments of `mcp`.
 #[derive(Debug, ClapArgs)]
 pub struct Mcp {
-    /// Evaluate at most this many programs in the session; without it there is no limit. Programs that were evaluated before
-    /// do not count.
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MAX_EVALUATIONS"
-    )]
-    pub max_evaluations: Option<u64>,
-    /// Evaluate programs for at most this time in the session, e.g. 30m (a bare number is seconds); without it there is no
-    /// limit. An evaluation that has begun is finished.
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MAX_SECONDS"
-    )]
-    pub max_seconds: Option<String>,
     /// Refuse messages that are longer than this many bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16_777_216, allow_negative_numbers = true, env = "FLOPSMITH_MAX_MESSAGE", value_parser = clap::value_parser!(u32).range(1024..=1_073_741_824))]
     pub max_message: u32,

@@ -70,6 +70,41 @@ fn commands_that_certify_accept_a_limit_on_the_wait_for_a_quiet_machine() {
 }
 
 #[test]
+fn services_take_the_budget_of_agents_by_both_names() {
+    use crate::args::Command;
+    use std::time::Duration;
+    for command in ["serve", "mcp"] {
+        let budget = |options: &str| {
+            let line = format!("flopsmith {command} {options}");
+            let args = Args::try_parse_from(line.split_whitespace())
+                .unwrap_or_else(|e| unreachable!("{line}: {e}"));
+            match args.command {
+                Command::Serve(a) => a.evaluating.budget,
+                Command::Mcp(a) => a.evaluating.budget,
+                other => unreachable!("{other:?}"),
+            }
+        };
+        let unlimited = budget("");
+        assert_eq!(unlimited.evaluations(), None);
+        assert_eq!(unlimited.time().ok(), Some(None));
+        for options in [
+            "--max-evaluations 3 --max-seconds 1m",
+            "--mcp-max-evaluations 3 --mcp-max-seconds 1m",
+            "--max-evaluations 9 --mcp-max-evaluations 3 --max-seconds 60 --mcp-max-seconds 2m",
+        ] {
+            let limited = budget(options);
+            assert_eq!(limited.evaluations(), Some(3), "{options}");
+            let minute = Some(Some(Duration::from_secs(60)));
+            assert_eq!(limited.time().ok(), minute, "{options}");
+        }
+        for name in ["--max-seconds", "--mcp-max-seconds"] {
+            let error = budget(&format!("{name} soon")).time().expect_err("no time");
+            assert!(format!("{error:#}").contains(name), "{error:#}");
+        }
+    }
+}
+
+#[test]
 fn a_seed_is_one_that_the_runs_own_configuration_can_hold() {
     use crate::args::Command;
     let seed = |line: &str| {

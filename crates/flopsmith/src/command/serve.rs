@@ -1,7 +1,6 @@
 //! `flopsmith serve` and `flopsmith mcp`: evaluate programs over HTTP, and for an agent on standard input and output.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flopsmith_protocol::text;
@@ -19,38 +18,23 @@ const TOKEN: &str = "FLOPSMITH_SERVE_TOKEN";
 
 /// Serves until a stop request.
 pub fn run(args: &Serve) -> Result<ExitCode> {
-    let limits = Limits {
-        evaluations: args.mcp_max_evaluations,
-        time: limit(args.mcp_max_seconds.as_deref())
-            .context("--mcp-max-seconds (or FLOPSMITH_MCP_MAX_SECONDS) cannot be read")?,
-    };
     execute(Plan {
         listen: args.listen,
         token: token(args)?,
         most_body: args.max_body as usize,
-        basis: basis(&args.evaluating, args.max_waiting as usize, limits)?,
+        basis: basis(&args.evaluating, args.max_waiting as usize)?,
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Serves one agent until the end of its input.
 pub fn mcp(args: &Mcp) -> Result<ExitCode> {
-    let limits = Limits {
-        evaluations: args.max_evaluations,
-        time: limit(args.max_seconds.as_deref())
-            .context("--max-seconds (or FLOPSMITH_MAX_SECONDS) cannot be read")?,
-    };
-    let basis = basis(&args.evaluating, MOST_WAITING, limits)?;
+    let basis = basis(&args.evaluating, MOST_WAITING)?;
     execute_mcp(basis, args.max_message as usize)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A limit of time, if there is one.
-fn limit(time: Option<&str>) -> Result<Option<Duration>> {
-    time.map(durations::time).transpose()
-}
-
-fn basis(args: &Evaluating, most_waiting: usize, limits: Limits) -> Result<Basis> {
+fn basis(args: &Evaluating, most_waiting: usize) -> Result<Basis> {
     let reward = match &args.reward {
         Some(path) => flopsmith_config::load(path, &[])?.reward,
         None => flopsmith_config::Settings::default().reward,
@@ -74,7 +58,10 @@ fn basis(args: &Evaluating, most_waiting: usize, limits: Limits) -> Result<Basis
         allow_weaker_jail: args.allow_weaker_jail,
         most_waiting,
         keep: keep.context("--keep-jobs (or FLOPSMITH_KEEP_JOBS) cannot be read")?,
-        limits,
+        limits: Limits {
+            evaluations: args.budget.evaluations(),
+            time: args.budget.time()?,
+        },
     })
 }
 

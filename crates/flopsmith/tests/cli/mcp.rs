@@ -174,7 +174,7 @@ fn an_agent_evaluates_programs_and_learns_what_to_do_next() {
     assert_eq!(wrong["isError"], true, "{wrong}");
     agent.send("{\"jsonrpc\": \"2.0\", ");
     assert_eq!(agent.receive()["error"]["code"], -32_700);
-    let programs = json!([{ "source": GOOD }, { "source": IDLE }, { "source": "int x;" }]);
+    let programs = json!([{ "source": "int x;" }, { "source": "int y;" }, { "source": "int z;" }]);
     let compare = json!({ "problem": "dgemm", "purpose": "screen", "programs": programs });
     let (wrong, _) = agent.call("compare", &compare);
     let words = wrong["content"][0]["text"].as_str().unwrap();

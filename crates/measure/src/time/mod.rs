@@ -41,7 +41,7 @@ use flopsmith_protocol::Measurement;
 pub use certify::PADDINGS;
 pub use decision::{Limits, Purpose};
 pub use quarantine::{Change, Quarantine, State, Why};
-pub use reference::{Chain, Chains};
+pub use reference::{Chain, Chains, REFINED_USABLE_LOG_SE, USABLE_LOG_SE};
 pub use resolution::Resolution;
 pub use timer::Timer;
 

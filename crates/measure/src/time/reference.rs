@@ -16,19 +16,24 @@ use crate::supervise::Placing;
 /// The program named in a failure while the reference was timed against a separate baseline: either may have failed.
 const BESIDE: &str = "reference.c, or the baseline.c that it was timed beside,";
 
+/// Largest standard error of a chain that has converged when a timer starts.
+pub const USABLE_LOG_SE: f64 = 0.008;
+/// The same once [`Timer::refine_reference`](super::Timer::refine_reference) has measured it in several processes.
+pub const REFINED_USABLE_LOG_SE: f64 = 0.012;
+
 /// Precision of the comparison of reference and baseline when a timer starts.
 pub(super) const CHAIN: Limits = Limits {
     min: Duration::from_millis(150),
     max: Duration::from_millis(400),
     target_log_se: 0.004,
-    usable_log_se: 0.008,
+    usable_log_se: USABLE_LOG_SE,
 };
 /// The same in each process, for numbers that are reported.
 const CHAIN_REFINED: Limits = Limits {
     min: Duration::from_millis(150),
     max: Duration::from_millis(850),
     target_log_se: 0.006,
-    usable_log_se: 0.012,
+    usable_log_se: REFINED_USABLE_LOG_SE,
 };
 
 /// If a call of the reference takes longer than this, seconds, one process measures it, with the limits below: seven
@@ -117,6 +122,12 @@ impl Chains {
     /// The mean over all workloads; the chain itself where there is one.
     pub fn whole(&self) -> Chain {
         self.whole
+    }
+
+    /// True if no workload's chain has a larger standard error than this.
+    pub fn converged(&self, usable_log_se: f64) -> bool {
+        let mut each = self.each().iter();
+        each.all(|chain| chain.log_se <= usable_log_se)
     }
 
     /// The chain of each workload.
@@ -263,6 +274,8 @@ mod tests {
         let whole = chains.whole();
         assert!((whole.log_ratio - 1.5).abs() < 1e-12);
         assert!((whole.log_se - 0.025).abs() < 1e-12);
+        assert!(chains.converged(0.04) && !chains.converged(0.03));
+        assert!(!Chains::from(chain(1.0, f64::NAN, 1e-3)).converged(1.0));
         assert!((whole.baseline_seconds - 2e-3).abs() < 1e-12);
         let by_ratio = whole.baseline_seconds * whole.log_ratio.exp();
         assert!((whole.reference_seconds / by_ratio - 1.0).abs() < 1e-12);

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::tools::Left;
+use super::results::Left;
 
 /// The limits of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,11 +14,23 @@ pub struct Limits {
     pub time: Option<Duration>,
 }
 
+/// The part of a budget that a call is going to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// Number of programs whose result is not known.
+    pub programs: u64,
+    /// Expected time of their evaluations.
+    pub time: Duration,
+}
+
 #[derive(Debug, Default)]
 struct Used {
     /// Programs, with those whose evaluation has not ended.
     evaluations: u64,
+    /// Time of the calls that have ended.
     time: Duration,
+    /// Expected time of the calls under way.
+    reserved: Duration,
 }
 
 /// A budget.
@@ -27,6 +39,9 @@ pub struct Budget {
     limits: Limits,
     used: Mutex<Used>,
 }
+
+/// The advice to an agent whose budget does not suffice.
+const GO_ON: &str = "go on with the results that you have (best_programs shows them, and programs that were evaluated before cost nothing), or ask your user for a larger budget";
 
 impl Budget {
     /// A budget of which nothing is used.
@@ -41,50 +56,68 @@ impl Budget {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves the evaluation of so many programs.
+    /// Reserves the share of a call. Programs that are known need no budget.
     ///
     /// # Errors
-    /// A sentence, if the budget does not suffice.
-    pub fn take(&self, programs: u64) -> Result<(), String> {
+    /// A sentence, if the budget does not suffice beside the calls under way.
+    pub fn take(&self, share: Share) -> Result<(), String> {
         let mut used = self.used();
+        let evaluations = used.evaluations.saturating_add(share.programs);
         if let Some(most) = self.limits.evaluations
-            && used.evaluations.saturating_add(programs) > most
+            && evaluations > most
+            && share.programs > 0
         {
             return Err(format!(
-                "the budget is used up: {} of {most} evaluations are used or under way, and this call needs {programs}; go on with the results that you have (best_programs shows them), or ask your user for a larger budget",
-                used.evaluations
+                "the budget is used up: {} of {most} evaluations are used or under way, and this call needs {}; {GO_ON}",
+                used.evaluations, share.programs
             ));
         }
-        self.within(&used)?;
-        used.evaluations = used.evaluations.saturating_add(programs);
+        let before = used.time.saturating_add(used.reserved);
+        if let Some(most) = self.limits.time
+            && before.saturating_add(share.time) > most
+            && !share.time.is_zero()
+        {
+            let (before, most) = (before.as_secs_f64(), most.as_secs_f64());
+            return Err(if before >= most {
+                format!(
+                    "the budget is used up: evaluations took, or are going to take, {before:.0} of {most:.0} seconds; {GO_ON}"
+                )
+            } else {
+                format!(
+                    "the budget does not suffice: this call is expected to take {:.1} seconds, and {:.1} of {most:.0} are left; send fewer programs or ask for a quicker purpose, {GO_ON}",
+                    share.time.as_secs_f64(),
+                    most - before
+                )
+            });
+        }
+        used.evaluations = evaluations;
+        used.reserved = used.reserved.saturating_add(share.time);
         Ok(())
     }
 
-    /// Checks that time is left. Calls that wait check it again: those before them may have used it.
+    /// Checks a call under way: `time` is the time that its evaluations have taken and those that have to come next are
+    /// going to take. Calls that have ended may have used more than they reserved.
     ///
     /// # Errors
-    /// A sentence, if no time is left.
-    pub fn check_time(&self) -> Result<(), String> {
-        self.within(&self.used())
-    }
-
-    fn within(&self, used: &Used) -> Result<(), String> {
+    /// A sentence, if the time is used up.
+    pub fn check(&self, time: Duration) -> Result<(), String> {
+        let used = self.used().time;
         match self.limits.time {
-            Some(most) if used.time >= most => Err(format!(
-                "the budget is used up: evaluations took {:.0} of {:.0} seconds; go on with the results that you have (best_programs shows them), or ask your user for a larger budget",
-                used.time.as_secs_f64(),
+            Some(most) if used.saturating_add(time) > most => Err(format!(
+                "the budget is used up: evaluations took {:.0} of {:.0} seconds, and the rest of this call needs more than that leaves; results so far are kept; {GO_ON}",
+                used.as_secs_f64(),
                 most.as_secs_f64()
             )),
             _ => Ok(()),
         }
     }
 
-    /// A call has ended that reserved `taken` programs: it used `programs` of them, in this time.
-    pub fn settle(&self, taken: u64, programs: u64, time: Duration) {
+    /// A call has ended that reserved `share`: it used `programs` of it, in this time.
+    pub fn settle(&self, share: Share, programs: u64, time: Duration) {
         let mut used = self.used();
-        used.evaluations = used
-            .evaluations
-            .saturating_sub(taken.saturating_sub(programs));
+        let unused = share.programs.saturating_sub(programs);
+        used.evaluations = used.evaluations.saturating_sub(unused);
+        used.reserved = used.reserved.saturating_sub(share.time);
         used.time = used.time.saturating_add(time);
     }
 
@@ -97,7 +130,10 @@ impl Budget {
         let used = self.used();
         Some(Left {
             evaluations: evaluations.map(|most| most.saturating_sub(used.evaluations)),
-            seconds: time.map(|most| most.saturating_sub(used.time).as_secs_f64()),
+            seconds: time.map(|most| {
+                let left = most.saturating_sub(used.time);
+                left.saturating_sub(used.reserved).as_secs_f64()
+            }),
         })
     }
 }
@@ -109,37 +145,70 @@ mod tests {
 
     use super::*;
 
+    fn share(programs: u64, seconds: u64) -> Share {
+        Share {
+            programs,
+            time: Duration::from_secs(seconds),
+        }
+    }
+
+    fn within(seconds: u64) -> Budget {
+        Budget::new(Limits {
+            evaluations: None,
+            time: Some(Duration::from_secs(seconds)),
+        })
+    }
+
     #[test]
     fn programs_that_cost_nothing_are_given_back() {
         let budget = Budget::new(Limits {
             evaluations: Some(3),
             time: None,
         });
-        budget.take(2).unwrap();
-        let error = budget.take(2).unwrap_err();
+        budget.take(share(2, 0)).unwrap();
+        let error = budget.take(share(2, 0)).unwrap_err();
         assert!(error.contains("2 of 3 evaluations"), "{error}");
-        budget.settle(2, 1, Duration::from_secs(5));
-        budget.take(2).unwrap();
+        budget.settle(share(2, 0), 1, Duration::from_secs(5));
+        budget.take(share(2, 0)).unwrap();
         assert_eq!(budget.left().unwrap().evaluations, Some(0));
-        assert!(budget.take(1).is_err());
+        assert!(budget.take(share(1, 0)).is_err());
+        // A known program is no evaluation.
+        budget.take(share(0, 0)).unwrap();
     }
 
     #[test]
-    fn time_is_spent_once_an_evaluation_has_ended() {
-        let budget = Budget::new(Limits {
-            evaluations: None,
-            time: Some(Duration::from_secs(10)),
-        });
-        budget.take(1).unwrap();
-        budget.settle(1, 1, Duration::from_secs(9));
-        assert_eq!(budget.left().unwrap().seconds, Some(1.0));
-        budget.take(1).unwrap();
-        assert_eq!(budget.check_time(), Ok(()));
-        budget.settle(1, 1, Duration::from_secs(9));
-        assert!(budget.check_time().is_err());
-        let error = budget.take(1).unwrap_err();
+    fn a_call_whose_expected_time_does_not_fit_is_not_begun() {
+        let budget = within(10);
+        let error = budget.take(share(6, 12)).unwrap_err();
+        assert!(error.contains("take 12.0 seconds, and 10.0 of"), "{error}");
+        assert_eq!(budget.left().unwrap().seconds, Some(10.0));
+        budget.take(share(3, 6)).unwrap();
+        // The first call is under way, so its time is not there for another one.
+        assert!(budget.take(share(3, 6)).is_err());
+        budget.take(share(2, 4)).unwrap();
+        assert_eq!(budget.left().unwrap().seconds, Some(0.0));
+        let error = budget.take(share(1, 1)).unwrap_err();
+        assert!(error.contains("used up"), "{error}");
+        budget.settle(share(3, 6), 3, Duration::from_secs(1));
+        budget.take(share(2, 5)).unwrap();
+    }
+
+    #[test]
+    fn a_call_that_takes_longer_than_expected_leaves_nothing_to_others() {
+        let budget = within(10);
+        budget.take(share(1, 1)).unwrap();
+        budget.take(share(1, 2)).unwrap();
+        budget.settle(share(1, 1), 1, Duration::from_secs(9));
+        // The second call waits, and does not fit any more.
+        let error = budget.check(Duration::from_secs(2)).unwrap_err();
+        assert!(error.contains("9 of 10 seconds"), "{error}");
+        assert_eq!(budget.check(Duration::from_secs(1)), Ok(()));
+        budget.settle(share(1, 2), 0, Duration::from_secs(9));
+        let error = budget.take(share(1, 1)).unwrap_err();
         assert!(error.contains("18 of 10 seconds"), "{error}");
         assert_eq!(budget.left().unwrap().seconds, Some(0.0));
+        // Known results need no time.
+        budget.take(share(0, 0)).unwrap();
         assert_eq!(Budget::default().left(), None);
     }
 
@@ -149,13 +218,30 @@ mod tests {
             let budget = Budget::new(Limits { evaluations: Some(most), time: None });
             let mut used = 0;
             for (programs, of_them) in calls {
-                if budget.take(programs).is_ok() {
+                if budget.take(share(programs, 0)).is_ok() {
                     let of_them = of_them.min(programs);
                     used += of_them;
-                    budget.settle(programs, of_them, Duration::ZERO);
+                    budget.settle(share(programs, 0), of_them, Duration::ZERO);
                 }
                 prop_assert!(used <= most);
                 prop_assert_eq!(budget.left().unwrap().evaluations, Some(most - used));
+            }
+        }
+
+        #[test]
+        fn calls_that_take_what_was_expected_stay_within_the_time(calls in prop::collection::vec((1u64..9, any::<bool>()), 0..40), most in 0u64..30) {
+            let budget = within(most);
+            let (mut spent, mut under_way) = (0, Vec::new());
+            for (seconds, ends_one) in calls {
+                if budget.take(share(1, seconds)).is_ok() {
+                    under_way.push(seconds);
+                }
+                if ends_one && let Some(seconds) = under_way.pop() {
+                    spent += seconds;
+                    budget.settle(share(1, seconds), 1, Duration::from_secs(seconds));
+                }
+                let all = spent + under_way.iter().sum::<u64>();
+                prop_assert!(all <= most, "{all} of {most}");
             }
         }
     }

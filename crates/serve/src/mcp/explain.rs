@@ -3,7 +3,7 @@
 use flopsmith_problem::{Problem, nearest};
 use flopsmith_protocol::{CandidateFault, InfrastructureCause, UnknownCause};
 
-use super::tools::{Explained, Party, Permitted};
+use super::results::{Explained, Party, Permitted};
 
 /// The explanation of a reason.
 ///

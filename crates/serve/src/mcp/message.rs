@@ -315,7 +315,8 @@ fn answer(id: &Value, method: &str, mut params: Map<String, Value>) -> Result<St
             let progress_token = progress_token.filter(|t| t.is_string() || t.is_number());
             let name = params.get("name").and_then(Value::as_str);
             let tool = name.and_then(Tool::named).ok_or_else(|| {
-                let names = Tool::ALL.map(Tool::name).join(", ");
+                let names: Vec<&str> = Tool::names().collect();
+                let names = names.join(", ");
                 let why = format!("there is no such tool; the tools are {names}");
                 Failure::new(code::INVALID_PARAMS, why)
             })?;

@@ -1,21 +1,16 @@
-//! The tools: their names, arguments and results, and the schemas of these.
+//! The tools: a table of their names, descriptions and schemas.
 
 use std::sync::LazyLock;
 
-use flopsmith_problem::Language;
-use flopsmith_protocol::{Interval, TechniqueSet};
-use flopsmith_run::digits::{between, four, share};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::describe::{Described, Listed};
-use crate::roofs::{Bandwidth, Ceiling, WorkloadRoof};
-use crate::wire::{Answer, Outcome, Purpose, Sanitized};
-
-/// The most programs of one comparison.
-pub const MOST_COMPARED: usize = 16;
+use super::arguments::{
+    BestPrograms, Compare, Evaluate, ExplainRefusal, OfProblem, Problems, Roofline,
+};
+use super::results::{BestList, Compared, Evaluated, Explained, ProblemList, Roofed};
+use crate::describe::Described;
 
 /// The tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,117 +31,109 @@ pub enum Tool {
     Roofline,
 }
 
-impl Tool {
-    /// All of them.
-    pub const ALL: [Tool; 7] = [
-        Self::Evaluate,
-        Self::Compare,
-        Self::ExplainRefusal,
-        Self::Problem,
-        Self::Problems,
-        Self::BestPrograms,
-        Self::Roofline,
-    ];
-
+/// A tool for clients.
+struct About {
+    tool: Tool,
     /// Its name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Evaluate => "evaluate",
-            Self::Compare => "compare",
-            Self::ExplainRefusal => "explain_refusal",
-            Self::Problem => "problem",
-            Self::Problems => "problems",
-            Self::BestPrograms => "best_programs",
-            Self::Roofline => "roofline",
-        }
+    name: &'static str,
+    /// Its name for people.
+    title: &'static str,
+    description: &'static str,
+    /// The schema of its arguments.
+    arguments: fn() -> Schema,
+    /// The schema of its result.
+    result: fn() -> Schema,
+    /// True if it only reads.
+    only_reads: bool,
+}
+
+/// All tools, in the order of [`Tool`].
+static TABLE: [About; 7] = [
+    About {
+        tool: Tool::Evaluate,
+        name: "evaluate",
+        title: "Evaluate a program",
+        description: "Compiles, verifies and times one program. The result has its speed relative to the plain reference with a \
+                      95 % interval, or the reason why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a \
+                      minute; the first program of a problem takes longer, because the reference is measured as well. Identical \
+                      programs are evaluated once.",
+        arguments: schema::<Evaluate>,
+        result: schema::<Evaluated>,
+        only_reads: false,
+    },
+    About {
+        tool: Tool::Compare,
+        name: "compare",
+        title: "Compare programs",
+        description: "Evaluates 2 to 16 programs for one problem and ranks them. Programs that share a letter in `group` cannot be \
+                      told apart: none of them counts as faster.",
+        arguments: schema::<Compare>,
+        result: schema::<Compared>,
+        only_reads: false,
+    },
+    About {
+        tool: Tool::ExplainRefusal,
+        name: "explain_refusal",
+        title: "Explain a refusal",
+        description: "Explains a `reason` of a result: what it means, who is at fault, and what to try. With a problem it adds what \
+                      programs for the problem may use.",
+        arguments: schema::<ExplainRefusal>,
+        result: schema::<Explained>,
+        only_reads: true,
+    },
+    About {
+        tool: Tool::Problem,
+        name: "problem",
+        title: "Describe a problem",
+        description: "Describes a problem: the function to write, its prototype, the sizes at which it is timed, what programs may \
+                      use, and the task in words.",
+        arguments: schema::<OfProblem>,
+        result: schema::<Described>,
+        only_reads: true,
+    },
+    About {
+        tool: Tool::Problems,
+        name: "problems",
+        title: "List problems",
+        description: "Lists the problems by name, with a title and the sizes at which each is timed.",
+        arguments: schema::<Problems>,
+        result: schema::<ProblemList>,
+        only_reads: true,
+    },
+    About {
+        tool: Tool::BestPrograms,
+        name: "best_programs",
+        title: "Show the fastest known programs",
+        description: "Shows the fastest programs for a problem that this service has measured, ordered by the lower end of their \
+                      intervals, with their sources. Programs of other machines or compilers are listed apart.",
+        arguments: schema::<BestPrograms>,
+        result: schema::<BestList>,
+        only_reads: true,
+    },
+    About {
+        tool: Tool::Roofline,
+        name: "roofline",
+        title: "Show the roofs of a problem",
+        description: "Says how fast a program for the problem can be on this machine, by the roofline model: the roof at each size, \
+                      the part of the machine that sets it, and the measured peak and bandwidths. With `gflops` it says which share \
+                      of the roof that speed is.",
+        arguments: schema::<Roofline>,
+        result: schema::<Roofed>,
+        // The roofline may have to be measured first.
+        only_reads: false,
+    },
+];
+
+impl Tool {
+    /// The names of all tools.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        TABLE.iter().map(|about| about.name)
     }
 
     /// The tool of a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
-    }
-
-    /// Its name for people.
-    fn title(self) -> &'static str {
-        match self {
-            Self::Evaluate => "Evaluate a program",
-            Self::Compare => "Compare programs",
-            Self::ExplainRefusal => "Explain a refusal",
-            Self::Problem => "Describe a problem",
-            Self::Problems => "List problems",
-            Self::BestPrograms => "Show the fastest known programs",
-            Self::Roofline => "Show the roofs of a problem",
-        }
-    }
-
-    fn description(self) -> &'static str {
-        match self {
-            Self::Evaluate => {
-                "Compiles, verifies and times one program. The result has its speed relative to the plain reference with a \
-                 95 % interval, or the reason why it was refused. `rank` takes some seconds, `screen` less, `certify` up to a \
-                 minute; the first program of a problem takes longer, because the reference is measured as well. Identical \
-                 programs are evaluated once."
-            }
-            Self::Compare => {
-                "Evaluates 2 to 16 programs for one problem and ranks them. Programs that share a letter in `group` cannot be \
-                 told apart: none of them counts as faster."
-            }
-            Self::ExplainRefusal => {
-                "Explains a `reason` of a result: what it means, who is at fault, and what to try. With a problem it adds what \
-                 programs for the problem may use."
-            }
-            Self::Problem => {
-                "Describes a problem: the function to write, its prototype, the sizes at which it is timed, what programs may \
-                 use, and the task in words."
-            }
-            Self::Problems => {
-                "Lists the problems by name, with a title and the sizes at which each is timed."
-            }
-            Self::BestPrograms => {
-                "Shows the fastest programs for a problem that this service has measured, ordered by the lower end of their \
-                 intervals, with their sources."
-            }
-            Self::Roofline => {
-                "Says how fast a program for the problem can be on this machine, by the roofline model: the roof at each size, \
-                 the part of the machine that sets it, and the measured peak and bandwidths. With `gflops` it says which share \
-                 of the roof that speed is."
-            }
-        }
-    }
-
-    /// The schema of its arguments.
-    fn arguments(self) -> Schema {
-        match self {
-            Self::Evaluate => schema::<Evaluate>(),
-            Self::Compare => schema::<Compare>(),
-            Self::ExplainRefusal => schema::<ExplainRefusal>(),
-            Self::Problem => schema::<OfProblem>(),
-            Self::Problems => schema::<Problems>(),
-            Self::BestPrograms => schema::<BestPrograms>(),
-            Self::Roofline => schema::<Roofline>(),
-        }
-    }
-
-    /// The schema of its result.
-    fn result(self) -> Schema {
-        match self {
-            Self::Evaluate => schema::<Evaluated>(),
-            Self::Compare => schema::<Compared>(),
-            Self::ExplainRefusal => schema::<Explained>(),
-            Self::Problem => schema::<Described>(),
-            Self::Problems => schema::<ProblemList>(),
-            Self::BestPrograms => schema::<BestList>(),
-            Self::Roofline => schema::<Roofed>(),
-        }
-    }
-
-    /// True if it only reads.
-    fn only_reads(self) -> bool {
-        match self {
-            // The roofline may have to be measured first.
-            Self::Evaluate | Self::Compare | Self::Roofline => false,
-            Self::ExplainRefusal | Self::Problem | Self::Problems | Self::BestPrograms => true,
-        }
+        let about = TABLE.iter().find(|about| about.name == name)?;
+        Some(about.tool)
     }
 }
 
@@ -159,471 +146,27 @@ fn schema<T: JsonSchema>() -> Schema {
 
 /// The tools as `tools/list` shows them.
 pub fn list() -> &'static Value {
-    static LIST: LazyLock<Value> = LazyLock::new(|| Tool::ALL.map(listed).into_iter().collect());
+    static LIST: LazyLock<Value> = LazyLock::new(|| TABLE.iter().map(About::listed).collect());
     &LIST
 }
 
-fn listed(tool: Tool) -> Value {
-    json!({
-        "name": tool.name(),
-        "title": tool.title(),
-        "description": tool.description(),
-        "inputSchema": tool.arguments(),
-        "outputSchema": tool.result(),
-        "annotations": {
-            "title": tool.title(),
-            "readOnlyHint": tool.only_reads(),
-            "destructiveHint": false,
-            "idempotentHint": true,
-            "openWorldHint": false,
-        },
-    })
-}
-
-/// Arguments of `evaluate`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Evaluate {
-    /// The name of the problem, as `problems` lists it.
-    pub problem: String,
-    /// The program.
-    #[serde(default)]
-    pub source: Option<String>,
-    /// Instead of `source`: a text with the program in its last complete fenced block.
-    #[serde(default)]
-    pub answer: Option<String>,
-    /// The language; that of the problem when left out.
-    #[serde(default)]
-    #[schemars(schema_with = "crate::wire::language_schema")]
-    pub language: Option<Language>,
-    /// Names of the workloads at which the program is timed; all of the problem when left out.
-    #[serde(default)]
-    pub workloads: Vec<String>,
-    /// The standard of the measurement.
-    #[serde(default)]
-    pub purpose: Purpose,
-}
-
-/// A program of a comparison.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Entrant {
-    /// A name of yours, which the result repeats; the number of the program from 0 when left out.
-    #[serde(default)]
-    #[schemars(length(max = 200))]
-    pub name: Option<String>,
-    /// The program.
-    #[serde(default)]
-    pub source: Option<String>,
-    /// Instead of `source`: a text with the program in its last complete fenced block.
-    #[serde(default)]
-    pub answer: Option<String>,
-    /// The language; that of the problem when left out.
-    #[serde(default)]
-    #[schemars(schema_with = "crate::wire::language_schema")]
-    pub language: Option<Language>,
-}
-
-/// Arguments of `compare`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Compare {
-    /// The name of the problem, as `problems` lists it.
-    pub problem: String,
-    /// The programs. The others are compared with the first one.
-    #[schemars(length(min = 2, max = 16))]
-    pub programs: Vec<Entrant>,
-    /// Names of the workloads at which the programs are timed; all of the problem when left out.
-    #[serde(default)]
-    pub workloads: Vec<String>,
-    /// The standard of the measurements.
-    #[serde(default)]
-    pub purpose: Purpose,
-}
-
-/// Arguments of `explain_refusal`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExplainRefusal {
-    /// The `reason` of a result, e.g. `wrong_result`.
-    pub reason: String,
-    /// The name of the problem, for the list of what its programs may use.
-    #[serde(default)]
-    pub problem: Option<String>,
-}
-
-/// Arguments of `problem`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OfProblem {
-    /// The name of the problem, as `problems` lists it.
-    pub problem: String,
-}
-
-/// Arguments of `problems`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Problems {
-    /// List the problems of this collection only, e.g. `polybench`.
-    #[serde(default)]
-    pub suite: Option<String>,
-}
-
-/// Arguments of `best_programs`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BestPrograms {
-    /// The name of the problem, as `problems` lists it.
-    pub problem: String,
-    /// Names of the workloads at which the programs were timed; all of the problem when left out.
-    #[serde(default)]
-    pub workloads: Vec<String>,
-    /// Show at most this many programs.
-    #[serde(default = "a_few")]
-    #[schemars(range(min = 1, max = 16))]
-    pub most: u32,
-}
-
-fn a_few() -> u32 {
-    3
-}
-
-/// Arguments of `roofline`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Roofline {
-    /// The name of the problem, as `problems` lists it.
-    pub problem: String,
-    /// Names of the workloads; all of the problem when left out.
-    #[serde(default)]
-    pub workloads: Vec<String>,
-    /// A speed to place under the roof, 10⁹ operations a second.
-    #[serde(default)]
-    pub gflops: Option<f64>,
-}
-
-/// The budget that is left.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Left {
-    /// Number of programs; null without a limit.
-    pub evaluations: Option<u64>,
-    /// Seconds of evaluations; null without a limit.
-    pub seconds: Option<f64>,
-}
-
-/// The speed of a program at one of several workloads.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct AtWorkload {
-    /// The workload.
-    pub name: String,
-    /// The plain reference's time divided by the program's.
-    pub ratio: f64,
-    /// The 95 % interval of `ratio`.
-    pub interval: Interval,
-    /// Speed, 10⁹ operations a second.
-    pub gflops: f64,
-}
-
-/// The result of a program.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Found {
-    /// The result in words.
-    pub summary: String,
-    /// The kind of the outcome.
-    pub outcome: Outcome,
-    /// The fault of the program or the part of the machine that failed, for `explain_refusal`; null if the program was
-    /// measured.
-    pub reason: Option<String>,
-    /// Whether the program is right; null if that is not known.
-    pub correct: Option<bool>,
-    /// The plain reference's time divided by the program's: above 1 is faster.
-    pub ratio: Option<f64>,
-    /// The 95 % interval of `ratio`.
-    pub interval: Option<Interval>,
-    /// Speed, 10⁹ operations a second.
-    pub gflops: Option<f64>,
-    /// The speed as a share of the roof; null if that is not known.
-    pub share_of_roof: Option<f64>,
-    /// The reward by the service's table; null if the machine failed.
-    pub reward: Option<f64>,
-    /// The single workloads, if there are several.
-    pub workloads: Vec<AtWorkload>,
-    /// The techniques that detection found, once the program was compiled.
-    pub techniques: Option<TechniqueSet>,
-    /// Width of the widest vector register in the object, bits.
-    pub vector_bits: Option<u32>,
-    /// Text of the compiler or the checks about the program; data that quotes the program.
-    pub diagnostics: String,
-    /// The sanitizers that checked the program, if they did.
-    pub sanitizers: Option<Sanitized>,
-    /// Why the machine was not quiet, if the program was timed nevertheless.
-    pub machine_busy: Option<String>,
-    /// True if the service had evaluated the same program before.
-    pub cached: bool,
-    /// Names the measurement of the plain reference. Numbers with the same name are comparable.
-    pub reference: Option<String>,
-}
-
-impl Found {
-    /// The result of an answer. `roof_gflops` is the roof of its problem, if that is known.
-    pub fn of(answer: &Answer, roof_gflops: Option<f64>) -> Self {
-        let several = answer.measurement.iter().flat_map(|m| &m.workloads);
-        let workloads = several.map(|workload| AtWorkload {
-            name: workload.name.clone(),
-            ratio: workload.ratio,
-            interval: workload.interval,
-            gflops: workload.gflops,
-        });
-        let roof = roof_gflops.filter(|roof| *roof > 0.0);
-        let share_of_roof = answer.gflops.zip(roof).map(|(gflops, roof)| gflops / roof);
-        Self {
-            summary: summary(answer, share_of_roof),
-            outcome: answer.outcome,
-            reason: answer.reason.clone(),
-            correct: answer.correct,
-            ratio: answer.ratio,
-            interval: answer.interval,
-            gflops: answer.gflops,
-            share_of_roof,
-            reward: answer.reward,
-            workloads: workloads.collect(),
-            techniques: answer.techniques,
-            vector_bits: answer.vector_bits,
-            diagnostics: answer.diagnostics.clone(),
-            sanitizers: answer.sanitizers.clone(),
-            machine_busy: answer.machine_busy.clone(),
-            cached: answer.cached,
-            reference: answer.reference.as_ref().map(|r| r.id.clone()),
-        }
+impl About {
+    fn listed(&self) -> Value {
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": (self.arguments)(),
+            "outputSchema": (self.result)(),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": self.only_reads,
+                "destructiveHint": false,
+                "idempotentHint": true,
+                "openWorldHint": false,
+            },
+        })
     }
-}
-
-/// A result in words: fixed words, numbers, and the name of a reason.
-fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
-    let reason = answer.reason.as_deref().unwrap_or("unknown");
-    let mut words = match (answer.outcome, answer.ratio, answer.interval) {
-        (Outcome::Measured | Outcome::Unconverged, Some(ratio), Some(interval)) => format!(
-            "the program is right, and {} times as fast as the plain reference (95 % interval {})",
-            four(ratio),
-            between(&interval),
-        ),
-        (Outcome::Rejected, ..) => format!(
-            "the program was refused: {reason}; `diagnostics` has the details, and explain_refusal says what to try"
-        ),
-        _ => format!(
-            "the machine could not evaluate the program ({reason}), which says nothing about it; call the tool again"
-        ),
-    };
-    if let Some(gflops) = answer.gflops {
-        words.push_str(&format!("; {} GFLOPS", four(gflops)));
-    }
-    if let Some(of_roof) = share_of_roof {
-        words.push_str(&format!(", {} of the roof", share(of_roof)));
-    }
-    if answer.outcome == Outcome::Unconverged {
-        words.push_str("; the measurement is less precise than asked for, so call the tool again before you rely on it");
-    }
-    words
-}
-
-/// The result of `evaluate`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Evaluated {
-    /// The result.
-    #[serde(flatten)]
-    pub found: Found,
-    /// The budget that is left; null without a limit.
-    pub budget: Option<Left>,
-}
-
-/// A program of a comparison with its result.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Ranked {
-    /// Its number among the programs of the call, from 0.
-    pub program: usize,
-    /// The name that the call gave it.
-    pub name: String,
-    /// Its rank, from 1; null if it was not measured, or not precisely enough.
-    pub rank: Option<u32>,
-    /// Letters that it shares with the programs it cannot be told from; null without a rank.
-    pub group: Option<String>,
-    /// Its result.
-    pub result: Found,
-}
-
-/// Verdicts on two programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// The program is faster.
-    Faster,
-    /// It is slower.
-    Slower,
-    /// The two hardly differ.
-    NoDifference,
-    /// Only a stricter measurement can tell.
-    Unclear,
-}
-
-/// A program beside the first one.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct BesideFirst {
-    /// The number of the program.
-    pub program: usize,
-    /// The time of the first program divided by that of this one: above 1 this one is faster.
-    pub times_as_fast: f64,
-    /// The 95 % interval of `times_as_fast`.
-    pub interval: Interval,
-    /// The verdict. All verdicts of a call together are wrong with a probability of at most 5 %.
-    pub verdict: Change,
-}
-
-/// The result of `compare`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Compared {
-    /// The result in words, by the numbers of the programs.
-    pub summary: String,
-    /// The programs in the order of the call.
-    pub programs: Vec<Ranked>,
-    /// The measured programs beside the first one; empty if the first one was not measured.
-    pub beside_first: Vec<BesideFirst>,
-    /// The budget that is left; null without a limit.
-    pub budget: Option<Left>,
-}
-
-/// The parties that can be at fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Party {
-    /// The program.
-    Program,
-    /// The service or its machine.
-    Machine,
-    /// It cannot be told.
-    Unknown,
-}
-
-/// The parts of C that programs for a problem may use, and their limits.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Permitted {
-    /// The function that a program defines.
-    pub prototype: String,
-    /// The headers that programs in C may include.
-    pub includes: Vec<String>,
-    /// Names of functions and techniques of libraries that programs may not use.
-    pub forbidden: Vec<String>,
-    /// Length of the longest program, bytes.
-    pub max_source_bytes: usize,
-    /// The techniques that programs may use.
-    pub techniques: TechniqueSet,
-}
-
-/// The result of `explain_refusal`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Explained {
-    /// The reason.
-    pub reason: String,
-    /// The party at fault.
-    pub fault_of: Party,
-    /// The meaning of the reason.
-    pub meaning: String,
-    /// The usual causes, and what to try.
-    pub try_next: String,
-    /// The headers, techniques and limits of programs for the problem, if the call names one.
-    pub permitted: Option<Permitted>,
-}
-
-/// The result of `problems`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ProblemList {
-    /// The problems by name.
-    pub problems: Vec<Listed>,
-}
-
-/// A program that was measured.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Known {
-    /// The program; data.
-    pub source: String,
-    /// Its language.
-    #[schemars(with = "String")]
-    pub language: Language,
-    /// The standard of its measurement.
-    pub purpose: Purpose,
-    /// The plain reference's time divided by the program's.
-    pub ratio: f64,
-    /// The 95 % interval of `ratio`.
-    pub interval: Interval,
-    /// Speed, 10⁹ operations a second.
-    pub gflops: f64,
-    /// The techniques that detection found.
-    pub techniques: Option<TechniqueSet>,
-    /// Width of the widest vector register in the object, bits.
-    pub vector_bits: Option<u32>,
-    /// Names the measurement of the plain reference. Numbers with the same name are comparable.
-    pub reference: Option<String>,
-    /// Time of the measurement, milliseconds since 1970.
-    pub measured_unix_ms: u64,
-}
-
-/// The result of `best_programs`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct BestList {
-    /// The result in words.
-    pub summary: String,
-    /// The programs, the fastest first.
-    pub programs: Vec<Known>,
-}
-
-/// The result of `roofline`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Roofed {
-    /// The result in words.
-    pub summary: String,
-    /// The roof over all workloads, 10⁹ operations a second: their geometric mean.
-    pub roof_gflops: f64,
-    /// The measured peak for the numbers of the problem, 10⁹ operations a second.
-    pub peak_gflops: f64,
-    /// The speed of the plain reference.
-    pub reference_gflops: f64,
-    /// Number of threads that programs are timed with.
-    pub threads: u32,
-    /// The roof at each workload.
-    pub workloads: Vec<WorkloadRoof>,
-    /// Bandwidths of memory and caches.
-    pub bandwidths: Vec<Bandwidth>,
-    /// Rates of double-precision arithmetic, by width of vectors.
-    pub ceilings: Vec<Ceiling>,
-    /// The share of the roof that `gflops` of the call is; null without it.
-    pub share_of_roof: Option<f64>,
-    /// The budget that is left; null without a limit.
-    pub budget: Option<Left>,
-}
-
-/// Text of a result for clients that know no structured results, and the result itself.
-pub fn success<T: Serialize>(value: &T) -> Value {
-    // Results have named fields with numbers and texts, so they always have a JSON form.
-    let text = serde_json::to_string(value).unwrap_or_default();
-    let structured = serde_json::to_value(value).unwrap_or_default();
-    json!({
-        "content": [{ "type": "text", "text": text }],
-        "structuredContent": structured,
-        "isError": false,
-    })
-}
-
-/// The result of a call that failed. `words` say what to try.
-pub fn failure(words: &str) -> Value {
-    json!({ "content": [{ "type": "text", "text": words }], "isError": true })
-}
-
-/// Reads the arguments of a tool.
-///
-/// # Errors
-/// A sentence on the mistake.
-pub fn arguments<T: for<'de> Deserialize<'de>>(given: Map<String, Value>) -> Result<T, String> {
-    serde_json::from_value(Value::Object(given))
-        .map_err(|e| format!("the arguments are wrong: {e}; the tool's inputSchema describes them"))
 }
 
 #[cfg(test)]
@@ -632,6 +175,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::mcp::arguments::MOST_COMPARED;
 
     fn walk(value: &Value, see: &mut impl FnMut(&str, &Value)) {
         match value {
@@ -652,7 +196,6 @@ mod tests {
         for tool in list().as_array().unwrap() {
             let name = tool["name"].as_str().unwrap();
             assert!(names.insert(name.to_owned()), "{name}");
-            assert_eq!(Tool::named(name).map(Tool::name), Some(name));
             assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
             for kind in ["inputSchema", "outputSchema"] {
                 assert_eq!(tool[kind]["type"], "object", "{name}: {kind}");
@@ -668,36 +211,35 @@ mod tests {
                 assert!(schema["description"].is_string(), "{name}: {argument}");
             }
         }
-        assert_eq!(names.len(), Tool::ALL.len());
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn the_table_has_each_tool_once_and_in_order() {
+        for (place, about) in TABLE.iter().enumerate() {
+            assert_eq!(about.tool as usize, place, "{}", about.name);
+            assert_eq!(Tool::named(about.name), Some(about.tool));
+        }
+        assert_eq!(Tool::named("evaluat"), None);
     }
 
     #[test]
     fn limits_of_the_schemas_are_those_of_the_calls() {
-        let schema = serde_json::to_value(Tool::Compare.arguments()).unwrap();
+        let schema = serde_json::to_value(schema::<Compare>()).unwrap();
         assert_eq!(schema["properties"]["programs"]["maxItems"], MOST_COMPARED);
     }
 
     #[test]
     fn the_reference_page_lists_every_tool_and_argument() {
         let page = include_str!("../../../../docs/reference/mcp.md");
-        for tool in Tool::ALL {
-            let schema = serde_json::to_value(tool.arguments()).unwrap();
-            let row = format!("| `{}` |", tool.name());
+        for about in &TABLE {
+            let schema = serde_json::to_value((about.arguments)()).unwrap();
+            let row = format!("| `{}` |", about.name);
             assert!(page.contains(&row), "docs/reference/mcp.md lacks {row}");
             for argument in schema["properties"].as_object().unwrap().keys() {
                 let named = format!("`{argument}`");
                 assert!(page.contains(&named), "docs/reference/mcp.md lacks {named}");
             }
         }
-    }
-
-    #[test]
-    fn a_wrong_argument_is_named() {
-        let given = json!({ "problem": "dgemm", "sorce": "x" });
-        let Value::Object(given) = given else {
-            unreachable!("an object")
-        };
-        let error = arguments::<Evaluate>(given).unwrap_err();
-        assert!(error.contains("`sorce`"), "{error}");
     }
 }

@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use super::*;
 
@@ -132,14 +131,6 @@ impl Agent {
     }
 }
 
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-}
-
 fn right(gflops: u32) -> Value {
     json!({ "problem": "dgemm", "source": format!("right {gflops}") })
 }
@@ -193,6 +184,7 @@ fn an_agent_speaks_a_whole_session() {
     assert_eq!(ranked["beside_first"][0]["verdict"], "faster");
 
     let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
+    assert_eq!(best["elsewhere"], json!([]));
     let sources = column(best["programs"].as_array().unwrap(), "source");
     assert_eq!(sources, ["right 60", "right 40"]);
     let problem = agent.result("problem", json!({ "problem": "dgemm" }));
@@ -435,6 +427,72 @@ fn a_budget_counts_what_was_evaluated() {
     let words = agent.error("evaluate", right(4));
     assert!(words.contains("3 of 3 evaluations"), "{words}");
     agent.result("best_programs", json!({ "problem": "dgemm" }));
+    agent.end();
+}
+
+#[test]
+fn a_speed_of_another_machine_is_not_among_those_of_this_one() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        machine: "another",
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    agent.result("evaluate", right(40));
+    let best = agent.result("best_programs", json!({ "problem": "dgemm" }));
+    assert_eq!(best["programs"], json!([]));
+    let elsewhere = best["elsewhere"][0].clone();
+    assert_eq!(elsewhere["this_machine"], false, "{best}");
+    assert_eq!(elsewhere["processor"], "processor of here");
+    assert_eq!(elsewhere["programs"][0]["source"], "right 40");
+    agent.end();
+}
+
+#[test]
+fn a_provisional_reference_is_called_so() {
+    let place = tempfile::tempdir().unwrap();
+    let mut agent = Agent::start(place.path(), Options::default());
+    for (gflops, is_provisional) in [(1, false), (2, true), (3, true)] {
+        let found = agent.result("evaluate", right(gflops));
+        assert_eq!(found["reference_is_provisional"], is_provisional, "{found}");
+        let words = found["summary"].as_str().unwrap();
+        assert_eq!(words.contains("measured again soon"), is_provisional);
+    }
+    let body = programs(&["right 3"]);
+    let answers = agent.server.post("/v1/evaluate", &body).lines();
+    let reference = &answers[0]["reference"];
+    assert_eq!(
+        (&reference["converged"], &reference["machine_busy"]),
+        (&json!(true), &json!("core 1 is used"))
+    );
+    agent.end();
+}
+
+#[test]
+fn a_comparison_that_does_not_fit_the_time_evaluates_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        limits: Limits {
+            evaluations: None,
+            time: Some(Duration::from_secs(5)),
+        },
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    // Before the first evaluation, a ranking is expected to take two seconds.
+    let programs: Vec<Value> = (1..=3)
+        .map(|n| json!({ "source": format!("right {n}") }))
+        .collect();
+    let compare = json!({ "problem": "dgemm", "programs": programs });
+    let words = agent.error("compare", compare);
+    assert!(words.contains("expected to take 6.0 seconds"), "{words}");
+    assert!(agent.server.seen.lock().unwrap().is_empty());
+    let two = json!({ "problem": "dgemm", "programs": programs[..2] });
+    let ranked = agent.result("compare", two);
+    assert!(
+        ranked["budget"]["seconds"].as_f64().unwrap() > 4.0,
+        "{ranked}"
+    );
     agent.end();
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flopsmith_endpoint::Spending;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateRef, Digest, MachineFacts, ProblemId, RunId, subjects};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,18 @@ pub struct Context {
     first: OfProblem,
     others: Vec<OfProblem>,
     disturbed: AtomicU64,
+    asked: Mutex<Asked>,
+}
+
+/// The requests of a run to an endpoint, so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// Requests that ended, and what they cost; none if the run asks no endpoint.
+    pub spending: Option<Spending>,
+    /// The last failure that a request is repeated for; empty once one is answered.
+    pub trouble: String,
+    /// True if the budget of the endpoint has no room for another request.
+    pub exhausted: bool,
 }
 
 /// A problem of a run, and what this node knows of it.
@@ -72,6 +85,7 @@ impl Context {
             toolchain: parts.toolchain,
             host: parts.host,
             disturbed: AtomicU64::new(0),
+            asked: Mutex::default(),
         })
     }
 
@@ -110,6 +124,24 @@ impl Context {
             .filter(|facts| facts.machine_class == self.host.machine_class)
             .map(|facts| facts.peak_gflops)
             .find(|peak| *peak > 0.0))
+    }
+
+    /// The requests to the endpoint so far.
+    pub fn asked(&self) -> Asked {
+        self.asked
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Notes requests to the endpoint.
+    pub fn note_asked(&self, note: impl FnOnce(&mut Asked)) {
+        note(
+            &mut self
+                .asked
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
     }
 
     /// Programs that this node timed while other processes were at work on its cores.

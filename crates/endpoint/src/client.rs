@@ -9,6 +9,7 @@ use flopsmith_config::Endpoint;
 use flopsmith_config::endpoint::seconds;
 use flopsmith_protocol::Sampling;
 use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -31,9 +32,9 @@ const TEMPLATE_TOKENS: u64 = 512;
 /// A request for one answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// The problem.
+    /// The problem, or a task.
     pub problem: String,
-    /// Number of the answer to the problem.
+    /// Number of the answer to it.
     pub number: u32,
     /// The prompt.
     pub prompt: String,
@@ -163,17 +164,26 @@ impl Client {
     where
         F: FnMut(Ask, Result<Reply, Error>) -> ControlFlow<()>,
     {
-        let mut ending = futures::stream::iter(asks)
-            .map(|ask| async move {
-                let reply = self.ask(&ask).await;
-                (ask, reply)
-            })
-            .buffer_unordered(self.endpoint.concurrency);
-        while let Some((ask, reply)) = ending.next().await {
+        let mut waiting = asks.into_iter();
+        let mut ending = FuturesUnordered::new();
+        loop {
+            while ending.len() < self.endpoint.concurrency
+                && let Some(ask) = waiting.next()
+            {
+                ending.push(self.ask_with(ask));
+            }
+            let Some((ask, reply)) = ending.next().await else {
+                return;
+            };
             if on(ask, reply).is_break() {
                 return;
             }
         }
+    }
+
+    async fn ask_with(&self, ask: Ask) -> (Ask, Result<Reply, Error>) {
+        let reply = self.ask(&ask).await;
+        (ask, reply)
     }
 
     /// Asks for one answer.

@@ -38,7 +38,7 @@ mod tests;
 pub use address::address;
 pub use client::{Ask, Client, Reply, Tell};
 pub use error::Error;
-pub use journal::{Entry, Event, Journal, Reason, Spending};
+pub use journal::{Account, Entry, Event, Journal, Reason, Spending};
 pub use key::Key;
 pub use ledger::{Amount, Ledger, Limits};
 pub use repetition::Repetition;

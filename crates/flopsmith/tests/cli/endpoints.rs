@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::bench::GOOD;
 use crate::eval::{eval, stderr};
-use crate::{flopsmith, last_object, objects};
+use crate::search::quick_search;
+use crate::{flopsmith, last_object, objects, only_run, outcomes};
 
 /// An answer of a chat model with this program.
 fn fenced(program: &str) -> String {
@@ -219,4 +220,80 @@ fn a_refused_prompt_is_counted_and_a_refused_key_ends_the_evaluation() {
     );
     assert!(!told.contains("is missing"), "{told}");
     assert_eq!(refusing.asked().len(), 1);
+}
+
+#[test]
+fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    // Four failures that pass, then programs.
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => Act::error(429, "Retry-After: 0\r\n", "slow down"),
+        1 => Act::error(500, "", "down"),
+        2 => Act::Answer(200, "", "<html>proxy</html>".into()),
+        3 => Act::Cut(Act::pieces("```c")),
+        4 => Act::streamed("I cannot do that.", (100, 50)),
+        _ => Act::streamed(&fenced(GOOD), (100, 50)),
+    });
+    let server = server.unwrap();
+    let more = "[retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n";
+    let model = settings(place.path(), &server.url(), more);
+    let model = model.strip_prefix("endpoint:").unwrap();
+    let mut command = quick_search(&runs);
+    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
+    let output = command.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let summary = last_object(&output);
+    assert_eq!(summary["finished"], true);
+    assert_eq!(
+        summary["best"]["source"].as_str().unwrap().trim(),
+        GOOD.trim()
+    );
+    // Three steps of two tasks with four samples, of which none is lost; `-m` is in the names of second measurements.
+    let run = only_run(&runs).unwrap();
+    let first = outcomes(&run).into_keys().filter(|id| !id.contains("-m"));
+    assert_eq!(first.count(), 24);
+    assert_eq!(summary["outcomes"]["format"], 1, "{summary}");
+    assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
+    let spent = &summary["endpoint"];
+    assert_eq!(
+        (&spent["requests"], &spent["failed"], &spent["assumed"]),
+        (&json!(28), &json!(4), &json!(3)),
+        "{spent}"
+    );
+    assert!(
+        told.contains("28 requests to the endpoint (4 failed)"),
+        "{told}"
+    );
+    let answers = objects(&run.join("answers.jsonl"));
+    assert_eq!(answers.len(), 24);
+    let mut prompts = answers.iter().map(|a| a["prompt"].as_str().unwrap());
+    assert!(prompts.all(|prompt| prompt.contains("dgemm")));
+}
+
+#[test]
+fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (9000, 50)));
+    let server = server.unwrap();
+    let model = settings(place.path(), &server.url(), "[budget]\ntokens = 30000\n");
+    let model = model.strip_prefix("endpoint:").unwrap();
+    let mut command = quick_search(&runs);
+    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
+    let output = command.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let summary = last_object(&output);
+    assert_eq!(
+        (&summary["finished"], &summary["steps"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(summary["infrastructure_errors"], 8 - server.asked().len());
+    let spent = &summary["endpoint"];
+    assert!(
+        spent["input_tokens"].as_u64().unwrap() + 50 * 3 <= 30_000,
+        "{spent}"
+    );
 }

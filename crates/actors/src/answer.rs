@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, RawAnswer, Task};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::error::Error;
 
@@ -30,6 +31,47 @@ pub struct Answer {
     pub sampled: Option<Sampled>,
 }
 
+/// The end of one answer to one of several tasks.
+#[derive(Debug, PartialEq)]
+pub struct Ended {
+    /// Place of the task.
+    pub task: usize,
+    /// Number of the sample.
+    pub sample: u32,
+    /// The answer, or the reason for which there is none: a failure of the infrastructure.
+    pub answer: Result<Answer, String>,
+}
+
+/// Takes answers as they end.
+pub struct Answers(UnboundedSender<Ended>);
+
+impl Answers {
+    /// A place for answers, and the way out of it.
+    pub fn new() -> (Self, UnboundedReceiver<Ended>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// Takes the answer for a sample of the task at this place.
+    pub fn take(&self, task: usize, sample: u32, answer: Result<Answer, String>) {
+        // Nobody waits for the answers of a role that stops.
+        let _ = self.0.send(Ended {
+            task,
+            sample,
+            answer,
+        });
+    }
+
+    /// Takes all answers to all tasks, in the order of the tasks.
+    pub fn take_all(&self, groups: impl IntoIterator<Item = Vec<Answer>>) {
+        for (task, group) in groups.into_iter().enumerate() {
+            for (sample, answer) in (0u32..).zip(group) {
+                self.take(task, sample, Ok(answer));
+            }
+        }
+    }
+}
+
 /// The problem of a task.
 ///
 /// # Errors
@@ -45,7 +87,7 @@ pub fn problem_of<'a>(problems: &[&'a Problem], task: &Task) -> Result<&'a Probl
     })
 }
 
-/// A source of programs: a policy, or the schedule space.
+/// A source of programs: a policy, the schedule space, or an endpoint.
 #[async_trait]
 pub trait Source: Send + Sync + 'static {
     /// The policy version in use; none where there is no policy.
@@ -57,12 +99,45 @@ pub trait Source: Send + Sync + 'static {
     /// Sets how many cores answers may take from now on.
     fn set_cores(&mut self, _cores: u32) {}
 
-    /// `group_size` answers to each task, in the order of the tasks. `problems` has the problem of each task.
+    /// True if answers take cores or a GPU of this node. Other answers take long, and end early if the node stops.
+    fn computes(&self) -> bool {
+        true
+    }
+
+    /// Gives `answers` as many answers to each task as its `group_size`, each as it ends. `problems` has the problem of
+    /// each task.
+    async fn answer_each(
+        &mut self,
+        problems: &[&Problem],
+        tasks: &[Task],
+        answers: &Answers,
+    ) -> Result<(), Error>;
+
+    /// All answers to each task, in the order of the tasks.
+    ///
+    /// # Errors
+    /// As [`Self::answer_each`], and answers that are missing.
     async fn answer(
         &mut self,
         problems: &[&Problem],
         tasks: &[Task],
-    ) -> Result<Vec<Vec<Answer>>, Error>;
+    ) -> Result<Vec<Vec<Answer>>, Error> {
+        let (answers, mut ended) = Answers::new();
+        self.answer_each(problems, tasks, &answers).await?;
+        drop(answers);
+        let mut groups: Vec<Vec<(u32, Answer)>> = tasks.iter().map(|_| Vec::new()).collect();
+        while let Some(end) = ended.recv().await {
+            let answer = end.answer.map_err(Error::Generator)?;
+            if let Some(group) = groups.get_mut(end.task) {
+                group.push((end.sample, answer));
+            }
+        }
+        let sorted = groups.into_iter().map(|mut group| {
+            group.sort_by_key(|(sample, _)| *sample);
+            group.into_iter().map(|(_, answer)| answer).collect()
+        });
+        Ok(sorted.collect())
+    }
 
     /// Takes the speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.

@@ -30,6 +30,8 @@ pub struct Budget {
     pub steps: u64,
     /// Steps in a row without a correct program after which no further step begins; 0 is no limit.
     pub fruitless: u64,
+    /// True if the source can write no further program, because its own budget is spent.
+    pub exhausted: bool,
 }
 
 impl Budget {
@@ -128,7 +130,10 @@ impl Course {
 
     fn fits(&self, elapsed: f64, budget: Budget) -> bool {
         let reached = |limit: u64, count: u64| limit > 0 && count >= limit;
-        if reached(budget.steps, self.trained) || reached(budget.fruitless, self.fruitless) {
+        if budget.exhausted
+            || reached(budget.steps, self.trained)
+            || reached(budget.fruitless, self.fruitless)
+        {
             return false;
         }
         // The median of the latest steps: one delayed step (a busy disk, a sleeping laptop) must not end the run.
@@ -168,7 +173,7 @@ mod tests {
         fn a_training_run_begins_and_ends_with_an_evaluation_and_keeps_its_budget(
             budget in 10.0f64..1000.0, step in 0.5f64..20.0, most in 0u64..30
         ) {
-            let budgeted = Budget { seconds: budget, steps: most, fruitless: 0 };
+            let budgeted = Budget { seconds: budget, steps: most, fruitless: 0, exhausted: false };
             let (seen, elapsed) = run(Job::Train, budgeted, |_| step);
             prop_assert_eq!(seen[0], Purpose::EvaluateStart);
             prop_assert_eq!(*seen.last().expect("not empty"), Purpose::EvaluateEnd);
@@ -183,7 +188,7 @@ mod tests {
 
         #[test]
         fn a_search_is_nothing_but_search(budget in 10.0f64..1000.0, step in 0.5f64..20.0) {
-            let budgeted = Budget { seconds: budget, steps: 0, fruitless: 0 };
+            let budgeted = Budget { seconds: budget, steps: 0, fruitless: 0, exhausted: false };
             let (seen, elapsed) = run(Job::Search, budgeted, |_| step);
             prop_assert!(seen.iter().all(|p| *p == Purpose::Search));
             // The first step is always taken: how long it takes cannot be known before.
@@ -198,6 +203,7 @@ mod tests {
             seconds: 1e9,
             steps: 0,
             fruitless: limit,
+            exhausted: false,
         };
         let (mut seen, mut of_step) = (Vec::new(), steps.iter());
         while let Some((_, purpose)) = course.advance(0.0, 1.0, budget) {
@@ -232,11 +238,33 @@ mod tests {
     }
 
     #[test]
+    fn a_search_whose_source_is_exhausted_ends_after_its_step() {
+        let mut course = Course::new(Job::Search);
+        let budget = |exhausted| Budget {
+            seconds: 1e9,
+            steps: 0,
+            fruitless: 0,
+            exhausted,
+        };
+        assert_eq!(
+            course.advance(0.0, 0.0, budget(false)),
+            Some((0, Purpose::Search))
+        );
+        assert_eq!(
+            course.advance(1.0, 1.0, budget(false)),
+            Some((1, Purpose::Search))
+        );
+        assert_eq!(course.advance(2.0, 1.0, budget(true)), None);
+        assert!(course.finished());
+    }
+
+    #[test]
     fn the_spent_share_is_that_of_whatever_runs_out_first() {
         let budget = |steps| Budget {
             seconds: 100.0,
             steps,
             fruitless: 0,
+            exhausted: false,
         };
         assert_eq!(budget(0).spent(25.0, 7), 0.25);
         assert_eq!(budget(10).spent(25.0, 7), 0.7);
@@ -251,6 +279,7 @@ mod tests {
             seconds: 1e9,
             steps: 1,
             fruitless: 0,
+            exhausted: false,
         };
         course.advance(0.0, 0.0, budget);
         course.advance(1.0, 1.0, budget);

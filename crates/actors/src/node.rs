@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flopsmith_endpoint::Spending;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateRef, Digest, MachineFacts, ProblemId, RunId, subjects};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,18 @@ pub struct Context {
     pub host: Host,
     first: OfProblem,
     others: Vec<OfProblem>,
+    asked: Mutex<Asked>,
+}
+
+/// The requests of a run to an endpoint, so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// Requests that ended, and what they cost; none if the run asks no endpoint.
+    pub spending: Option<Spending>,
+    /// The last failure that a request is repeated for; empty once one is answered.
+    pub trouble: String,
+    /// True if the budget of the endpoint has no room for another request.
+    pub exhausted: bool,
 }
 
 /// A problem of a run, and what this node knows of it.
@@ -71,6 +84,7 @@ impl Context {
             folder: parts.folder,
             toolchain: parts.toolchain,
             host: parts.host,
+            asked: Mutex::default(),
         })
     }
 
@@ -106,6 +120,24 @@ impl Context {
         let mut log = self.host.bus.log::<MachineFacts>(&subject, 0).await?;
         let said = log.replay().await?.into_iter().map(|(_, facts)| facts);
         Ok(Peaks::of(said, &self.host.machine_class))
+    }
+
+    /// The requests to the endpoint so far.
+    pub fn asked(&self) -> Asked {
+        self.asked
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Notes requests to the endpoint.
+    pub fn note_asked(&self, note: impl FnOnce(&mut Asked)) {
+        note(
+            &mut self
+                .asked
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
     }
 
     /// Programs that this node timed while other processes were at work on its cores.

@@ -24,6 +24,8 @@ struct Ledger {
     held: BTreeMap<&'static str, u32>,
     waiting: u32,
     last_single: Instant,
+    /// Roles that work without a unit.
+    elsewhere: BTreeMap<&'static str, u32>,
     seconds: BTreeMap<&'static str, f64>,
     idle: f64,
 }
@@ -35,7 +37,13 @@ impl Ledger {
         self.since = now;
         let held: u32 = self.held.values().sum();
         if held == 0 {
-            self.idle += passed;
+            let roles = self.elsewhere.len() as f64;
+            for role in self.elsewhere.keys() {
+                *self.seconds.entry(role).or_default() += passed / roles;
+            }
+            if self.elsewhere.is_empty() {
+                self.idle += passed;
+            }
             return;
         }
         for (role, units) in &self.held {
@@ -47,12 +55,32 @@ impl Ledger {
 /// Where the time went, as shares of the wall time since the node started.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Shares {
-    /// Share of wall time in which a role held units; when two did, the time is divided between them.
+    /// Share of wall time in which a role held units; when two did, the time is divided between them. Roles that work without
+    /// units have the time in which no other role held any.
     pub by_role: BTreeMap<String, f64>,
-    /// Share of wall time in which no role held any unit.
+    /// Share of wall time in which no role was at work.
     pub idle: f64,
     /// Wall time, seconds.
     pub seconds: f64,
+}
+
+/// Work of a role that takes no unit, such as waiting for a server. It ends when this is dropped.
+pub struct Elsewhere {
+    pool: Pool,
+    role: &'static str,
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let mut ledger = self.pool.ledger();
+        ledger.settle(Instant::now());
+        if let Some(count) = ledger.elsewhere.get_mut(self.role) {
+            *count -= 1;
+            if *count == 0 {
+                ledger.elsewhere.remove(self.role);
+            }
+        }
+    }
 }
 
 /// Leased units; dropping the lease gives them back.
@@ -77,6 +105,7 @@ impl Pool {
                 held: BTreeMap::new(),
                 waiting: 0,
                 last_single: now,
+                elsewhere: BTreeMap::new(),
                 seconds: BTreeMap::new(),
                 idle: 0.0,
             })),
@@ -102,6 +131,18 @@ impl Pool {
     /// Every unit for `role`.
     pub async fn all(&self, role: &'static str) -> Lease {
         self.take(role, self.total).await
+    }
+
+    /// Notes that `role` works without a unit. Others may take all units meanwhile, and the time in which they take none is
+    /// not idle.
+    pub fn elsewhere(&self, role: &'static str) -> Elsewhere {
+        let mut ledger = self.ledger();
+        ledger.settle(Instant::now());
+        *ledger.elsewhere.entry(role).or_default() += 1;
+        Elsewhere {
+            pool: self.clone(),
+            role,
+        }
     }
 
     /// Waits until no single units were held or asked for during `calm`, or `limit` has passed.
@@ -153,7 +194,7 @@ impl Pool {
         Duration::from_secs_f64(seconds)
     }
 
-    /// Total time in which no role held any unit.
+    /// Total time in which no role held any unit or worked without one.
     pub fn idle(&self) -> Duration {
         let mut ledger = self.ledger();
         ledger.settle(Instant::now());
@@ -275,6 +316,19 @@ mod tests {
         pass(Duration::from_millis(10)).await;
         assert_eq!(cores.idle(), before);
         drop(held);
+        pass(Duration::from_millis(10)).await;
+        let idle = cores.idle();
+        assert!(idle >= before + Duration::from_millis(9));
+        // A role that waits for a server keeps no other from the cores.
+        let waiting = cores.elsewhere("generate");
+        let spent = cores.spent("generate");
+        let before = cores.idle();
+        pass(Duration::from_millis(10)).await;
+        assert_eq!(cores.idle(), before);
+        assert!(cores.spent("generate") >= spent + Duration::from_millis(9));
+        drop(cores.all("time").await);
+        let before = cores.idle();
+        drop(waiting);
         pass(Duration::from_millis(10)).await;
         assert!(cores.idle() >= before + Duration::from_millis(9));
     }

@@ -10,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::grpo::{GrpoConfig, Loss};
 use crate::job::Job;
 use crate::read::{Usage, usage};
-use crate::settings::{Hosted, Prompt, Settings};
+use crate::settings::{GeneratorKind, Hosted, Prompt, Settings};
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     let positive = [
@@ -68,6 +68,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
         }
     }
     check_problems(settings)?;
+    check_endpoint(settings)?;
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -147,6 +148,26 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
     Ok(())
 }
 
+fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
+    let generator = &settings.generator;
+    match (generator.kind, &generator.endpoint) {
+        (GeneratorKind::Endpoint, Some(endpoint)) => endpoint.check().map_err(|e| {
+            usage(match e.0.strip_prefix('[') {
+                Some(inner) => format!("[generator.endpoint.{inner}"),
+                None => format!("[generator.endpoint] {e}"),
+            })
+        }),
+        (GeneratorKind::Endpoint, None) => Err(usage(
+            "`generator.kind` is \"endpoint\" and no endpoint is named; add [generator.endpoint] with `url` and `model`, or run `flopsmith search --endpoint URL#MODEL`",
+        )),
+        (kind, Some(_)) => Err(usage(format!(
+            "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\", or leave the table out",
+            kind.name()
+        ))),
+        (_, None) => Ok(()),
+    }
+}
+
 /// Checks that settings that leave work to a cluster name the cluster.
 pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
     let mut hosted = settings.hosted.clone();
@@ -158,6 +179,11 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
     if !hosted.is_empty() && (settings.nats.is_empty() || settings.store.is_empty()) {
         return Err(usage(
             "`hosted` leaves roles to nodes of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
+        ));
+    }
+    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Endpoint {
+        return Err(usage(
+            "`hosted` leaves roles to nodes of a cluster, and the key, the budget and the requests of an endpoint are of this process; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
         ));
     }
     let mut needed = job.roles(settings.generator.kind);

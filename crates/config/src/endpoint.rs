@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::misfit::at_its_line;
@@ -13,7 +14,7 @@ use crate::read::{Usage, read, read_text, usage};
 const LONGEST: f64 = 1e7;
 
 /// A model behind an endpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// Base URL, e.g. `http://127.0.0.1:8000/v1`.
@@ -21,7 +22,7 @@ pub struct Endpoint {
     /// The model, as the server names it.
     pub model: String,
     /// Name of the environment variable that holds the key. Default: requests have no key.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Largest number of requests at the same time. Default 8.
     #[serde(default = "eight")]
@@ -42,7 +43,7 @@ pub struct Endpoint {
     #[serde(default)]
     pub retries: Retries,
     /// Prices. Default: costs are not counted.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// Limits on what all requests together may use.
     #[serde(default)]
@@ -50,7 +51,7 @@ pub struct Endpoint {
 }
 
 /// Names of the field that limits the tokens of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenLimit {
     /// The name that most servers read.
@@ -61,7 +62,7 @@ pub enum TokenLimit {
 }
 
 /// Fields of a request that a server may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Field {
     /// Softmax temperature.
@@ -75,7 +76,7 @@ pub enum Field {
 }
 
 /// Limits on waiting for one request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     /// For a connection. Default 10.
@@ -100,7 +101,7 @@ impl Default for Timeouts {
 }
 
 /// Repetitions of requests that failed by no fault of theirs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {
     /// Most repetitions of a request. Default 5.
@@ -122,7 +123,7 @@ impl Default for Retries {
 }
 
 /// Prices of a million tokens, in any currency, with at most six digits after the point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Of prompts.
@@ -132,14 +133,17 @@ pub struct Price {
 }
 
 /// Limits on what all requests together may use.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// Money, in the currency of the prices. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
     /// Tokens of prompts and answers. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Time. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
@@ -159,6 +163,24 @@ impl Endpoint {
             price: None,
             budget: Budget::default(),
         }
+    }
+
+    /// Reads a word of the command line: `URL#MODEL` with the usual settings, or a file of settings.
+    ///
+    /// # Errors
+    /// The word names no model, the file cannot be read, or its values are not usable.
+    pub fn named(word: &str) -> Result<Self, Usage> {
+        if !word.contains("://") {
+            return Self::load(Path::new(word));
+        }
+        let Some((url, model)) = word.split_once('#') else {
+            return Err(usage(
+                "an endpoint needs its model's name after `#`, e.g. http://127.0.0.1:8000/v1#MODEL",
+            ));
+        };
+        let endpoint = Self::new(url, model);
+        endpoint.check()?;
+        Ok(endpoint)
     }
 
     /// Reads a file.
@@ -280,18 +302,23 @@ pub fn seconds(seconds: f64) -> Duration {
 
 /// A message about a file without the values of the lines that it shows, where these speak of keys: people write keys under
 /// many names.
-fn without_keys(message: &str) -> String {
-    const WORDS: [&str; 5] = ["key", "secret", "auth", "password", "bearer"];
+pub(crate) fn without_keys(message: &str) -> String {
     let lines = message.lines().map(|line| {
-        let lower = line.to_lowercase();
         // Lines of the file are indented.
-        let is_secret = line.starts_with("    ") && WORDS.iter().any(|word| lower.contains(word));
+        let is_secret = line.starts_with("    ") && speaks_of_keys(line);
         match line.split_once('=') {
             Some((name, _)) if is_secret => format!("{name}= …"),
             _ => line.to_owned(),
         }
     });
     lines.collect::<Vec<String>>().join("\n")
+}
+
+/// True if a text may hold a key, by the names in it.
+pub(crate) fn speaks_of_keys(text: &str) -> bool {
+    const WORDS: [&str; 5] = ["key", "secret", "auth", "password", "bearer"];
+    let lower = text.to_lowercase();
+    WORDS.iter().any(|word| lower.contains(word))
 }
 
 /// True for the name of an environment variable.

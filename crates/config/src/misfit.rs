@@ -1,5 +1,6 @@
 //! Errors of a configuration in plain words, with the line and the nearest known key.
 
+use crate::endpoint::speaks_of_keys;
 use crate::read::{apply, fit};
 
 /// A TOML error with its line, the line's text, and the nearest known key if a key was misspelt.
@@ -107,6 +108,9 @@ pub(crate) fn misfit(plain: &toml::Table, overrides: &[String], message: &str) -
         return format!("--set does not fit: {message}");
     };
     let key = item.split_once('=').map_or(item.as_str(), |(key, _)| key);
+    // People write keys of servers under many names.
+    let hidden = format!("{key}=…");
+    let item = if speaks_of_keys(key) { &hidden } else { item };
     let of_type = message
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "))

@@ -5,6 +5,7 @@ use std::path::Path;
 use flopsmith_protocol::{Technique, text};
 
 use crate::check::check;
+use crate::endpoint::without_keys;
 use crate::misfit::{at_its_line, explain, misfit};
 use crate::settings::Settings;
 
@@ -46,10 +47,9 @@ pub fn read<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T>
 /// Reads a configuration from text.
 pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     // First as it stands, so that a mistake is shown with its line.
-    let _: Settings = toml::from_str(text).map_err(|e| usage(explain(&e, text, name)))?;
-    let plain: toml::Table = text
-        .parse()
-        .map_err(|e: toml::de::Error| usage(explain(&e, text, name)))?;
+    let explained = |e: toml::de::Error| usage(without_keys(&explain(&e, text, name)));
+    let _: Settings = toml::from_str(text).map_err(explained)?;
+    let plain: toml::Table = text.parse().map_err(explained)?;
     let mut table = plain.clone();
     for item in overrides {
         apply(&mut table, item)?;
@@ -62,7 +62,11 @@ pub fn parse(text: &str, name: &str, overrides: &[String]) -> Result<Settings> {
     one_or_many(&mut settings, named)
         .map_err(|e| usage(at_its_line(&e.0, text, name, overrides).unwrap_or(e.0)))?;
     check(&settings).map_err(|e| {
-        let located = at_its_line(&e.0, text, name, overrides);
+        // The line of an endpoint's `key` may hold the key itself.
+        let located = match e.0.contains("`key`") {
+            true => None,
+            false => at_its_line(&e.0, text, name, overrides),
+        };
         usage(located.unwrap_or_else(|| format!("{name} is not usable: {e}")))
     })?;
     Ok(settings)

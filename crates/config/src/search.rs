@@ -2,7 +2,8 @@
 
 use flopsmith_archive::{Advance, PermitRule, StageRule};
 
-use crate::settings::{GeneratorKind, Settings, Standard};
+use crate::endpoint::Endpoint;
+use crate::settings::{GeneratorKind, Prompt, Settings, Standard};
 
 /// The default budget of a search, seconds.
 pub const BUDGET: f64 = 300.0;
@@ -40,10 +41,107 @@ pub fn defaults(problem: &str, budget_seconds: f64) -> Settings {
     settings
 }
 
+/// Number of tokens of an answer of a model behind an endpoint: chat models explain what they write.
+const ANSWER: u32 = 4096;
+
+/// Share of prompts that show a fast program of an earlier step, if there is one.
+const HINTS: f64 = 0.75;
+
+/// Lets a model behind an endpoint write the programs of a search. Its steps are small, because each builds on the best
+/// programs of the steps before, and an answer takes long.
+pub fn ask(settings: &mut Settings, endpoint: Endpoint) {
+    let generator = &mut settings.generator;
+    generator.kind = GeneratorKind::Endpoint;
+    generator.endpoint = Some(Box::new(endpoint));
+    generator.prompt = Prompt::Full;
+    generator.max_tokens = ANSWER;
+    settings.tasks = 2;
+    settings.group_size = 4;
+    settings.sqd.elite_hint_share = HINTS;
+}
+
 /// Gives a search the stages of a training, which end by shares of the budget.
 pub fn stage(settings: &mut Settings) {
     settings.sqd.stages = Settings::default().sqd.stages;
     settings.sqd.advance = Advance::BudgetShare {
         shares: STAGES.to_vec(),
     };
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::{Job, check_cluster, parse};
+
+    fn asking() -> Settings {
+        let mut settings = defaults("dgemm", BUDGET);
+        ask(&mut settings, Endpoint::new("http://127.0.0.1:1/v1", "m"));
+        settings
+    }
+
+    #[test]
+    fn the_settings_of_an_endpoint_are_written_and_read_and_checked() {
+        let text = toml::to_string(&asking()).unwrap();
+        let read = parse(&text, "c.toml", &[]).unwrap();
+        assert_eq!(read.generator, asking().generator);
+        for (set, words) in [
+            ("generator.endpoint.concurrency=0", "`concurrency` is 0"),
+            (
+                "generator.endpoint.budget.money=1",
+                "[generator.endpoint.budget] `money` needs prices",
+            ),
+            ("generator.kind=schedule", "[generator.endpoint] is set"),
+        ] {
+            let error = parse(&text, "c.toml", &[set.to_owned()]).unwrap_err();
+            assert!(error.0.contains(words), "{set}: {error}");
+        }
+        let plain = toml::to_string(&defaults("dgemm", BUDGET)).unwrap();
+        let alone = ["generator.kind=endpoint".to_owned()];
+        let error = parse(&plain, "c.toml", &alone).unwrap_err();
+        assert!(error.0.contains("--endpoint URL#MODEL"), "{error}");
+    }
+
+    #[test]
+    fn a_key_in_a_configuration_is_not_repeated() {
+        let secret = "sk-0123456789";
+        let mut settings = asking();
+        let key = |settings: &mut Settings, key: &str| {
+            let endpoint = settings.generator.endpoint.as_deref_mut().unwrap();
+            endpoint.key = Some(key.to_owned());
+        };
+        key(&mut settings, "A_KEY");
+        let text = toml::to_string(&settings).unwrap();
+        let written = text.replace("A_KEY", secret);
+        for (text, set) in [
+            (&written, String::new()),
+            (&text, format!("generator.endpoint.key={secret}")),
+            (&text, format!("generator.endpoint.api_key={secret}")),
+            (
+                &text
+                    .replace("key = ", "api_key = ")
+                    .replace("A_KEY", secret),
+                String::new(),
+            ),
+        ] {
+            let sets: Vec<String> = Some(set)
+                .filter(|set| !set.is_empty())
+                .into_iter()
+                .collect();
+            let error = parse(text, "c.toml", &sets).unwrap_err();
+            assert!(!error.0.contains(secret), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_node_of_a_cluster_asks_an_endpoint() {
+        let mut settings = asking();
+        settings.nats = "nats://127.0.0.1".into();
+        settings.store = "s3://bucket".into();
+        settings.evaluate.workers = true;
+        check_cluster(&settings, Job::Search).unwrap();
+        settings.hosted = Job::Search.roles(settings.generator.kind).collect();
+        let error = check_cluster(&settings, Job::Search).unwrap_err();
+        assert!(error.0.contains("endpoint"), "{error}");
+    }
 }

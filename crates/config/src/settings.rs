@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::dtype::Dtype;
+use crate::endpoint::Endpoint;
 use crate::grpo::GrpoConfig;
 use crate::ppo::PpoConfig;
 use crate::recipe::{Returns, usual_discount, usual_first};
@@ -229,15 +230,15 @@ impl Settings {
         }
     }
 
-    /// Number of exploration samples in each training group. At least two samples of a group follow the policy. The
-    /// schedule space has no exploration samples.
+    /// Number of exploration samples in each training group. At least two samples of a group follow the policy. Only a
+    /// policy has exploration samples.
     pub fn exploration_samples(&self) -> u32 {
         match self.generator.kind {
             GeneratorKind::Policy => {
                 let most = self.group_size.saturating_sub(2);
                 self.generator.exploration_samples.min(most)
             }
-            GeneratorKind::Schedule => 0,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint => 0,
         }
     }
 }
@@ -317,8 +318,11 @@ impl Start {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
-    /// `policy` (a language model) or `schedule` (the schedule space).
+    /// `policy` (a language model), `schedule` (the schedule space) or `endpoint` (a language model behind an endpoint).
     pub kind: GeneratorKind,
+    /// The endpoint of the kind `endpoint`. Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Box<Endpoint>>,
     /// Folder of the model, in Hugging Face layout.
     pub model: PathBuf,
     /// Number format of the weights while sampling: `float32`, `bfloat16` (half the memory), or `auto`. `auto` means
@@ -378,6 +382,7 @@ impl Default for Generator {
     fn default() -> Self {
         Self {
             kind: GeneratorKind::Policy,
+            endpoint: None,
             model: "models/starter".into(),
             dtype: Dtype::Float32,
             temperature: 1.0,
@@ -408,6 +413,8 @@ pub enum GeneratorKind {
     Policy,
     /// The schedule space.
     Schedule,
+    /// A language model behind an endpoint.
+    Endpoint,
 }
 
 impl GeneratorKind {
@@ -416,6 +423,7 @@ impl GeneratorKind {
         match self {
             GeneratorKind::Policy => "policy",
             GeneratorKind::Schedule => "schedule",
+            GeneratorKind::Endpoint => "endpoint",
         }
     }
 
@@ -423,7 +431,7 @@ impl GeneratorKind {
     pub fn has_policy(self) -> bool {
         match self {
             GeneratorKind::Policy => true,
-            GeneratorKind::Schedule => false,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint => false,
         }
     }
 }

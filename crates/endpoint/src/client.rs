@@ -1,35 +1,29 @@
-//! The client: requests, repetitions, budgets.
+//! The client: repetitions of requests, and their budget.
 
-use std::error::Error as _;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::Utc;
 use flopsmith_config::Endpoint;
 use flopsmith_config::endpoint::seconds;
 use flopsmith_protocol::Sampling;
 use futures::StreamExt;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Response, StatusCode, Url, redirect};
+use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::access::{Access, Gate};
 use crate::backoff;
-use crate::events::Events;
+use crate::error::Error;
+use crate::failure::Failure;
 use crate::journal::{Entry, Event, Journal, Reason, Spending};
 use crate::key::Key;
 use crate::ledger::{Amount, Ledger, Limit, Limits, Refusal, Reservation};
-use crate::wire::{self, Answered, Assembly, Fault, Usage};
+use crate::repetition::{Pace, Repetition};
+use crate::sending::Sender;
+use crate::wire::{self, Answered, Usage};
 
-/// The path of chat completions under a base URL.
-const PATH: &str = "chat/completions";
-/// Longest body of an answer, bytes.
-const LONGEST_ANSWER: usize = 16 << 20;
-/// Longest body of an error, bytes.
-const LONGEST_ERROR: usize = 64 << 10;
 /// Longest words of a server that are kept, characters.
 const LONGEST_WORDS: usize = 300;
 /// Tokens that a server's chat template may add to a prompt.
@@ -38,9 +32,9 @@ const TEMPLATE_TOKENS: u64 = 512;
 /// A request for one answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// The problem.
+    /// The problem, or a task.
     pub problem: String,
-    /// Number of the answer to the problem.
+    /// Number of the answer to it.
     pub number: u32,
     /// The prompt.
     pub prompt: String,
@@ -59,115 +53,38 @@ pub struct Reply {
     pub amount: Amount,
 }
 
-/// Failures.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The base URL cannot be used.
-    #[error("the URL of the endpoint cannot be used: {0}")]
-    Url(String),
-    /// The variable of the key is not set.
-    #[error(
-        "the environment variable {0}, which the endpoint names for its key, is not set or empty"
-    )]
-    NoKey(String),
-    /// The variable of the key holds no key.
-    #[error("the environment variable {0} holds no key: it has characters that no header may have")]
-    BadKey(String),
-    /// The system permits no client.
-    #[error("cannot prepare requests")]
-    Http(#[source] reqwest::Error),
-    /// The request cannot be written.
-    #[error("cannot write the request")]
-    Body(#[source] serde_json::Error),
-    /// The journal cannot be written, so nothing is sent.
-    #[error("cannot write the journal of requests")]
-    Journal(#[source] std::io::Error),
-    /// The budget has no room for the request.
-    #[error("the budget in {0} has no room for another request")]
-    Budget(&'static str),
-    /// The request failed.
-    #[error("{words} ({}, {attempts} sent)", .reason.name())]
-    Failed {
-        /// Why the last attempt failed.
-        reason: Reason,
-        /// The words of the server or the system.
-        words: String,
-        /// Number of requests that were sent.
-        attempts: u32,
-    },
-}
-
-impl Error {
-    /// The reason, if an answer is missing because of it.
-    pub fn reason(&self) -> Option<Reason> {
-        match self {
-            Error::Failed { reason, .. } => Some(*reason),
-            Error::Budget(_) => Some(Reason::Budget),
-            Error::Url(_)
-            | Error::NoKey(_)
-            | Error::BadKey(_)
-            | Error::Http(_)
-            | Error::Body(_)
-            | Error::Journal(_) => None,
-        }
-    }
-}
-
-/// A failed attempt.
-#[derive(Debug)]
-struct Failure {
-    reason: Reason,
-    words: String,
-    /// The wait that the server asks for.
-    asked: Option<Duration>,
-    /// True if the server may have worked for it.
-    may_cost: bool,
-}
-
-impl Failure {
-    fn costly(reason: Reason, words: impl Into<String>) -> Self {
-        Self {
-            reason,
-            words: words.into(),
-            asked: None,
-            may_cost: true,
-        }
-    }
-
-    fn free(reason: Reason, words: impl Into<String>) -> Self {
-        Self {
-            may_cost: false,
-            ..Self::costly(reason, words)
-        }
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::costly(fault.reason, fault.detail)
-    }
-}
-
 /// The books: what is spent and reserved, and the journal of it.
 struct Books {
     ledger: Ledger,
     journal: Journal,
 }
 
+/// Takes the repetitions that a user should know of, before each wait.
+pub type Tell = Box<dyn Fn(&Repetition) + Send + Sync>;
+
 /// A client of one endpoint.
 pub struct Client {
-    http: reqwest::Client,
-    address: Url,
-    key: Option<Key>,
+    sender: Sender,
     endpoint: Endpoint,
     sampling: Sampling,
     books: Mutex<Books>,
-    /// A request has ended, and others may fit now.
+    access: Mutex<Access>,
+    /// A request has ended, and others may begin now.
     settled: Notify,
     began: Instant,
     elapsed_before: Duration,
-    /// The server refuses every request.
-    denied: AtomicBool,
+    tell: Option<Tell>,
+    pace: Mutex<Pace>,
+}
+
+/// A request under way. It leaves when it is dropped.
+struct Entered<'a>(&'a Client);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        locked(&self.0.access).leave();
+        self.0.settled.notify_waiters();
+    }
 }
 
 impl Client {
@@ -181,7 +98,7 @@ impl Client {
         before: &Spending,
         journal: Journal,
     ) -> Result<Self, Error> {
-        Self::with_key(endpoint, key(endpoint)?, sampling, before, journal)
+        Self::with_key(endpoint, Key::of(endpoint)?, sampling, before, journal)
     }
 
     pub(crate) fn with_key(
@@ -191,45 +108,49 @@ impl Client {
         before: &Spending,
         journal: Journal,
     ) -> Result<Self, Error> {
-        let address = address(&endpoint.url)?;
-        // The TLS client panics if the process has no default crypto provider. An earlier choice stays.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-        let mut http = reqwest::Client::builder()
-            .redirect(redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(seconds(endpoint.timeouts.connect_seconds));
-        if is_loopback(&address) {
-            http = http.no_proxy();
-        }
         let limits = Limits {
             money: endpoint.budget.money,
             tokens: endpoint.budget.tokens,
         };
         Ok(Self {
-            http: http.build().map_err(Error::Http)?,
-            address,
-            key,
+            sender: Sender::new(endpoint, key)?,
             endpoint: endpoint.clone(),
             sampling: sampling.clone(),
             books: Mutex::new(Books {
                 ledger: Ledger::new(limits, before.amount),
                 journal,
             }),
+            access: Mutex::new(Access::new(before.requests > before.failed)),
             settled: Notify::new(),
             began: Instant::now(),
             elapsed_before: Duration::from_millis(before.elapsed_ms),
-            denied: AtomicBool::new(false),
+            tell: None,
+            pace: Mutex::default(),
         })
+    }
+
+    /// Tells repetitions by `tell`: of failures that go on some, not each.
+    #[must_use]
+    pub fn telling(self, tell: Tell) -> Self {
+        Self {
+            tell: Some(tell),
+            ..self
+        }
     }
 
     /// True if the key would go through the network unencrypted.
     pub fn shows_key(&self) -> bool {
-        self.key.is_some() && self.address.scheme() == "http" && !is_loopback(&self.address)
+        self.sender.shows_key()
     }
 
-    /// True if the server has refused the key, or has no such model: every request would fail.
+    /// True if the server has refused the key, or has no such model, and has answered no request: every request would fail.
     pub fn is_denied(&self) -> bool {
-        self.denied.load(Ordering::Relaxed)
+        locked(&self.access).is_closed()
+    }
+
+    /// True once the server has answered a request of this session.
+    pub fn has_answered(&self) -> bool {
+        locked(&self.access).has_answered()
     }
 
     /// Tokens and cost of all requests so far.
@@ -243,17 +164,26 @@ impl Client {
     where
         F: FnMut(Ask, Result<Reply, Error>) -> ControlFlow<()>,
     {
-        let mut ending = futures::stream::iter(asks)
-            .map(|ask| async move {
-                let reply = self.ask(&ask).await;
-                (ask, reply)
-            })
-            .buffer_unordered(self.endpoint.concurrency);
-        while let Some((ask, reply)) = ending.next().await {
+        let mut waiting = asks.into_iter();
+        let mut ending = FuturesUnordered::new();
+        loop {
+            while ending.len() < self.endpoint.concurrency
+                && let Some(ask) = waiting.next()
+            {
+                ending.push(self.ask_with(ask));
+            }
+            let Some((ask, reply)) = ending.next().await else {
+                return;
+            };
             if on(ask, reply).is_break() {
                 return;
             }
         }
+    }
+
+    async fn ask_with(&self, ask: Ask) -> (Ask, Result<Reply, Error>) {
+        let reply = self.ask(&ask).await;
+        (ask, reply)
     }
 
     /// Asks for one answer.
@@ -261,23 +191,41 @@ impl Client {
     /// # Errors
     /// The request failed for good, or the budget has no room for it.
     pub async fn ask(&self, ask: &Ask) -> Result<Reply, Error> {
+        let _entered = self.enter().await?;
+        let reply = self.repeat(ask).await;
+        if reply.is_ok() {
+            locked(&self.access).answer();
+        }
+        reply
+    }
+
+    /// Waits until a request may begin.
+    async fn enter(&self) -> Result<Entered<'_>, Error> {
+        loop {
+            // Before the look at the gate: an end after it wakes this task.
+            let settled = self.settled.notified();
+            let gate = locked(&self.access).enter();
+            match gate {
+                Gate::Open => return Ok(Entered(self)),
+                Gate::Closed => return Err(Error::Denied),
+                // A request under way ends in time, so this wait does.
+                Gate::Wait => settled.await,
+            }
+        }
+    }
+
+    /// Sends a request until it is answered or has failed for good.
+    async fn repeat(&self, ask: &Ask) -> Result<Reply, Error> {
         let body = wire::body(&self.endpoint, &self.sampling, &ask.prompt, ask.seed);
         let body = Bytes::from(body.map_err(Error::Body)?);
         let most = self.most(&ask.prompt);
         let mut attempt = 0;
         loop {
             attempt += 1;
-            if self.is_denied() {
-                return Err(Error::Failed {
-                    reason: Reason::Denied,
-                    words: "the endpoint refused an earlier request".to_owned(),
-                    attempts: attempt - 1,
-                });
-            }
             let (reservation, left) = self.reserve(ask, attempt, most).await?;
             let whole = seconds(self.endpoint.timeouts.whole_seconds);
             let limit = left.map_or(whole, |left| left.min(whole));
-            let ended = match timeout(limit, self.send(body.clone())).await {
+            let ended = match timeout(limit, self.sender.send(body.clone())).await {
                 Ok(ended) => ended,
                 Err(_) if limit < whole => Err(Failure::costly(Reason::Budget, "its time is up")),
                 Err(_) => Err(Failure::costly(
@@ -293,7 +241,7 @@ impl Client {
                 return Err(Error::Budget("time"));
             }
             if failure.reason == Reason::Denied {
-                self.denied.store(true, Ordering::Relaxed);
+                locked(&self.access).refuse(failure.of_key);
             }
             let final_error = |words| Error::Failed {
                 reason: failure.reason,
@@ -314,7 +262,27 @@ impl Client {
             if self.left().is_some_and(|left| wait >= left) {
                 return Err(Error::Budget("time"));
             }
+            self.tell(&Repetition {
+                problem: ask.problem.clone(),
+                number: ask.number,
+                attempt,
+                reason: failure.reason,
+                words: failure.words,
+                wait,
+                left: retries.most + 1 - attempt,
+            });
             sleep(wait).await;
+        }
+    }
+
+    fn tell(&self, repetition: &Repetition) {
+        let Some(tell) = &self.tell else {
+            return;
+        };
+        let (now, reason) = (self.began.elapsed(), repetition.reason);
+        let due = locked(&self.pace).is_due(now, reason, repetition.attempt);
+        if due {
+            tell(repetition);
         }
     }
 
@@ -441,7 +409,7 @@ impl Client {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.books)
     }
 
     fn elapsed(&self) -> Duration {
@@ -456,10 +424,7 @@ impl Client {
 
     /// Words of a server as one short line without the key.
     fn shown(&self, words: &str) -> String {
-        let hidden = match &self.key {
-            Some(key) => key.hidden(words),
-            None => words.to_owned(),
-        };
+        let hidden = self.sender.without_key(words);
         let line: String = hidden
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
@@ -467,233 +432,8 @@ impl Client {
             .collect();
         line.trim().to_owned()
     }
-
-    /// Sends a request and reads its answer.
-    async fn send(&self, body: Bytes) -> Result<Answered, Failure> {
-        let timeouts = &self.endpoint.timeouts;
-        let mut request = self
-            .http
-            .post(self.address.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .body(body);
-        if let Some(key) = &self.key {
-            request = request.header(AUTHORIZATION, key.header());
-        }
-        // Without a stream nothing comes before the whole answer is written, and the limit on that ends the wait.
-        let first = match self.endpoint.stream {
-            true => seconds(timeouts.first_byte_seconds),
-            false => seconds(timeouts.whole_seconds * 2.0),
-        };
-        let begins = Instant::now() + first;
-        let late = || {
-            let words = format!("no byte of an answer after {} s", first.as_secs_f64());
-            Failure::costly(Reason::FirstByte, words)
-        };
-        let response = match timeout_at(begins, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) if error.is_connect() => {
-                return Err(Failure::free(Reason::Connection, chain(error)));
-            }
-            Ok(Err(error)) => return Err(Failure::costly(Reason::Cut, chain(error))),
-            Err(_) => return Err(late()),
-        };
-        if !response.status().is_success() {
-            return Err(self.refused(response).await);
-        }
-        let mut body = Body {
-            response,
-            idle: seconds(timeouts.idle_seconds),
-            limit: Some(begins),
-            length: 0,
-        };
-        match is_stream(body.response.headers()) {
-            true => streamed(&mut body, late).await,
-            false => whole(&mut body, late).await,
-        }
-    }
-
-    /// The failure that an error of the server tells.
-    async fn refused(&self, response: Response) -> Failure {
-        let status = response.status();
-        let asked = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| backoff::retry_after(value, Utc::now()));
-        let reason = match status {
-            StatusCode::TOO_MANY_REQUESTS => Reason::RateLimited,
-            StatusCode::REQUEST_TIMEOUT => Reason::Server,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
-                Reason::Denied
-            }
-            _ if status.is_server_error() => Reason::Server,
-            _ => Reason::Refused,
-        };
-        let idle = seconds(self.endpoint.timeouts.idle_seconds);
-        let said = timeout(idle, beginning(response)).await.unwrap_or_default();
-        let said = match serde_json::from_str(&said) {
-            Ok(error) => wire::message(&error),
-            Err(_) => said,
-        };
-        let mut words = format!("the server answers {}: {said}", status.as_u16());
-        if status.is_redirection() {
-            words = format!(
-                "the server answers {}, a redirection; name its new address as the URL",
-                status.as_u16()
-            );
-        }
-        Failure {
-            asked,
-            ..Failure::free(reason, words)
-        }
-    }
 }
 
-/// The body of an answer.
-struct Body {
-    response: Response,
-    idle: Duration,
-    /// Before the first piece: when it must be there.
-    limit: Option<Instant>,
-    length: usize,
-}
-
-impl Body {
-    /// The next piece; none at the end.
-    async fn next(&mut self, late: impl Fn() -> Failure) -> Result<Option<Bytes>, Failure> {
-        let first = self.limit.take();
-        let limit = first.unwrap_or_else(|| Instant::now() + self.idle);
-        let piece = match timeout_at(limit, self.response.chunk()).await {
-            Ok(Ok(piece)) => piece,
-            Ok(Err(error)) => return Err(Failure::costly(Reason::Cut, chain(error))),
-            Err(_) if first.is_some() => return Err(late()),
-            Err(_) => {
-                let words = format!(
-                    "nothing came for {} s after {} bytes of the answer",
-                    self.idle.as_secs_f64(),
-                    self.length
-                );
-                return Err(Failure::costly(Reason::Idle, words));
-            }
-        };
-        self.length += piece.as_ref().map_or(0, Bytes::len);
-        match self.length > LONGEST_ANSWER {
-            true => Err(too_long()),
-            false => Ok(piece),
-        }
-    }
-}
-
-fn too_long() -> Failure {
-    let words = format!("the answer is longer than {LONGEST_ANSWER} bytes");
-    Failure::costly(Reason::TooLong, words)
-}
-
-async fn streamed(body: &mut Body, late: impl Fn() -> Failure) -> Result<Answered, Failure> {
-    let mut events = Events::default();
-    let mut assembly = Assembly::default();
-    while let Some(piece) = body.next(&late).await? {
-        for data in events.push(&piece).map_err(|_| too_long())? {
-            assembly.add(&data)?;
-        }
-        if assembly.has_ended() {
-            break;
-        }
-    }
-    Ok(assembly.finish(true)?)
-}
-
-async fn whole(body: &mut Body, late: impl Fn() -> Failure) -> Result<Answered, Failure> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = body.next(&late).await? {
-        bytes.extend_from_slice(&piece);
-    }
-    let mut assembly = Assembly::default();
-    assembly.add(&String::from_utf8_lossy(&bytes))?;
-    Ok(assembly.finish(false)?)
-}
-
-/// The beginning of the body of an error.
-async fn beginning(mut response: Response) -> String {
-    let mut bytes = Vec::new();
-    while let Ok(Some(piece)) = response.chunk().await {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() > LONGEST_ERROR {
-            bytes.truncate(LONGEST_ERROR);
-            break;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
-}
-
-/// An error of a request with its causes, without the URL.
-fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words = format!("{words}: {cause}");
-        source = cause.source();
-    }
-    words
-}
-
-/// The address of chat completions under a base URL.
-///
-/// # Errors
-/// It is no HTTP URL, or holds more than host and path.
-pub fn address(base: &str) -> Result<Url, Error> {
-    let url = Url::parse(base.trim()).map_err(|e| Error::Url(e.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        let why = "it must begin with http:// or https:// and name a host";
-        return Err(Error::Url(why.to_owned()));
-    }
-    // The message does not repeat them.
-    if !url.username().is_empty() || url.password().is_some() {
-        let why = "it holds a user name or a password; name the environment variable of a key";
-        return Err(Error::Url(why.to_owned()));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(Error::Url("it has a query or a fragment".to_owned()));
-    }
-    let text = url.as_str().trim_end_matches('/');
-    let whole = match text.ends_with(PATH) {
-        true => text.to_owned(),
-        false => format!("{text}/{PATH}"),
-    };
-    Url::parse(&whole).map_err(|e| Error::Url(e.to_string()))
-}
-
-/// The key that the endpoint names, from the environment.
-///
-/// # Errors
-/// The variable is not set, or holds no key.
-pub fn key(endpoint: &Endpoint) -> Result<Option<Key>, Error> {
-    let Some(variable) = &endpoint.key else {
-        return Ok(None);
-    };
-    match std::env::var(variable) {
-        Ok(text) if text.trim().is_empty() => Err(Error::NoKey(variable.clone())),
-        Ok(text) => match Key::new(&text) {
-            Some(key) => Ok(Some(key)),
-            None => Err(Error::BadKey(variable.clone())),
-        },
-        Err(std::env::VarError::NotPresent) => Err(Error::NoKey(variable.clone())),
-        Err(std::env::VarError::NotUnicode(_)) => Err(Error::BadKey(variable.clone())),
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let inner = host.trim_start_matches('[').trim_end_matches(']');
-    let address = inner.parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

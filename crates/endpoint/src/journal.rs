@@ -11,7 +11,7 @@ use crate::ledger::Amount;
 pub type Journal = Box<dyn FnMut(&Entry) -> io::Result<()> + Send>;
 
 /// A line of the journal. Problem and number name the answer that is asked for; of one answer only one request is under way
-/// at a time.
+/// at a time. In the journal of a run, a task stands in place of the problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The problem.
@@ -119,7 +119,7 @@ impl Reason {
 }
 
 /// Requests, tokens, costs and time of a journal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     /// Requests that were sent.
     pub requests: u64,
@@ -138,38 +138,72 @@ impl Spending {
     /// The sum of a journal. A request without an end, of a process that was killed or stopped, counts with all that it
     /// reserved.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
-        let mut spending = Self::default();
-        let mut open: BTreeMap<(&str, u32), Amount> = BTreeMap::new();
+        let mut account = Account::default();
         for entry in entries {
-            spending.elapsed_ms = spending.elapsed_ms.max(entry.elapsed_ms);
-            let key = (entry.problem.as_str(), entry.number);
-            match entry.event {
-                Event::Reserved => {
-                    spending.requests += 1;
-                    if let Some(lost) = open.insert(key, entry.amount) {
-                        spending.lose(lost);
-                    }
-                }
-                Event::Answered | Event::Failed => {
-                    // The budget refuses requests before they are reserved.
-                    if open.remove(&key).is_none() {
-                        continue;
-                    }
-                    spending.amount = spending.amount.plus(entry.amount);
-                    spending.failed += u64::from(entry.event == Event::Failed);
-                    spending.assumed += u64::from(entry.assumed);
-                }
-            }
+            account.add(entry);
         }
-        for (_, lost) in open {
-            spending.lose(lost);
-        }
-        spending
+        account.all()
     }
 
     fn lose(&mut self, reserved: Amount) {
         self.amount = self.amount.plus(reserved);
         self.failed += 1;
         self.assumed += 1;
+    }
+}
+
+/// The sum of a journal that is being written.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    ended: Spending,
+    /// The reservations of requests under way.
+    open: BTreeMap<(String, u32), Amount>,
+}
+
+impl Account {
+    /// An account that goes on after earlier sessions, of whose requests none is under way any more.
+    pub fn after(before: Spending) -> Self {
+        Self {
+            ended: before,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        let spending = &mut self.ended;
+        spending.elapsed_ms = spending.elapsed_ms.max(entry.elapsed_ms);
+        let key = (entry.problem.clone(), entry.number);
+        match entry.event {
+            Event::Reserved => {
+                spending.requests += 1;
+                if let Some(lost) = self.open.insert(key, entry.amount) {
+                    spending.lose(lost);
+                }
+            }
+            Event::Answered | Event::Failed => {
+                // The budget refuses requests before they are reserved.
+                if self.open.remove(&key).is_none() {
+                    return;
+                }
+                spending.amount = spending.amount.plus(entry.amount);
+                spending.failed += u64::from(entry.event == Event::Failed);
+                spending.assumed += u64::from(entry.assumed);
+            }
+        }
+    }
+
+    /// The sum without what the requests under way may cost.
+    pub fn ended(&self) -> Spending {
+        self.ended
+    }
+
+    /// The sum if the requests under way never end: they count with all that they reserved.
+    pub fn all(&self) -> Spending {
+        let mut all = self.ended;
+        for lost in self.open.values() {
+            all.lose(*lost);
+        }
+        all
     }
 }

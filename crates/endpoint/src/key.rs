@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use flopsmith_config::Endpoint;
 use reqwest::header::HeaderValue;
+
+use crate::error::Error;
 
 /// The text in place of a key.
 const HIDDEN: &str = "[key]";
@@ -33,6 +36,25 @@ impl Key {
             text: text.to_owned(),
             header,
         })
+    }
+
+    /// The key that the endpoint names, from the environment; none if it names none.
+    ///
+    /// # Errors
+    /// The variable is not set, or holds no key.
+    pub fn of(endpoint: &Endpoint) -> Result<Option<Self>, Error> {
+        let Some(variable) = &endpoint.key else {
+            return Ok(None);
+        };
+        match std::env::var(variable) {
+            Ok(text) if text.trim().is_empty() => Err(Error::NoKey(variable.clone())),
+            Ok(text) => match Key::new(&text) {
+                Some(key) => Ok(Some(key)),
+                None => Err(Error::BadKey(variable.clone())),
+            },
+            Err(std::env::VarError::NotPresent) => Err(Error::NoKey(variable.clone())),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Error::BadKey(variable.clone())),
+        }
     }
 
     /// The value of the header `Authorization`. Its `Debug` does not show it.

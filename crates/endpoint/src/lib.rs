@@ -3,7 +3,8 @@
 //!
 //! [`Client::ask_all`] sends requests, several at a time, repeats those that failed by no fault of theirs, and hands over
 //! each answer as it ends. Decisions without IO are in modules of their own: [`ledger`] (budgets), [`backoff`]
-//! (waits), [`events`] (streams), [`wire`] (bodies).
+//! (waits), `access` (refusals of everything or of one request), `failure` (statuses), `repetition` (failures that users
+//! hear of), [`events`] (streams), [`wire`] (bodies).
 //!
 //! Left out on purpose: problems and prompts (the caller's), tools, several answers to one request, redirects.
 //!
@@ -16,18 +17,28 @@
 //! - no error, message or entry contains the key;
 //! - every wait has a limit.
 
+mod access;
+mod address;
 pub mod backoff;
 pub mod client;
+mod error;
 pub mod events;
+mod failure;
 pub mod journal;
 mod key;
 pub mod ledger;
+mod reading;
+mod repetition;
+mod sending;
 pub mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use client::{Ask, Client, Error, Reply, address};
-pub use journal::{Entry, Event, Journal, Reason, Spending};
+pub use address::address;
+pub use client::{Ask, Client, Reply, Tell};
+pub use error::Error;
+pub use journal::{Account, Entry, Event, Journal, Reason, Spending};
 pub use key::Key;
 pub use ledger::{Amount, Ledger, Limits};
+pub use repetition::Repetition;

@@ -1,4 +1,4 @@
-//! The client with real connections to a server that follows a script, and the books under any interleaving.
+//! The client with real connections to a server that follows a script.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::ops::ControlFlow;
@@ -8,10 +8,11 @@ use flopsmith_config::endpoint::{Budget, Price};
 use flopsmith_config::{Endpoint, Money};
 use flopsmith_protocol::Sampling;
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
-use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::{Refusal, Reservation};
+
+mod access;
+mod books;
 
 const SECRET: &str = "sk-very-secret";
 
@@ -158,6 +159,11 @@ fn an_answer_comes_whole_or_in_pieces_and_its_cost_is_counted() {
 fn a_failure_that_passes_is_tried_again() {
     for (first, reason) in [
         (Act::error(500, "", "down"), Reason::Server),
+        (Act::error(503, "", "overloaded"), Reason::Server),
+        (
+            Act::Answer(504, "", "<html>gateway</html>".into()),
+            Reason::Server,
+        ),
         (
             Act::error(429, "Retry-After: 0\r\n", "slow down"),
             Reason::RateLimited,
@@ -174,6 +180,7 @@ fn a_failure_that_passes_is_tried_again() {
         ),
         (Act::Close, Reason::Cut),
     ] {
+        let is_free = matches!(first, Act::Answer(429 | 503, ..));
         let acts = vec![first, Act::streamed("int x;", (10, 20))];
         let server = ScriptedEndpoint::acts(acts).unwrap();
         let tested = open(&endpoint(&server), &Spending::default());
@@ -181,12 +188,9 @@ fn a_failure_that_passes_is_tried_again() {
         assert_eq!(tested.reasons(), [reason]);
         assert_eq!(server.asked().len(), 2);
         tested.assert_consistent();
-        // An error of the server is free; of a lost answer nobody knows the cost.
-        let is_free = matches!(reason, Reason::Server | Reason::RateLimited);
+        // Of a lost answer nobody knows the cost, and an overloaded server charges nothing.
         let assumed = Spending::of(&tested.entries()).assumed;
-        if reason != Reason::Server {
-            assert_eq!(assumed == 0, is_free, "{reason:?}");
-        }
+        assert_eq!(assumed == 0, is_free, "{reason:?}");
     }
 }
 
@@ -415,9 +419,9 @@ fn a_journal_that_cannot_be_written_sends_nothing() {
 #[test]
 fn a_key_must_be_in_the_environment() {
     let mut endpoint = Endpoint::new("http://127.0.0.1:1/v1", "m");
-    assert!(client::key(&endpoint).unwrap().is_none());
+    assert!(Key::of(&endpoint).unwrap().is_none());
     endpoint.key = Some("FLOPSMITH_TEST_NO_SUCH_KEY".into());
-    let error = client::key(&endpoint).unwrap_err();
+    let error = Key::of(&endpoint).unwrap_err();
     assert!(matches!(error, Error::NoKey(_)), "{error:?}");
     assert!(error.to_string().contains("FLOPSMITH_TEST_NO_SUCH_KEY"));
 }
@@ -429,7 +433,7 @@ fn addresses_end_with_the_path_of_chat_completions() {
         "http://127.0.0.1:8000/v1/",
         "http://127.0.0.1:8000/v1/chat/completions",
     ] {
-        let address = client::address(base).unwrap();
+        let address = address(base).unwrap();
         assert_eq!(
             address.as_str(),
             "http://127.0.0.1:8000/v1/chat/completions"
@@ -442,7 +446,7 @@ fn addresses_end_with_the_path_of_chat_completions() {
         "https://h/v1?a=b",
         "https://u:p@h/v1",
     ] {
-        assert!(client::address(wrong).is_err(), "{wrong}");
+        assert!(address(wrong).is_err(), "{wrong}");
     }
 }
 
@@ -463,105 +467,5 @@ fn reasons_have_the_same_names_in_files_and_results() {
         Reason::Budget,
     ] {
         assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
-    }
-}
-
-/// A step of a client, with a number that chooses what it is about.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    /// A request of this many input and output tokens begins.
-    Begin(u64, u64),
-    /// One under way is answered: it cost these shares of its reservation, in percent.
-    Answer(usize, u64, u64),
-    /// One under way fails, at no cost or at the cost of its reservation.
-    Fail(usize, bool),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        (0u64..2000, 0u64..2000).prop_map(|(input, output)| Step::Begin(input, output)),
-        (any::<usize>(), 0u64..=100, 0u64..=100).prop_map(|(n, i, o)| Step::Answer(n, i, o)),
-        (any::<usize>(), any::<bool>()).prop_map(|(n, costs)| Step::Fail(n, costs)),
-    ]
-}
-
-proptest! {
-    /// In whatever order requests begin, end and fail, and wherever the process is killed.
-    #[test]
-    fn the_budget_is_never_exceeded_and_sums_are_exact(
-        steps in prop::collection::vec(step(), 0..120),
-        money in prop::option::of(0u64..40_000),
-        tokens in prop::option::of(0u64..20_000),
-        (input_price, output_price) in (0u64..20_000_000, 0u64..20_000_000),
-    ) {
-        let price = Some(Price {
-            input: Money::micros(input_price),
-            output: Money::micros(output_price),
-        });
-        let limits = Limits { money: money.map(Money::micros), tokens };
-        let mut ledger = Ledger::new(limits, Amount::NOTHING);
-        let mut open: Vec<(u32, Reservation)> = Vec::new();
-        let mut journal: Vec<Entry> = Vec::new();
-        let mut numbers = 0;
-        // Sums of tokens, and of costs in 10⁻¹² units.
-        let (mut input, mut output) = (0u64, 0u64);
-        let write = |number: u32, event: Event, amount: Amount| Entry {
-            problem: "dot".into(),
-            number,
-            attempt: 1,
-            event,
-            amount,
-            assumed: false,
-            elapsed_ms: 0,
-            reason: None,
-            detail: String::new(),
-            served: None,
-        };
-        for step in steps {
-            match step {
-                Step::Begin(i, o) => {
-                    let most = Amount::of(i, o, price);
-                    match ledger.reserve(most) {
-                        Ok(reservation) => {
-                            numbers += 1;
-                            journal.push(write(numbers, Event::Reserved, most));
-                            open.push((numbers, reservation));
-                        }
-                        Err(Refusal::Later) => prop_assert!(!open.is_empty()),
-                        Err(Refusal::Never(_)) => {
-                            let all = ledger.spent().plus(most);
-                            let fits = limits.money.is_none_or(|limit| all.cost <= limit)
-                                && tokens.is_none_or(|limit| all.tokens() <= limit);
-                            prop_assert!(!fits);
-                        }
-                    }
-                }
-                Step::Answer(n, i, o) if !open.is_empty() => {
-                    let (number, reservation) = open.swap_remove(n % open.len());
-                    let most = reservation.amount();
-                    let used = (most.input_tokens * i / 100, most.output_tokens * o / 100);
-                    let cost = Amount::of(used.0, used.1, price);
-                    (input, output) = (input + used.0, output + used.1);
-                    journal.push(write(number, Event::Answered, cost));
-                    ledger.settle(reservation, cost);
-                }
-                Step::Fail(n, costs) if !open.is_empty() => {
-                    let (number, reservation) = open.swap_remove(n % open.len());
-                    let cost = if costs { reservation.amount() } else { Amount::NOTHING };
-                    (input, output) = (input + cost.input_tokens, output + cost.output_tokens);
-                    journal.push(write(number, Event::Failed, cost));
-                    ledger.settle(reservation, cost);
-                }
-                Step::Answer(..) | Step::Fail(..) => {}
-            }
-            let (spent, reserved) = (ledger.spent(), ledger.reserved());
-            let all = spent.plus(reserved);
-            prop_assert!(limits.money.is_none_or(|limit| all.cost <= limit));
-            prop_assert!(tokens.is_none_or(|limit| all.tokens() <= limit));
-            prop_assert_eq!((spent.input_tokens, spent.output_tokens), (input, output));
-            prop_assert_eq!(spent, Amount::of(input, output, price));
-            // After a kill, the requests under way count with all that they reserved.
-            prop_assert_eq!(Spending::of(&journal).amount, all);
-        }
     }
 }

@@ -214,6 +214,16 @@ pub fn message(error: &serde_json::Value) -> String {
         .map_or_else(|| text.to_string(), str::to_owned)
 }
 
+/// True if an error says that the prompt was read before it was refused: by a filter, or because it is too long.
+pub fn was_read(error: &serde_json::Value) -> bool {
+    const CODES: [&str; 2] = ["content_filter", "context_length_exceeded"];
+    let error = error.get("error").unwrap_or(error);
+    let named = ["code", "type"].iter().filter_map(|name| error.get(name));
+    named
+        .filter_map(serde_json::Value::as_str)
+        .any(|code| CODES.contains(&code))
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {

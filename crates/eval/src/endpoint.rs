@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
 use flopsmith_config::Endpoint;
-use flopsmith_endpoint::{Ask, Client, Error, Reason, Reply, Spending};
+use flopsmith_endpoint::{Ask, Client, Error, Key, Reason, Reply, Spending};
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
 use flopsmith_run::console::{say, usage};
@@ -28,7 +28,7 @@ pub fn check(order: &Order, model: &Model, folder: &Folder) -> Result<()> {
     if asks(order, model, folder).is_empty() {
         return Ok(());
     }
-    flopsmith_endpoint::client::key(endpoint).map_err(wrong)?;
+    Key::of(endpoint).map_err(wrong)?;
     Ok(())
 }
 
@@ -50,7 +50,12 @@ pub fn answer(
     }
     let before = Spending::of(folder.evaluation().requests(&model.name));
     let journal = folder.journal(&model.name)?;
-    let client = Client::open(endpoint, &order.sampling, &before, journal).map_err(wrong)?;
+    let name = format!("{} ({})", model.name, endpoint.url);
+    let client = Client::open(endpoint, &order.sampling, &before, journal)
+        .map_err(wrong)?
+        .telling(Box::new(move |repetition| {
+            say(&format!("{name}: {repetition}"))
+        }));
     if client.shows_key() {
         say(&format!(
             "warning: {}: the URL begins with http://, so the key goes through the network unencrypted",
@@ -67,7 +72,9 @@ pub fn answer(
         style: style(order),
         total: asks.len(),
         ended: 0,
+        client: &client,
         folder: &mut *folder,
+        refused: Vec::new(),
         failed: None,
     };
     let asked = runtime.block_on(async {
@@ -76,11 +83,14 @@ pub fn answer(
             () = stopped.cancelled() => false,
         }
     });
-    if let Some(error) = answers.failed {
+    let Answers {
+        refused, failed, ..
+    } = answers;
+    if let Some(error) = failed {
         return Err(error);
     }
     folder.read_requests()?;
-    if client.is_denied() {
+    if asked && client.is_denied() {
         // Requests that were under way then may have ended later.
         let requests = folder.evaluation().requests(&model.name);
         let denied = requests.filter(|entry| entry.reason == Some(Reason::Denied));
@@ -91,6 +101,7 @@ pub fn answer(
             model.name, endpoint.url
         )));
     }
+    refused.iter().for_each(|line| say(line));
     Ok(asked)
 }
 
@@ -101,7 +112,10 @@ struct Answers<'a> {
     style: Style,
     total: usize,
     ended: usize,
+    client: &'a Client,
     folder: &'a mut Folder,
+    /// Messages about refusals before the first answer. If none comes, all requests are refused, and one message says so.
+    refused: Vec<String>,
     failed: Option<anyhow::Error>,
 }
 
@@ -115,17 +129,25 @@ impl Answers<'_> {
         let reply = match reply {
             Ok(reply) => reply,
             // The journal has the reason, and the results name it. A reason that all answers share is said once, at the end.
-            Err(error) if error.reason().is_some() => {
-                if !matches!(error.reason(), Some(Reason::Budget | Reason::Denied)) {
-                    say(&format!("{of} is missing: {error}"));
+            Err(error) => match error.reason() {
+                Some(reason) => {
+                    let line = format!("{of} is missing: {error}");
+                    match reason {
+                        Reason::Budget => {}
+                        Reason::Denied if !self.client.has_answered() => self.refused.push(line),
+                        _ => say(&line),
+                    }
+                    return ControlFlow::Continue(());
                 }
-                return ControlFlow::Continue(());
-            }
-            Err(error) => {
-                self.failed = Some(error.into());
-                return ControlFlow::Break(());
-            }
+                None => {
+                    self.failed = Some(error.into());
+                    return ControlFlow::Break(());
+                }
+            },
         };
+        for line in self.refused.drain(..) {
+            say(&line);
+        }
         let tokens = reply.amount.output_tokens;
         say(&format!("{of} has {tokens} tokens"));
         let mut problems = self.order.problems.iter();

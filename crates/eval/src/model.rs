@@ -83,19 +83,7 @@ impl Model {
 
     /// A model behind an endpoint: `URL#MODEL`, or a file of settings.
     fn behind(text: &str, name: Option<&str>) -> Result<Self> {
-        let endpoint = match text.contains("://") {
-            true => {
-                let (url, model) = text.split_once('#').ok_or_else(|| {
-                    usage(format!(
-                        "an endpoint needs its model's name after `#`, e.g. {ENDPOINT}http://127.0.0.1:8000/v1#MODEL"
-                    ))
-                })?;
-                let endpoint = Endpoint::new(url, model);
-                endpoint.check().map_err(Error::new)?;
-                endpoint
-            }
-            false => Endpoint::load(Path::new(text)).map_err(Error::new)?,
-        };
+        let endpoint = Endpoint::named(text).map_err(Error::new)?;
         flopsmith_endpoint::address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
         Ok(Self {
             name: name.map_or_else(|| endpoint.model.clone(), str::to_owned),

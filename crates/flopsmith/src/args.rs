@@ -323,6 +323,15 @@ pub struct Search {
     /// folder has them in any case. Only for a search with --parameters.
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
+    /// Let a language model behind an endpoint write the programs, e.g. http://127.0.0.1:8000/v1#MODEL, or FILE with settings
+    /// such as the name of the key's variable, prices and a budget. With --resume it may change these settings, but not the
+    /// model.
+    #[arg(
+        long,
+        value_name = "URL#MODEL|FILE",
+        conflicts_with_all = ["start", "parameters"]
+    )]
+    pub endpoint: Option<String>,
     /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
     /// end by shares of the budget. Not with --resume.
     #[arg(long)]

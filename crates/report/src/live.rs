@@ -60,19 +60,24 @@ pub struct Live {
     pub quarantine_seconds: f64,
     /// Programs that were timed while other processes used the cores.
     pub disturbed: u64,
+    /// Requests to the run's endpoint and what they cost; empty if the run asks none.
+    pub endpoint: String,
+    /// The failure for which a request to the endpoint is repeated; empty if there is none.
+    pub trouble: String,
     /// Seconds that count towards the budget, earlier sessions included.
     pub elapsed_seconds: f64,
     /// Seconds the run may take.
     pub budget_seconds: f64,
 }
 
-/// Lines of a frame: a constant number, so that a view can be drawn over the previous one.
+/// Lines of a frame of a run without an endpoint; an endpoint has one more. The number is constant in a run, so that a view
+/// can be drawn over the previous one.
 pub const LINES: usize = 8;
 
 /// The narrowest bar that shows shares, in characters.
 const NARROWEST_BAR: usize = 4;
 
-/// The view as [`LINES`] lines of at most `width` characters.
+/// The view as [`LINES`] lines, or one more, of at most `width` characters.
 pub fn frame(live: &Live, width: usize) -> Vec<String> {
     // The last column stays free: some terminals wrap the line when that column is written.
     let width = width.saturating_sub(1).max(1);
@@ -87,8 +92,10 @@ pub fn frame(live: &Live, width: usize) -> Vec<String> {
         ("time", shares(live, inner)),
         ("left", left(live, inner)),
     ];
+    let asked = (!live.endpoint.is_empty()).then(|| ("endpoint", endpoint(live)));
     lines
         .into_iter()
+        .chain(asked)
         .map(|(name, text)| cut(&format!("  {name:<9} {text}"), width))
         .collect()
 }
@@ -117,7 +124,18 @@ pub fn line(live: &Live) -> String {
     if is_poor(live) {
         line.push_str(&format!(" · refused: {}", kinds(live)));
     }
+    if !live.endpoint.is_empty() {
+        line.push_str(&format!(" · {}", live.endpoint));
+    }
     line
+}
+
+fn endpoint(live: &Live) -> String {
+    match live.trouble.is_empty() {
+        true => live.endpoint.clone(),
+        // The newest first: the rest may be cut off.
+        false => format!("{} · {}", live.trouble, live.endpoint),
+    }
 }
 
 /// Share of correct programs below which a step's line gives the reason.

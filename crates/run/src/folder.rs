@@ -150,7 +150,10 @@ impl Folder {
     }
 
     /// Replaces `config.toml` and keeps its modification time, by which the newest run is found.
-    fn write_settings(&self, settings: &Settings) -> Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_settings(&self, settings: &Settings) -> Result<()> {
         let path = self.path.join(CONFIG);
         let part = self.path.join("config.toml.part");
         let text = toml::to_string(settings)?;

@@ -18,6 +18,7 @@ pub mod comparability;
 pub mod console;
 pub mod digits;
 pub mod durations;
+pub mod endpoint;
 pub mod evaluator;
 pub mod exit;
 pub mod expected;

@@ -169,11 +169,13 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
             };
             format!("{}: {algorithm}{archive}", settings.about_problems())
         } else {
-            let space = match settings.start.as_ref().is_some_and(|s| s.has_parameters()) {
-                true => "configurations of parameters",
-                false => "the schedule space",
+            let parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
+            let how = match &settings.generator.endpoint {
+                Some(endpoint) => format!("by {}", endpoint.model),
+                None if parameters => "over configurations of parameters".into(),
+                None => "over the schedule space".into(),
             };
-            format!("{}: search over {space}", settings.problem)
+            format!("{}: search {how}", settings.problem)
         },
         run: name,
         started: started(facts.started_unix_ms),

@@ -8,7 +8,9 @@ use flopsmith_actors::journal::Lines;
 use flopsmith_actors::pool::Shares;
 use flopsmith_actors::role::recorder::{DeadLine, files};
 use flopsmith_actors::role::timer::QUARANTINE;
+use flopsmith_actors::source::endpoint::spending;
 use flopsmith_archive::identity::source_digest;
+use flopsmith_endpoint::Spending;
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Chains;
 use flopsmith_protocol::{
@@ -138,6 +140,9 @@ pub struct Summary {
     pub dead_letters: u64,
     /// Number of updates that were left out because their gradient was not finite.
     pub skipped_updates: u64,
+    /// Requests to the search's endpoint, and what they cost; none if a source of this machine wrote the programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Spending>,
     /// Share of wall time by role, and `idle`, of the time in which roles could be at work. Measurements before this
     /// time and after the run's end are in `seconds` only.
     pub share_of_time: BTreeMap<String, f64>,
@@ -406,6 +411,8 @@ fn sum(
             .filter_map(|p| p.metrics.as_ref())
             .map(|m| u64::from(m.skipped_updates))
             .sum(),
+        endpoint: spending(folder)
+            .with_context(|| format!("cannot read {}", folder.join(files::REQUESTS).display()))?,
         share_of_time,
         quarantine_seconds: waited * facts.shares.seconds,
         disturbed: facts.disturbed,

@@ -14,6 +14,7 @@ use flopsmith_report::live::{self, Live};
 use tokio::sync::watch;
 
 use crate::console::{say, write};
+use crate::endpoint::spent;
 
 /// How to log.
 pub struct Log {
@@ -111,6 +112,7 @@ pub async fn show(
     let mut clock = tokio::time::interval(Duration::from_millis(500));
     let (mut drawn, mut told, mut warned) = (0usize, None, false);
     let mut explained = None;
+    let mut trouble = String::new();
     loop {
         clock.tick().await;
         let now = progress.borrow().clone();
@@ -143,6 +145,13 @@ pub async fn show(
                 "warning: the machine is busy: others are at work on the timed cores; flopsmith.log says when and how much, and the summary at the end says how often",
             );
         }
+        // On a terminal the frame has it.
+        if live.trouble != trouble {
+            trouble.clone_from(&live.trouble);
+            if !trouble.is_empty() {
+                write(std::io::stderr(), &format!("endpoint: {trouble}"));
+            }
+        }
         if let Some(last) = &now.last
             && told != Some(last.step)
         {
@@ -166,6 +175,7 @@ pub fn clear() {
 fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
     let (cores, settings) = (&context.host.cores, &context.settings);
     let shares = cores.shares();
+    let asked = context.asked();
     let last = progress.last.clone().unwrap_or_default();
     let stages = settings.sqd.stages();
     let problems = context.problems().count();
@@ -214,6 +224,8 @@ fn live_of(progress: &Progress, context: &Context, elapsed: f64) -> Live {
         disturbed: context.disturbed(),
         shares: shares.by_role.into_iter().collect(),
         idle: shares.idle,
+        endpoint: asked.spending.as_ref().map(spent).unwrap_or_default(),
+        trouble: asked.trouble,
         elapsed_seconds: elapsed,
         budget_seconds: settings.budget_seconds,
     }

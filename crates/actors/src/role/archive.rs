@@ -288,6 +288,7 @@ impl Archive {
             seconds: settings.budget_seconds,
             steps: settings.max_steps,
             fruitless: u64::from(settings.fruitless_steps_limit),
+            exhausted: self.context.asked().exhausted,
         }
     }
 

@@ -9,18 +9,23 @@ use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, Digest, Outcome, PolicyPublished, PolicyVersion, Purpose,
-    Rollout, Task, subjects,
+    CandidateId, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, Task, subjects,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use super::Role;
-use crate::answer::{Answer, Source};
+use crate::answer::{Answers, Source};
 use crate::error::Error;
+use crate::host::PolicyLease;
 use crate::node::Context;
+use crate::pool::Elsewhere;
 use crate::stream;
 use crate::trace::task_span;
+
+mod publishing;
+
+use publishing::{Open, Publishing};
 
 /// Tasks that are answered in one batch.
 const BATCH: usize = 16;
@@ -33,9 +38,8 @@ const ALONE: Duration = Duration::from_secs(2);
 /// Longest wait for the outcomes on which a task rests. They were in the log before the task was published; if they
 /// have not been read after this time, the log no longer has them.
 const OUTCOMES_WAIT: Duration = Duration::from_secs(10);
-/// Number of answers without a program whose text is kept per step: a model that gives only such answers must not fill
-/// disk and bus.
-const KEPT: usize = 8;
+/// Answers that are published together, at most.
+const MANY: usize = 1024;
 
 /// Answers tasks with the programs of a source.
 pub struct Generator {
@@ -111,7 +115,7 @@ impl Role for Generator {
             let ready = seen && !held.is_empty() && self.serves(&held);
             let full = ready && held.len() >= wanted.min(BATCH);
             if full {
-                self.answer(std::mem::take(&mut held)).await?;
+                self.answer(std::mem::take(&mut held), &stop).await?;
                 continue;
             }
             tokio::select! {
@@ -140,7 +144,7 @@ impl Role for Generator {
                 () = tokio::time::sleep(Duration::from_millis(100)), if !seen => {}
                 // The rest of the step does not come (another node has it): begin with the held tasks.
                 () = tokio::time::sleep(rest), if ready => {
-                    self.answer(std::mem::take(&mut held)).await?;
+                    self.answer(std::mem::take(&mut held), &stop).await?;
                 }
             }
         }
@@ -211,7 +215,11 @@ impl Generator {
     }
 
     /// Answers tasks: first those that rest on fewer outcomes, then in the order of their steps and numbers.
-    async fn answer(&mut self, mut deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
+    async fn answer(
+        &mut self,
+        mut deliveries: Vec<Delivery<Task>>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
         deliveries.sort_by_key(|delivery| {
             let task = delivery.message();
             (task.outcomes_seen, task.step, task.id.group())
@@ -230,97 +238,83 @@ impl Generator {
             let alike = deliveries.partition_point(|d| d.message().outcomes_seen == seen);
             let later = deliveries.split_off(alike);
             self.report_outcomes(seen);
-            self.answer_alike(std::mem::replace(&mut deliveries, later))
-                .await?;
+            let alike = std::mem::replace(&mut deliveries, later);
+            self.answer_alike(alike, stop).await?;
         }
         Ok(())
     }
 
-    /// Answers tasks that rest on the same outcomes.
-    async fn answer_alike(&mut self, deliveries: Vec<Delivery<Task>>) -> Result<(), Error> {
+    /// Answers tasks that rest on the same outcomes, and publishes each answer as it ends.
+    async fn answer_alike(
+        &mut self,
+        deliveries: Vec<Delivery<Task>>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let Self {
+            context,
+            source,
+            kept,
+            ..
+        } = self;
+        let context: &Context = context;
         let tasks: Vec<Task> = deliveries.iter().map(|d| d.message().clone()).collect();
-        let spans: Vec<Span> = deliveries.iter().map(span_of).collect();
-        let host = &self.context.host;
-        let lease = host.policy_lease("generate", &self.context.settings).await;
+        let computes = source.computes();
+        let mut occupied = Some(Occupied::of(context, computes).await);
         let started = Instant::now();
-        let fresh = stream::of_tasks(&self.context, &tasks)?;
-        let problems = self.context.problems().map(|of| &*of.problem);
+        let fresh = stream::of_tasks(context, &tasks)?;
+        let problems = context.problems().map(|of| &*of.problem);
         let problems: Vec<&Problem> = problems.chain(&fresh).collect();
-        let answers = self.source.answer(&problems, &tasks).await?;
-        // The tasks of a batch are answered together, so each took as long as all.
+        let version = source.version();
+        let mut publishing = Publishing {
+            context,
+            kept,
+            version,
+            open: deliveries.into_iter().map(Open::new).collect(),
+        };
+        let (answers, mut ended) = Answers::new();
+        let mut answering = source.answer_each(&problems, &tasks, &answers);
+        let mut ends = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                // Requests to a server may take longer than a node may take to stop.
+                () = stop.cancelled(), if !computes => return publishing.hand_back().await,
+                _ = ended.recv_many(&mut ends, MANY) => {
+                    publishing.publish(std::mem::take(&mut ends), started).await?;
+                }
+                answered = &mut answering, if occupied.is_some() => {
+                    answered?;
+                    occupied = None;
+                }
+                // Nothing more comes.
+                () = std::future::ready(()), if occupied.is_none() => break,
+            }
+        }
+        publishing.end(started).await?;
         let seconds = started.elapsed().as_secs_f64();
-        drop(lease);
-        let version = self.source.version();
         let step = tasks.first().map(|task| task.step);
         tracing::info!(step, tasks = tasks.len(), seconds, "tasks are answered");
-        for ((delivery, span), mut answers) in deliveries.into_iter().zip(spans).zip(answers) {
-            span.record("seconds", seconds);
-            self.keep_few(delivery.message().step, &mut answers);
-            self.publish(delivery, answers, version)
-                .instrument(span)
-                .await?;
-        }
         Ok(())
     }
+}
 
-    /// Keeps the text of [`KEPT`] raw answers of each step; of the others only the length and the kind of ending stay.
-    fn keep_few(&mut self, step: u64, answers: &mut [Answer]) {
-        if self.kept.0 != step {
-            self.kept = (step, 0);
-        }
-        for answer in answers {
-            let Some(raw) = answer.raw.take() else {
-                continue;
-            };
-            let keep = self.kept.1 < KEPT;
-            self.kept.1 += usize::from(keep);
-            answer.raw = Some(if keep { raw } else { raw.without_text() });
-        }
-    }
+/// What a source takes of this node while it answers.
+enum Occupied {
+    Leased { _lease: PolicyLease },
+    Elsewhere { _waiting: Elsewhere },
+}
 
-    /// Publishes the answers to a task, then acknowledges the task.
-    async fn publish(
-        &self,
-        delivery: Delivery<Task>,
-        answers: Vec<Answer>,
-        version: Option<PolicyVersion>,
-    ) -> Result<(), Error> {
-        let task = delivery.message();
-        let mut rollouts = Vec::new();
-        let mut candidates = Vec::with_capacity(answers.len());
-        for (sample, answer) in (0u32..).zip(answers) {
-            let candidate = candidate_ref(task, sample, version);
-            if let Some(sampled) = answer.sampled {
-                rollouts.push(Rollout {
-                    candidate: candidate.clone(),
-                    source: Digest::of(answer.source.as_bytes()),
-                    prompt_tokens: sampled.prompt,
-                    tokens: sampled.tokens,
-                    logprobs: sampled.logprobs,
-                    finished: sampled.finished,
-                });
-            }
-            candidates.push(Candidate {
-                candidate,
-                source: answer.source,
-                answer: answer.raw,
-            });
+impl Occupied {
+    async fn of(context: &Context, computes: bool) -> Self {
+        let host = &context.host;
+        match computes {
+            true => Self::Leased {
+                _lease: host.policy_lease("generate", &context.settings).await,
+            },
+            false => Self::Elsewhere {
+                _waiting: host.cores.elsewhere("generate"),
+            },
         }
-        // Rollouts are published first, so that an outcome never waits for tokens that were lost.
-        self.context
-            .host
-            .bus
-            .publish_many(&subjects::rollout(&task.run), &rollouts)
-            .await?;
-        self.context
-            .host
-            .bus
-            .publish_many(
-                &Queue::compile(&task.machine_class).of(&task.run),
-                &candidates,
-            )
-            .await?;
-        Ok(delivery.done().await?)
     }
 }
 

@@ -49,6 +49,10 @@ pub mod files {
     pub const STAGES: &str = "stages.jsonl";
     /// Work that no node could do, with the reason, one JSON object a line.
     pub const DEAD: &str = "dead_letters.jsonl";
+    /// The requests to the run's endpoint: what each reserved, and how it ended.
+    pub const REQUESTS: &str = "requests.jsonl";
+    /// The answers of the run's endpoint, with their prompts.
+    pub const ANSWERS: &str = "answers.jsonl";
     /// The last attestation of the timing machine.
     pub const MACHINE: &str = "machine.json";
     /// Every attestation of a timing machine, one JSON object a line: a measurement names its attestation by the

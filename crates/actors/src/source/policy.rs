@@ -9,7 +9,7 @@ use flopsmith_problem::{Problem, prompt};
 use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Task};
 use flopsmith_store::Store;
 
-use crate::answer::{Answer, Sampled, Source, problem_of};
+use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
 use flopsmith_config::{Generator, Prompt};
@@ -140,11 +140,12 @@ impl Source for PolicySource {
         self.handle.set_threads(cores as usize);
     }
 
-    async fn answer(
+    async fn answer_each(
         &mut self,
         problems: &[&Problem],
         tasks: &[Task],
-    ) -> Result<Vec<Vec<Answer>>, Error> {
+        ended: &Answers,
+    ) -> Result<(), Error> {
         let mut requests = Vec::new();
         let mut languages = Vec::new();
         for task in tasks {
@@ -214,6 +215,7 @@ impl Source for PolicySource {
                 answers.by_ref().take(task.group_size as usize).collect();
             groups.push(group?);
         }
-        Ok(groups)
+        ended.take_all(groups);
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::answer::{Answer, Source};
+use crate::answer::{Answer, Answers, Source};
 use crate::error::Error;
 
 /// Proposes schedules and learns from their measured speed.
@@ -278,8 +278,13 @@ impl Source for ScheduleSource {
         Ok(())
     }
 
-    async fn answer(&mut self, _: &[&Problem], tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
-        let mut answers = Vec::with_capacity(tasks.len());
+    async fn answer_each(
+        &mut self,
+        _: &[&Problem],
+        tasks: &[Task],
+        answers: &Answers,
+    ) -> Result<(), Error> {
+        let mut groups = Vec::with_capacity(tasks.len());
         for task in tasks {
             let of = self.searches.get_mut(&task.problem).ok_or_else(|| {
                 Error::Generator(format!("no schedule space for `{}`", task.problem))
@@ -293,9 +298,10 @@ impl Source for ScheduleSource {
                 raw: None,
                 sampled: None,
             });
-            answers.push(group.collect());
+            groups.push(group.collect());
         }
-        Ok(answers)
+        answers.take_all(groups);
+        Ok(())
     }
 
     fn outcome_seen(&mut self, problem: &ProblemId, source: &str, gflops: Option<f64>) {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use flopsmith_actors::Error;
-use flopsmith_actors::answer::{Answer, Sampled, Source};
+use flopsmith_actors::answer::{Answer, Answers, Sampled, Source};
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::versions::Versions;
 use flopsmith_problem::Problem;
@@ -70,7 +70,12 @@ impl Source for Witness {
         Ok(())
     }
 
-    async fn answer(&mut self, _: &[&Problem], tasks: &[Task]) -> Result<Vec<Vec<Answer>>, Error> {
+    async fn answer_each(
+        &mut self,
+        _: &[&Problem],
+        tasks: &[Task],
+        answers: &Answers,
+    ) -> Result<(), Error> {
         self.note(Said::Asked);
         let sampled = Some(Sampled {
             prompt: vec![1],
@@ -84,7 +89,8 @@ impl Source for Witness {
             sampled,
         };
         let group = |task: &Task| vec![answer.clone(); task.group_size as usize];
-        Ok(tasks.iter().map(group).collect())
+        answers.take_all(tasks.iter().map(group));
+        Ok(())
     }
 
     fn outcome_seen(&mut self, _: &ProblemId, source: &str, _: Option<f64>) {

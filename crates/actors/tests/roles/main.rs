@@ -8,6 +8,7 @@
 mod archive;
 mod circuit_breaker;
 mod dynamic_sampling;
+mod endpoint;
 mod generator;
 mod learner;
 mod leases;

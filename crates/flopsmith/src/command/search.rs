@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
-use flopsmith_config::search::{BUDGET, defaults, stage};
-use flopsmith_config::{GeneratorKind, Job, Settings, Start};
+use flopsmith_config::search::{BUDGET, ask, defaults, stage};
+use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
@@ -17,7 +17,7 @@ use flopsmith_run::folder::{self, Folder};
 use flopsmith_run::output::Output;
 use flopsmith_run::summary::Summary;
 use flopsmith_run::view::{self, Log};
-use flopsmith_run::{durations, evaluator, paths, results, run, shell, start};
+use flopsmith_run::{durations, endpoint, evaluator, paths, results, run, shell, start};
 
 use crate::args::{Format, Search};
 use crate::exit;
@@ -35,6 +35,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
             let problem = searchable(&settings)?;
+            endpoint::check(&settings)?;
             evaluator::has_cores_of(&settings)?;
             check_results(args, &settings)?;
             let output = claim(args)?;
@@ -69,6 +70,11 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
             if !folder.facts()?.finished {
+                if let Some(word) = &args.endpoint {
+                    endpoint::change(&mut settings, Endpoint::named(word)?)?;
+                    folder.write_settings(&settings)?;
+                }
+                endpoint::check(&settings)?;
                 run::check_services(&settings)?;
             }
             (folder, settings, output)
@@ -117,6 +123,9 @@ fn settings(args: &Search) -> Result<Settings> {
     let mut told = defaults(&args.problem, budget.unwrap_or(BUDGET));
     told.seed = args.seed.unwrap_or(told.seed);
     told.workloads = args.workloads.names.clone();
+    if let Some(word) = &args.endpoint {
+        ask(&mut told, Endpoint::named(word)?);
+    }
     if args.staged {
         stage(&mut told);
     }
@@ -151,6 +160,9 @@ fn searchable(settings: &Settings) -> Result<Problem> {
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
 fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     let Some(file) = &args.start else {
+        if settings.generator.kind == GeneratorKind::Endpoint {
+            permit_all(args, settings, &paths::problem_of(settings)?);
+        }
         return Ok(());
     };
     if settings.generator.kind != GeneratorKind::Schedule {
@@ -202,21 +214,22 @@ fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
             ));
         }
     }
-    // The user's program may use every technique that is looked for, also those that the schedule space has no programs with.
-    if !args
-        .run
-        .set
-        .iter()
-        .any(|set| set.starts_with("sqd.techniques"))
-    {
-        let more = problem.techniques.without(Technique::Openmp);
-        settings.sqd.techniques = settings.sqd.techniques.union(more);
-    }
+    permit_all(args, settings, &problem);
     settings.start = Some(Start {
         max_source_bytes: args.max_source,
         ..checked.start
     });
     Ok(())
+}
+
+/// Permits every technique that is looked for, also those that the schedule space has no programs with: a user or a language
+/// model may write programs with them.
+fn permit_all(args: &Search, settings: &mut Settings, problem: &Problem) {
+    let mut sets = args.run.set.iter();
+    if !sets.any(|set| set.starts_with("sqd.techniques")) {
+        let more = problem.techniques.without(Technique::Openmp);
+        settings.sqd.techniques = settings.sqd.techniques.union(more);
+    }
 }
 
 /// Number of programs of a whole step.
@@ -273,6 +286,15 @@ fn write_results(folder: &Path, space: &Configurations, named: Option<Output>) -
 fn fruitless(summary: &Summary) -> (u8, String) {
     let outcomes: u64 = summary.outcomes.values().sum();
     let unknown = summary.outcomes.get("unknown").copied().unwrap_or(0);
+    if summary
+        .endpoint
+        .is_some_and(|asked| asked.requests == asked.failed)
+    {
+        return (
+            exit::INFRASTRUCTURE,
+            "the endpoint answered no request; requests.jsonl and outcomes.jsonl in the run's folder say why".into(),
+        );
+    }
     if outcomes > summary.infrastructure_errors + unknown {
         (
             exit::CANDIDATE,
@@ -344,6 +366,17 @@ mod tests {
     }
 
     #[test]
+    fn a_model_behind_an_endpoint_is_asked_by_the_full_prompt() {
+        let asked = ["--endpoint", "http://127.0.0.1:1/v1#m"];
+        let set = ["--set", "generator.endpoint.concurrency=3"];
+        let settings = told(&[&asked[..], &set].concat());
+        let endpoint = settings.generator.endpoint.as_deref().unwrap();
+        assert_eq!((endpoint.model.as_str(), endpoint.concurrency), ("m", 3));
+        assert_eq!(settings.generator.kind, GeneratorKind::Endpoint);
+        assert_eq!(settings.generator.prompt, flopsmith_config::Prompt::Full);
+    }
+
+    #[test]
     fn a_search_of_which_nothing_could_be_judged_blames_the_machine() {
         let place = tempfile::tempdir().unwrap();
         let mut summary = summarise("s", place.path(), &Facts::default()).unwrap();
@@ -354,6 +387,14 @@ mod tests {
             fruitless(&summary).0
         };
         assert_eq!(code(&[], 0), exit::INFRASTRUCTURE);
+        let mut silent = summarise("s", place.path(), &Facts::default()).unwrap();
+        silent.endpoint = Some(Default::default());
+        let (code_of_silence, words) = fruitless(&silent);
+        assert_eq!(code_of_silence, exit::INFRASTRUCTURE);
+        assert!(
+            words.contains("the endpoint answered no request"),
+            "{words}"
+        );
         assert_eq!(
             code(&[("store", 2), ("unknown", 3)], 2),
             exit::INFRASTRUCTURE
@@ -372,6 +413,14 @@ mod tests {
         let with = |more: &[&'static str]| steps(&[&small[..], more].concat());
         assert_eq!(with(&["--evaluations", "64"]), 8);
         assert_eq!(with(&["--evaluations", "65"]), 9);
+        // A model behind an endpoint makes smaller steps.
+        let asked = [
+            "--endpoint",
+            "http://127.0.0.1:1/v1#m",
+            "--evaluations",
+            "64",
+        ];
+        assert_eq!(steps(&asked), 8);
         // The lower limit counts.
         assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=3"]), 3);
         assert_eq!(with(&["--evaluations", "64", "--set", "max_steps=30"]), 8);

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
@@ -39,7 +38,7 @@ fn second(place: &Path) -> PathBuf {
 }
 
 /// Runs `eval` with an output folder in `place`.
-fn eval(place: &Path, arguments: &[&str]) -> Output {
+pub fn eval(place: &Path, arguments: &[&str]) -> Output {
     let mut command = flopsmith();
     command.env_remove("FLOPSMITH_FORMAT").arg("eval");
     command
@@ -49,7 +48,7 @@ fn eval(place: &Path, arguments: &[&str]) -> Output {
     command.args(["--purpose", "screen"]).output().unwrap()
 }
 
-fn stderr(output: &Output) -> String {
+pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -326,140 +325,6 @@ fn wrong_input_is_named_before_anything_is_measured() {
         "{}",
         stderr(&output)
     );
-}
-
-/// An answer of a chat model with this program.
-fn fenced(program: &str) -> String {
-    format!("Here it is:\n```c\n{program}```\n")
-}
-
-#[test]
-fn a_model_behind_an_endpoint_answers_and_its_costs_are_counted() {
-    const KEY: &str = "sk-never-shown";
-    let server = ScriptedEndpoint::start(|asked| match asked.number {
-        0 => Act::error(429, "Retry-After: 0\r\n", &format!("slow down, {KEY}")),
-        1 => Act::Cut(Act::pieces("```c")),
-        2 | 3 => Act::streamed(&fenced(GOOD), (100, 50)),
-        4 => Act::streamed("I cannot do that.", (100, 50)),
-        _ => Act::error(400, "", "no more"),
-    });
-    let server = server.unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let place = place.path();
-    let settings = place.join("endpoint.toml");
-    let text = format!(
-        "url = \"{}\"\nmodel = \"org/chat\"\nkey = \"FLOPSMITH_TEST_KEY\"\nconcurrency = 1\n\
-         [retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n[budget]\nmoney = 5\n",
-        server.url()
-    );
-    std::fs::write(&settings, &text).unwrap();
-    let model = format!("endpoint:{}", settings.display());
-    let run = |key: Option<&str>, more: &[&str]| {
-        let mut command = flopsmith();
-        command.env_remove("FLOPSMITH_FORMAT");
-        match key {
-            Some(key) => command.env("FLOPSMITH_TEST_KEY", key),
-            None => command.env_remove("FLOPSMITH_TEST_KEY"),
-        };
-        command.args(["--log", "trace", "eval", &model, "--problem", "dgemm"]);
-        command.args(["--samples", "4", "--purpose", "screen", "--format", "json"]);
-        command.arg("--output").arg(place.join("out")).args(more);
-        let output = command.output().unwrap();
-        let written = format!(
-            "{}{}",
-            stderr(&output),
-            String::from_utf8_lossy(&output.stdout)
-        );
-        assert!(!written.contains(KEY), "{written}");
-        output
-    };
-    let output = run(None, &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("FLOPSMITH_TEST_KEY"),
-        "{}",
-        stderr(&output)
-    );
-    assert!(server.asked().is_empty());
-
-    // Three answers come, and one is refused.
-    let output = run(Some(KEY), &[]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let results = last_object(&output);
-    let judged = &results["models"][0];
-    assert_eq!(judged["model"], "org/chat");
-    let counts = json!({
-        "answers": 3, "without_program": 1, "distinct_programs": 1, "correct": 2, "unmeasured": 0,
-        "unanswered": 1,
-    });
-    for (name, count) in counts.as_object().unwrap() {
-        assert_eq!(judged["all"]["counts"][name], *count, "{name} in {judged}");
-    }
-    assert_eq!(judged["unanswered"][0]["reason"], "refused", "{judged}");
-    assert_eq!(
-        judged["unanswered"][0]["example"],
-        "the server answers 400: no more"
-    );
-    let spending = &results["spending"]["org/chat"];
-    // A stream that was cut may have cost what was reserved, 512 tokens of an answer; errors cost nothing.
-    assert_eq!(
-        (
-            &spending["requests"],
-            &spending["failed"],
-            &spending["assumed"]
-        ),
-        (&json!(6), &json!(3), &json!(1))
-    );
-    assert_eq!(spending["output_tokens"], 512 + 3 * 50);
-    let tokens = |name: &str| spending[name].as_f64().unwrap();
-    let cost = (tokens("input_tokens") + 2.0 * tokens("output_tokens")) / 1e6;
-    assert_eq!(
-        spending["cost"].as_str().unwrap().parse::<f64>().unwrap(),
-        cost
-    );
-    let page = std::fs::read_to_string(place.join("out/eval.md")).unwrap();
-    assert!(page.contains("Requests to endpoints"), "{page}");
-    let answers = objects(&place.join("out/samples.jsonl"));
-    assert_eq!(answers.len(), 3);
-    assert!(
-        answers
-            .iter()
-            .all(|a| a["prompt"].as_str().unwrap().contains("dgemm") && a["finished"] == true),
-        "{answers:?}"
-    );
-    let asked = server.asked();
-    assert_eq!(asked.len(), 6);
-    for asked in &asked {
-        assert!(
-            asked.head.contains(&format!("Bearer {KEY}")),
-            "{}",
-            asked.head
-        );
-        let body: Value = serde_json::from_str(&asked.body).unwrap();
-        assert_eq!(
-            (&body["model"], &body["max_tokens"]),
-            (&json!("org/chat"), &json!(512))
-        );
-    }
-    for file in [
-        "requests.jsonl",
-        "samples.jsonl",
-        "eval.json",
-        "config.json",
-    ] {
-        let text = std::fs::read_to_string(place.join("out").join(file)).unwrap();
-        assert!(!text.contains(KEY), "{file}: {text}");
-    }
-
-    // A second start asks for the answer that is missing, and for no other. Another budget is no other model.
-    std::fs::write(&settings, text.replace("money = 5", "money = 6")).unwrap();
-    let output = run(Some(KEY), &[]);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert_eq!(server.asked().len(), 7);
-    let again = last_object(&output);
-    assert_eq!(again["spending"]["org/chat"]["requests"], 7);
-    assert_eq!(again["spending"]["org/chat"]["cost"], spending["cost"]);
-    assert_eq!(objects(&place.join("out/samples.jsonl")), answers);
 }
 
 #[cfg(feature = "torch")]

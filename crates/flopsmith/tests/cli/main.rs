@@ -16,6 +16,7 @@ mod bad_input;
 mod bench;
 mod dead;
 mod doctor;
+mod endpoints;
 mod eval;
 mod harbor;
 mod interrupts;

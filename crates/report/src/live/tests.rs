@@ -41,6 +41,8 @@ fn some() -> Live {
         idle: 0.05,
         quarantine_seconds: 0.0,
         disturbed: 0,
+        endpoint: String::new(),
+        trouble: String::new(),
         elapsed_seconds: 228.0,
         budget_seconds: 600.0,
     }
@@ -250,6 +252,24 @@ fn names_how_many_sets_did_not_fit() {
     assert!(
         text.ends_with(&format!("and {} more", sets.len() - shown)),
         "{text}"
+    );
+}
+
+#[test]
+fn a_run_with_an_endpoint_has_a_line_for_its_requests() {
+    let mut live = Live {
+        endpoint: "7 requests, cost 0.12".into(),
+        ..some()
+    };
+    let shown = frame(&live, 120);
+    assert_eq!(shown.len(), LINES + 1);
+    assert_eq!(shown[LINES], "  endpoint  7 requests, cost 0.12");
+    assert!(line(&live).ends_with(" · 7 requests, cost 0.12"));
+    live.trouble = "the server cannot be reached".into();
+    let last = frame(&live, 120).pop().unwrap();
+    assert_eq!(
+        last,
+        "  endpoint  the server cannot be reached · 7 requests, cost 0.12"
     );
 }
 

@@ -229,6 +229,10 @@ async fn source(
                 ScheduleSource::new(searches?).beginning_with(start),
             ))
         }
+        GeneratorKind::Endpoint => {
+            use flopsmith_actors::source::endpoint::EndpointSource;
+            Ok(Box::new(EndpointSource::open(context)?))
+        }
         GeneratorKind::Policy => policy_source(context).await,
     }
 }

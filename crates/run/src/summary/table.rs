@@ -5,6 +5,7 @@ use flopsmith_protocol::WorkloadMeasurement;
 use super::{Best, Samples, StartProgram, Summary};
 use crate::console::table;
 use crate::digits::{between, counted, four, percent, share, significant};
+use crate::endpoint::spent;
 use crate::roofline;
 
 impl Summary {
@@ -37,6 +38,7 @@ impl Summary {
             counted(self.outcomes.values().sum(), "outcome"),
             counted(self.infrastructure_errors, "infrastructure error")
         ));
+        lines.extend(self.endpoint.as_ref().map(spent));
         lines.extend(self.about_refusals());
         lines.extend(self.what_went_wrong());
         if self.steps == 0 && self.end.is_some() {

@@ -1,0 +1,294 @@
+//! A language model behind an endpoint as a source.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flopsmith_config::{Generator, Prompt};
+use flopsmith_endpoint::{
+    Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
+};
+use flopsmith_problem::{Language, Problem, prompt};
+use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Sampling, Task, TaskId};
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Answer, Answers, Source, problem_of};
+use crate::error::Error;
+use crate::journal::Journal;
+use crate::node::Context;
+use crate::role::recorder::files;
+use crate::supervisor::words;
+
+/// Asks a server for the answers to tasks.
+///
+/// Requests and answers are kept in the run's folder: a run that goes on knows what was spent, and never pays twice for an
+/// answer that it has.
+pub struct EndpointSource {
+    client: Client,
+    /// Address and model, for messages.
+    name: String,
+    style: prompt::Style,
+    context: Arc<Context>,
+    file: Journal,
+    kept: HashMap<(TaskId, u32), Text>,
+}
+
+/// The text of a model.
+#[derive(Debug, Clone)]
+struct Text {
+    text: String,
+    finished: Option<bool>,
+}
+
+/// A line of `answers.jsonl`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// The task, and the number of the sample.
+    task: TaskId,
+    sample: u32,
+    seed: u64,
+    prompt: String,
+    /// As the model wrote it.
+    answer: String,
+    /// False if the limit on its tokens cut it off; none if the server does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finished: Option<bool>,
+    /// The request that was answered.
+    #[serde(flatten)]
+    amount: Amount,
+}
+
+impl EndpointSource {
+    /// A source of the run's endpoint, which goes on after the requests in the run's folder.
+    ///
+    /// # Errors
+    /// The settings name no endpoint, its URL or key cannot be used, or files of the run's folder fail.
+    pub fn open(context: &Arc<Context>) -> Result<Self, Error> {
+        let generator = &context.settings.generator;
+        let endpoint = generator.endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| Error::Settings("no endpoint is named".into()))?;
+        let (journal, before) = books(context)?;
+        let (file, kept) = Journal::open::<Kept>(context.folder.join(files::ANSWERS))?;
+        let kept = kept.into_iter().map(|kept| {
+            let Kept {
+                task,
+                sample,
+                answer: text,
+                finished,
+                ..
+            } = kept;
+            ((task, sample), Text { text, finished })
+        });
+        let told = Arc::clone(context);
+        let client = Client::open(endpoint, &sampling(generator), &before, journal)
+            .map_err(|error| Error::Hopeless(words(&error)))?
+            .telling(Box::new(move |repetition| {
+                let words = repetition.to_string();
+                tracing::warn!(
+                    task = repetition.problem,
+                    sample = repetition.number,
+                    "{words}"
+                );
+                told.note_asked(|asked| asked.trouble = words);
+            }));
+        Ok(Self {
+            client,
+            name: format!("{}#{}", endpoint.url, endpoint.model),
+            style: match generator.prompt {
+                Prompt::Compact => prompt::Style::Compact,
+                Prompt::Full => prompt::Style::Full,
+            },
+            context: Arc::clone(context),
+            file,
+            kept: kept.collect(),
+        })
+    }
+}
+
+/// The journal of the run's requests, and what they have cost in earlier sessions.
+fn books(context: &Arc<Context>) -> Result<(flopsmith_endpoint::Journal, Spending), Error> {
+    let path = context.folder.join(files::REQUESTS);
+    let (mut file, entries) = Journal::open::<Entry>(path)?;
+    let before = Spending::of(&entries);
+    let mut account = Account::after(before);
+    let noted = Arc::clone(context);
+    noted.note_asked(|asked| asked.spending = Some(before));
+    let journal: flopsmith_endpoint::Journal = Box::new(move |entry| {
+        file.write(entry).map_err(std::io::Error::other)?;
+        account.add(entry);
+        noted.note_asked(|asked| {
+            asked.spending = Some(account.ended());
+            if entry.event == Event::Answered {
+                asked.trouble.clear();
+            }
+        });
+        Ok(())
+    });
+    Ok((journal, before))
+}
+
+/// The requests in a run's folder: number, tokens and cost; none if the run asked no endpoint.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn spending(folder: &Path) -> std::io::Result<Option<Spending>> {
+    let path = folder.join(files::REQUESTS);
+    let file = match std::fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let entries = crate::journal::Lines::<Entry>::read(&path, file)?;
+    Ok(Some(Spending::of(&entries.items)))
+}
+
+/// How the model samples: the same for all tasks of a search.
+fn sampling(generator: &Generator) -> Sampling {
+    Sampling {
+        temperature: generator.temperature,
+        top_p: generator.top_p,
+        top_k: generator.top_k,
+        max_tokens: generator.max_tokens,
+    }
+}
+
+impl Text {
+    /// The program in it.
+    fn read(&self, style: prompt::Style, language: Language) -> Answer {
+        let found = prompt::extract(&self.text, style, language);
+        let raw = found
+            .is_none()
+            .then(|| RawAnswer::of(&self.text, self.finished.unwrap_or(true)));
+        Answer {
+            source: found.unwrap_or_default(),
+            raw,
+            sampled: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Source for EndpointSource {
+    fn version(&self) -> Option<PolicyVersion> {
+        None
+    }
+
+    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn computes(&self) -> bool {
+        false
+    }
+
+    async fn answer_each(
+        &mut self,
+        problems: &[&Problem],
+        tasks: &[Task],
+        answers: &Answers,
+    ) -> Result<(), Error> {
+        let mut asks = Vec::new();
+        let mut places = HashMap::new();
+        for (place, task) in tasks.iter().enumerate() {
+            let problem = problem_of(problems, task)?;
+            let elite = task.elite.as_ref();
+            let text = prompt::render(problem, task.permitted, elite, self.style);
+            places.insert(task.id.to_string(), (place, problem.language));
+            for sample in 0..task.group_size {
+                if let Some(kept) = self.kept.get(&(task.id.clone(), sample)) {
+                    answers.take(place, sample, Ok(kept.read(self.style, problem.language)));
+                    continue;
+                }
+                let seed = u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95);
+                asks.push(Ask {
+                    problem: task.id.to_string(),
+                    number: sample,
+                    prompt: text.clone(),
+                    seed: task.seed.wrapping_add(seed),
+                });
+            }
+        }
+        let Self {
+            client,
+            name,
+            style,
+            context,
+            file,
+            kept,
+        } = self;
+        let (client, style) = (&*client, *style);
+        // Refusals before the first answer: if none comes, the server refuses everything, and no answer is lost.
+        let mut refused: Vec<(usize, u32, String)> = Vec::new();
+        let mut failed = None;
+        let ended = |ask: Ask, reply: Result<Reply, Refusal>| {
+            let sample = ask.number;
+            let Some(&(place, language)) = places.get(&ask.problem) else {
+                return ControlFlow::Continue(());
+            };
+            match reply {
+                Ok(reply) => {
+                    for (place, sample, why) in refused.drain(..) {
+                        answers.take(place, sample, Err(why));
+                    }
+                    let text = Text {
+                        text: reply.text,
+                        finished: reply.finished,
+                    };
+                    let line = Kept {
+                        task: tasks[place].id.clone(),
+                        sample,
+                        seed: ask.seed,
+                        prompt: ask.prompt,
+                        answer: text.text.clone(),
+                        finished: text.finished,
+                        amount: reply.amount,
+                    };
+                    if let Err(error) = file.write(&line) {
+                        failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                    answers.take(place, sample, Ok(text.read(style, language)));
+                    kept.insert((line.task, sample), text);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => match error.reason() {
+                    Some(reason) => {
+                        let why = format!("the endpoint gave no answer: {error}");
+                        if reason == Reason::Budget {
+                            // Before the outcome, which may end the step.
+                            context.note_asked(|asked| asked.exhausted = true);
+                        }
+                        match reason {
+                            Reason::Denied if !client.has_answered() => {
+                                refused.push((place, sample, why));
+                            }
+                            _ => answers.take(place, sample, Err(why)),
+                        }
+                        ControlFlow::Continue(())
+                    }
+                    None => {
+                        failed = Some(Error::Generator(words(&error)));
+                        ControlFlow::Break(())
+                    }
+                },
+            }
+        };
+        client.ask_all(asks, ended).await;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if client.is_denied() {
+            let why = refused.first().map(|(_, _, why)| why.as_str());
+            return Err(Error::Hopeless(format!(
+                "{name} refuses every request: {}; check the URL, the model's name and the key",
+                why.unwrap_or_default()
+            )));
+        }
+        for (place, sample, why) in refused {
+            answers.take(place, sample, Err(why));
+        }
+        Ok(())
+    }
+}

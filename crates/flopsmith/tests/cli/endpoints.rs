@@ -1,0 +1,299 @@
+//! Models behind endpoints.
+
+use std::path::Path;
+
+use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
+use serde_json::{Value, json};
+
+use crate::bench::GOOD;
+use crate::eval::{eval, stderr};
+use crate::search::quick_search;
+use crate::{flopsmith, last_object, objects, only_run, outcomes};
+
+/// An answer of a chat model with this program.
+fn fenced(program: &str) -> String {
+    format!("Here it is:\n```c\n{program}```\n")
+}
+
+#[test]
+fn a_model_behind_an_endpoint_answers_and_its_costs_are_counted() {
+    const KEY: &str = "sk-never-shown";
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => Act::error(429, "Retry-After: 0\r\n", &format!("slow down, {KEY}")),
+        1 => Act::Cut(Act::pieces("```c")),
+        2 | 3 => Act::streamed(&fenced(GOOD), (100, 50)),
+        4 => Act::streamed("I cannot do that.", (100, 50)),
+        _ => Act::error(400, "", "no more"),
+    });
+    let server = server.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let settings = place.join("endpoint.toml");
+    let text = format!(
+        "url = \"{}\"\nmodel = \"org/chat\"\nkey = \"FLOPSMITH_TEST_KEY\"\nconcurrency = 1\n\
+         [retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n[budget]\nmoney = 5\n",
+        server.url()
+    );
+    std::fs::write(&settings, &text).unwrap();
+    let model = format!("endpoint:{}", settings.display());
+    let run = |key: Option<&str>, more: &[&str]| {
+        let mut command = flopsmith();
+        command.env_remove("FLOPSMITH_FORMAT");
+        match key {
+            Some(key) => command.env("FLOPSMITH_TEST_KEY", key),
+            None => command.env_remove("FLOPSMITH_TEST_KEY"),
+        };
+        command.args(["--log", "trace", "eval", &model, "--problem", "dgemm"]);
+        command.args(["--samples", "4", "--purpose", "screen", "--format", "json"]);
+        command.arg("--output").arg(place.join("out")).args(more);
+        let output = command.output().unwrap();
+        let written = format!(
+            "{}{}",
+            stderr(&output),
+            String::from_utf8_lossy(&output.stdout)
+        );
+        assert!(!written.contains(KEY), "{written}");
+        output
+    };
+    let output = run(None, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("FLOPSMITH_TEST_KEY"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(server.asked().is_empty());
+
+    // Three answers come, and one is refused.
+    let output = run(Some(KEY), &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let results = last_object(&output);
+    let judged = &results["models"][0];
+    assert_eq!(judged["model"], "org/chat");
+    let counts = json!({
+        "answers": 3, "without_program": 1, "distinct_programs": 1, "correct": 2, "unmeasured": 0,
+        "unanswered": 1,
+    });
+    for (name, count) in counts.as_object().unwrap() {
+        assert_eq!(judged["all"]["counts"][name], *count, "{name} in {judged}");
+    }
+    assert_eq!(judged["unanswered"][0]["reason"], "refused", "{judged}");
+    assert_eq!(
+        judged["unanswered"][0]["example"],
+        "the server answers 400: no more"
+    );
+    let spending = &results["spending"]["org/chat"];
+    // A stream that was cut may have cost what was reserved, 512 tokens of an answer; errors cost nothing.
+    assert_eq!(
+        (
+            &spending["requests"],
+            &spending["failed"],
+            &spending["assumed"]
+        ),
+        (&json!(6), &json!(3), &json!(1))
+    );
+    assert_eq!(spending["output_tokens"], 512 + 3 * 50);
+    let tokens = |name: &str| spending[name].as_f64().unwrap();
+    let cost = (tokens("input_tokens") + 2.0 * tokens("output_tokens")) / 1e6;
+    assert_eq!(
+        spending["cost"].as_str().unwrap().parse::<f64>().unwrap(),
+        cost
+    );
+    let page = std::fs::read_to_string(place.join("out/eval.md")).unwrap();
+    assert!(page.contains("Requests to endpoints"), "{page}");
+    let answers = objects(&place.join("out/samples.jsonl"));
+    assert_eq!(answers.len(), 3);
+    assert!(
+        answers
+            .iter()
+            .all(|a| a["prompt"].as_str().unwrap().contains("dgemm") && a["finished"] == true),
+        "{answers:?}"
+    );
+    let asked = server.asked();
+    assert_eq!(asked.len(), 6);
+    for asked in &asked {
+        assert!(
+            asked.head.contains(&format!("Bearer {KEY}")),
+            "{}",
+            asked.head
+        );
+        let body: Value = serde_json::from_str(&asked.body).unwrap();
+        assert_eq!(
+            (&body["model"], &body["max_tokens"]),
+            (&json!("org/chat"), &json!(512))
+        );
+    }
+    for file in [
+        "requests.jsonl",
+        "samples.jsonl",
+        "eval.json",
+        "config.json",
+    ] {
+        let text = std::fs::read_to_string(place.join("out").join(file)).unwrap();
+        assert!(!text.contains(KEY), "{file}: {text}");
+    }
+
+    // A second start asks for the answer that is missing, and for no other. Another budget is no other model.
+    std::fs::write(&settings, text.replace("money = 5", "money = 6")).unwrap();
+    let output = run(Some(KEY), &[]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(server.asked().len(), 7);
+    let again = last_object(&output);
+    assert_eq!(again["spending"]["org/chat"]["requests"], 7);
+    assert_eq!(again["spending"]["org/chat"]["cost"], spending["cost"]);
+    assert_eq!(objects(&place.join("out/samples.jsonl")), answers);
+}
+
+/// A file of settings of an endpoint without a key, as a model of the command line.
+fn settings(place: &Path, url: &str, more: &str) -> String {
+    let path = place.join("endpoint.toml");
+    let text = format!("url = \"{url}\"\nmodel = \"m\"\nconcurrency = 1\n{more}");
+    std::fs::write(&path, text).unwrap();
+    format!("endpoint:{}", path.display())
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_at_the_first_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    // A port on which nothing listens any more.
+    let url = ScriptedEndpoint::acts(Vec::new()).unwrap().url();
+    let retries = "[retries]\nmost = 2\nfirst_wait_seconds = 0.01\n";
+    let model = settings(place, &url, retries);
+    let output = eval(place, &[&model, "--problem", "dgemm", "--samples", "3"]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    let repetitions: Vec<&str> = told.lines().filter(|l| l.contains("tried again")).collect();
+    // Of the six repetitions the first two say all.
+    assert_eq!(repetitions.len(), 2, "{told}");
+    for part in [&url, "the server cannot be reached", "2 times in all"] {
+        assert!(repetitions[0].contains(part), "{told}");
+    }
+    assert!(repetitions[1].contains("for the last time"), "{told}");
+    let missing = told.lines().position(|l| l.contains("is missing"));
+    let first = told.lines().position(|l| l == repetitions[0]);
+    assert!(first < missing, "{told}");
+}
+
+#[test]
+fn a_refused_prompt_is_counted_and_a_refused_key_ends_the_evaluation() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        1 | 3 => Act::error(403, "", "your input was flagged"),
+        _ => Act::streamed("I cannot do that.", (10, 20)),
+    });
+    let server = server.unwrap();
+    let model = settings(place, &server.url(), "");
+    let arguments = ["--problem", "dgemm", "--samples", "3", "--format", "json"];
+    let arguments = [&[model.as_str()][..], &arguments].concat();
+    // The second start asks again for the answer that was refused.
+    for asked in [3, 4] {
+        let output = eval(place, &arguments);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{told}");
+        let line = "answer 2 to dgemm is missing: the server answers 403: your input was flagged";
+        assert!(told.contains(line), "{told}");
+        assert_eq!(server.asked().len(), asked);
+        let judged = &last_object(&output)["models"][0];
+        let counts = &judged["all"]["counts"];
+        assert_eq!(
+            (&counts["answers"], &counts["unanswered"]),
+            (&json!(2), &json!(1))
+        );
+        let missing = &judged["unanswered"][0];
+        assert_eq!(
+            (&missing["reason"], &missing["sample"]),
+            (&json!("denied"), &json!(2))
+        );
+    }
+
+    let refusing = ScriptedEndpoint::acts(vec![Act::error(401, "", "no such key")]).unwrap();
+    std::fs::remove_dir_all(place.join("out")).unwrap();
+    let model = settings(place, &refusing.url(), "");
+    let output = eval(place, &[&model, "--problem", "dgemm", "--samples", "3"]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("refuses every request: the server answers 401: no such key; check the URL"),
+        "{told}"
+    );
+    assert!(!told.contains("is missing"), "{told}");
+    assert_eq!(refusing.asked().len(), 1);
+}
+
+#[test]
+fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    // Four failures that pass, then programs.
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => Act::error(429, "Retry-After: 0\r\n", "slow down"),
+        1 => Act::error(500, "", "down"),
+        2 => Act::Answer(200, "", "<html>proxy</html>".into()),
+        3 => Act::Cut(Act::pieces("```c")),
+        4 => Act::streamed("I cannot do that.", (100, 50)),
+        _ => Act::streamed(&fenced(GOOD), (100, 50)),
+    });
+    let server = server.unwrap();
+    let more = "[retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n";
+    let model = settings(place.path(), &server.url(), more);
+    let model = model.strip_prefix("endpoint:").unwrap();
+    let mut command = quick_search(&runs);
+    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
+    let output = command.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let summary = last_object(&output);
+    assert_eq!(summary["finished"], true);
+    assert_eq!(
+        summary["best"]["source"].as_str().unwrap().trim(),
+        GOOD.trim()
+    );
+    // Three steps of two tasks with four samples, of which none is lost; `-m` is in the names of second measurements.
+    let run = only_run(&runs).unwrap();
+    let first = outcomes(&run).into_keys().filter(|id| !id.contains("-m"));
+    assert_eq!(first.count(), 24);
+    assert_eq!(summary["outcomes"]["format"], 1, "{summary}");
+    assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
+    let spent = &summary["endpoint"];
+    assert_eq!(
+        (&spent["requests"], &spent["failed"], &spent["assumed"]),
+        (&json!(28), &json!(4), &json!(3)),
+        "{spent}"
+    );
+    assert!(
+        told.contains("28 requests to the endpoint (4 failed)"),
+        "{told}"
+    );
+    let answers = objects(&run.join("answers.jsonl"));
+    assert_eq!(answers.len(), 24);
+    let mut prompts = answers.iter().map(|a| a["prompt"].as_str().unwrap());
+    assert!(prompts.all(|prompt| prompt.contains("dgemm")));
+}
+
+#[test]
+fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = place.path().join("runs");
+    let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (9000, 50)));
+    let server = server.unwrap();
+    let model = settings(place.path(), &server.url(), "[budget]\ntokens = 30000\n");
+    let model = model.strip_prefix("endpoint:").unwrap();
+    let mut command = quick_search(&runs);
+    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
+    let output = command.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let summary = last_object(&output);
+    assert_eq!(
+        (&summary["finished"], &summary["steps"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(summary["infrastructure_errors"], 8 - server.asked().len());
+    let spent = &summary["endpoint"];
+    assert!(
+        spent["input_tokens"].as_u64().unwrap() + 50 * 3 <= 30_000,
+        "{spent}"
+    );
+}

@@ -1,0 +1,112 @@
+//! The endpoint of a run: checks before the run, and what it has cost.
+
+use anyhow::Result;
+use flopsmith_config::{Endpoint, Money, Settings};
+use flopsmith_endpoint::{Key, Spending, address};
+
+use crate::console::usage;
+use crate::digits::counted;
+
+/// Checks that this process can ask the endpoint of a run, if the run has one.
+///
+/// # Errors
+/// Wrong usage: its URL cannot be used, or the environment has no key.
+pub fn check(settings: &Settings) -> Result<()> {
+    let Some(endpoint) = &settings.generator.endpoint else {
+        return Ok(());
+    };
+    address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
+    Key::of(endpoint).map_err(|e| usage(e.to_string()))?;
+    Ok(())
+}
+
+/// Gives a run that goes on other settings of its endpoint, such as a larger budget.
+///
+/// # Errors
+/// Wrong usage: the run has no endpoint, or asks another model.
+pub fn change(settings: &mut Settings, endpoint: Endpoint) -> Result<()> {
+    let Some(begun) = &mut settings.generator.endpoint else {
+        return Err(usage(
+            "--endpoint cannot be given together with --resume for a search that was begun without it; leave it out, or start a new search",
+        ));
+    };
+    for (name, then, now) in [
+        ("url", &begun.url, &endpoint.url),
+        ("model", &begun.model, &endpoint.model),
+    ] {
+        if then != now {
+            return Err(usage(format!(
+                "--endpoint with --resume changes settings such as the budget, but not `{name}`: it is `{then}` in this search and `{now}` here; start a new search"
+            )));
+        }
+    }
+    **begun = endpoint;
+    Ok(())
+}
+
+/// What requests to an endpoint have cost, as one line.
+pub fn spent(spending: &Spending) -> String {
+    let amount = spending.amount;
+    let mut line = format!(
+        "{} to the endpoint ({} failed), {} tokens of prompts and {} of answers",
+        counted(spending.requests, "request"),
+        spending.failed,
+        amount.input_tokens,
+        amount.output_tokens
+    );
+    if amount.cost != Money::ZERO {
+        line.push_str(&format!(", cost {}", amount.cost));
+    }
+    if spending.assumed > 0 {
+        line.push_str(&format!(
+            "; the cost of {} is not known and counts with the most that it can be",
+            counted(spending.assumed, "request")
+        ));
+    }
+    line
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_endpoint::Amount;
+
+    use super::*;
+
+    #[test]
+    fn a_search_goes_on_with_another_budget_and_with_no_other_model() {
+        let url = "http://127.0.0.1:1/v1";
+        let mut settings = Settings::default();
+        assert!(change(&mut settings, Endpoint::new(url, "m")).is_err());
+        settings.generator.endpoint = Some(Box::new(Endpoint::new(url, "m")));
+        let error = change(&mut settings, Endpoint::new(url, "n")).unwrap_err();
+        assert!(error.to_string().contains("`model`: it is `m`"), "{error}");
+        let mut richer = Endpoint::new(url, "m");
+        richer.budget.tokens = Some(7);
+        change(&mut settings, richer).unwrap();
+        let budget = &settings.generator.endpoint.unwrap().budget;
+        assert_eq!(budget.tokens, Some(7));
+    }
+
+    #[test]
+    fn costs_are_one_line() {
+        let mut spending = Spending {
+            requests: 3,
+            failed: 1,
+            assumed: 1,
+            amount: Amount {
+                input_tokens: 10,
+                output_tokens: 20,
+                cost: "0.5".parse().unwrap(),
+            },
+            elapsed_ms: 1,
+        };
+        assert_eq!(
+            spent(&spending),
+            "3 requests to the endpoint (1 failed), 10 tokens of prompts and 20 of answers, cost 0.5; the cost of 1 request is not known and counts with the most that it can be"
+        );
+        spending.amount.cost = Money::ZERO;
+        spending.assumed = 0;
+        assert!(spent(&spending).ends_with("20 of answers"));
+    }
+}

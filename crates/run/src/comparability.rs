@@ -257,7 +257,7 @@ mod tests {
         let load = |name: &str| Problem::load(&problems.join(name)).expect("a shipped problem");
         let (dgemm, mut dot) = (load("dgemm"), load("dot"));
         let gcc = Digest::of(b"gcc");
-        let keys = |of: &[&Problem]| Keys::of(of.iter().copied().into_iter().map(|p| (p, &gcc)));
+        let keys = |of: &[&Problem]| Keys::of(of.iter().copied().map(|p| (p, &gcc)));
         hold(folder.path(), &keys(&[&dgemm, &dot])).expect("a new run");
         hold(folder.path(), &keys(&[&dot, &dgemm])).expect("the order does not matter");
         assert!(is_of(folder.path(), &dot));

@@ -6,8 +6,9 @@
 
 use crate::cipher::{BATCH, Cipher};
 use crate::contents;
-use crate::control::Content;
+use crate::control::{Content, Element};
 use crate::half;
+use crate::memory::Mapping;
 
 /// Bits of an output element before a call: a quiet NaN that no computation produces.
 pub const POISON_F64: u64 = 0x7ff8_dead_beef_f10f;
@@ -224,6 +225,28 @@ impl Content {
     /// Fills an array of 64-bit integers.
     pub fn fill_i64(self, stream: &Stream, out: &mut [i64]) {
         self.fill_integers(stream, out, |bits| (bits >> 60) as i64 - 8, |x| x);
+    }
+
+    /// Fills the array of so many elements at an offset, bytes, of `memory`.
+    ///
+    /// # Panics
+    /// As [`Mapping::with_slice`].
+    pub fn fill(
+        self,
+        stream: &Stream,
+        element: Element,
+        memory: &Mapping,
+        (offset, count): (usize, usize),
+    ) {
+        match element {
+            Element::F64 => memory.with_slice(offset, count, |x| self.fill_f64(stream, x)),
+            Element::F32 => memory.with_slice(offset, count, |x| self.fill_f32(stream, x)),
+            Element::I32 => memory.with_slice(offset, count, |x| self.fill_i32(stream, x)),
+            Element::I64 => memory.with_slice(offset, count, |x| self.fill_i64(stream, x)),
+            Element::U8 => memory.with_slice(offset, count, |x| self.fill_u8(stream, x)),
+            Element::F16 => memory.with_slice(offset, count, |x| self.fill_f16(stream, x)),
+            Element::Bf16 => memory.with_slice(offset, count, |x| self.fill_bf16(stream, x)),
+        }
     }
 
     /// Fills an array of bytes.

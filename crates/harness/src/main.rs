@@ -264,8 +264,12 @@ fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
                 stream,
                 content,
             } => {
-                let stream = Stream::new(seed, stream);
-                fill(buffers, element, (offset, count), content, &stream);
+                content.fill(
+                    &Stream::new(seed, stream),
+                    element,
+                    buffers,
+                    (offset, count),
+                );
             }
             Argument::Output {
                 element,
@@ -273,25 +277,6 @@ fn prepare(plan: &Plan, buffers: &Mapping, seed: u64) {
                 count,
             } => poison(buffers, element, (offset, count)),
         }
-    }
-}
-
-/// Fills the array with so many elements at an offset.
-fn fill(
-    buffers: &Mapping,
-    element: Element,
-    (offset, count): (usize, usize),
-    content: Content,
-    stream: &Stream,
-) {
-    match element {
-        Element::F64 => buffers.with_slice(offset, count, |x| content.fill_f64(stream, x)),
-        Element::F32 => buffers.with_slice(offset, count, |x| content.fill_f32(stream, x)),
-        Element::I32 => buffers.with_slice(offset, count, |x| content.fill_i32(stream, x)),
-        Element::I64 => buffers.with_slice(offset, count, |x| content.fill_i64(stream, x)),
-        Element::U8 => buffers.with_slice(offset, count, |x| content.fill_u8(stream, x)),
-        Element::F16 => buffers.with_slice(offset, count, |x| content.fill_f16(stream, x)),
-        Element::Bf16 => buffers.with_slice(offset, count, |x| content.fill_bf16(stream, x)),
     }
 }
 

@@ -76,6 +76,14 @@ impl BeforeClock {
     }
 }
 
+/// What the supervisor does at certain moments of a call.
+pub trait Observer {
+    /// Runs while the filler makes the inputs.
+    fn filling(&mut self);
+    /// Runs at the answer: a called process that goes on afterwards has no time to change what this reads.
+    fn answered(&mut self);
+}
+
 /// A process that makes inputs.
 pub struct Filler {
     process: Process,
@@ -106,8 +114,7 @@ impl Filler {
     }
 
     /// Makes the inputs of `seed` and has `called`, which is at rest, called with them. `cold` removes the inputs from
-    /// all caches; `limit` is processor time. `answered` runs at the answer: a called process that goes on afterwards has
-    /// no time to change what it reads. An error of the called process is its own; other errors are infrastructure
+    /// all caches; `limit` is processor time. An error of the called process is its own; other errors are infrastructure
     /// failures.
     pub fn call(
         &mut self,
@@ -115,7 +122,7 @@ impl Filler {
         seed: u64,
         cold: bool,
         limit: Duration,
-        answered: &mut dyn FnMut(),
+        observer: &mut dyn Observer,
     ) -> Result<Called, Failure> {
         // The kernel books the time of a process once another process has its core, and not before. The first reading
         // is therefore taken after the filler has woken up, and before the filler knows the seed.
@@ -123,7 +130,8 @@ impl Filler {
         let before = called.cpu_time()?;
         let queued_before = self.queued(called);
         let start = Instant::now();
-        self.process.prepare(seed).map_err(own)?;
+        let prepared = self.process.prepare_while(seed, || observer.filling());
+        prepared.map_err(own)?;
         if cold {
             self.process.chill().map_err(own)?;
         }
@@ -132,7 +140,7 @@ impl Filler {
         let used_before = called.cpu_time()?;
         let booked = used_before.saturating_sub(before);
         let lead = clock.elapsed();
-        let passed = self.hand_over(called, false, limit, answered)?;
+        let passed = self.hand_over(called, false, limit, &mut || observer.answered())?;
         let before_clock = BeforeClock {
             booked,
             awake,

@@ -18,7 +18,7 @@ mod setup;
 pub use arena::{Arena, PLACES, Placement, Placing};
 pub use arguments::{Given, Product, Specification, plan, plan_to_fill, specify};
 pub use array::{Array, poison};
-pub use filler::{Called, Filler};
+pub use filler::{Called, Filler, Observer};
 pub use process::Process;
 pub use rest::judge_stillness;
 pub use room::{guarded_buffers, timed_buffers};

@@ -187,7 +187,14 @@ impl Process {
 
     /// Fills the inputs from `seed` and poisons the outputs. Only for processes without a candidate.
     pub fn prepare(&mut self, seed: u64) -> Result<(), Failure> {
-        self.order(Order::Prepare, seed, START_LIMIT).map(|_| ())
+        self.prepare_while(seed, || ())
+    }
+
+    /// The same, while `meanwhile` runs on the supervisor's core.
+    pub fn prepare_while(&mut self, seed: u64, meanwhile: impl FnOnce()) -> Result<(), Failure> {
+        let given = self.give(Order::Prepare, seed);
+        meanwhile();
+        self.answer(given, START_LIMIT).map(|_| ())
     }
 
     /// Flushes all arrays from all caches. Only for processes without a candidate.

@@ -5,7 +5,8 @@
 
 use flopsmith_harness::Content;
 use flopsmith_harness::inputs::{POISON_F64, Stream};
-use flopsmith_protocol::{CandidateFault, Failure};
+use flopsmith_harness::memory::SharedMemory;
+use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
@@ -14,6 +15,8 @@ use super::tolerance::Tolerances;
 use crate::supervise::{Arena, Placement, Product, Specification};
 use crate::verify::oracle;
 
+/// Alignment of arrays, bytes.
+const LINE: usize = 64;
 /// Elements that are recomputed after each timed call.
 const PROBES: usize = 6;
 /// Elements that are only checked for having been written.
@@ -27,6 +30,67 @@ const BASELINE_ENDED: &str = "after a call of the baseline,";
 pub struct Check<'a> {
     results: Results<'a>,
     truth: Truth<'a>,
+    /// Memory for the inputs that a call must leave alone; none before they are first needed.
+    expected: Option<Expected>,
+}
+
+/// The inputs that a call must leave alone, made again from their seed in memory that no other process has.
+struct Expected {
+    memory: SharedMemory,
+    /// Number of each array, and its offset in the memory.
+    places: Vec<(usize, usize)>,
+    seed: Option<u64>,
+}
+
+impl Expected {
+    fn new(specification: &Specification) -> Result<Self, Failure> {
+        let mut places = Vec::new();
+        let mut end = 0usize;
+        for n in specification.kept() {
+            places.push((n, end));
+            end = (end + specification.arrays[n].bytes()).next_multiple_of(LINE);
+        }
+        let memory = SharedMemory::create("flopsmith-expected", end.max(LINE)).map_err(|e| {
+            Failure::infrastructure(
+                InfrastructureCause::Resources,
+                format!("no memory for the inputs to compare with: {e}"),
+            )
+        })?;
+        Ok(Self {
+            memory,
+            places,
+            seed: None,
+        })
+    }
+
+    /// Makes the inputs of this seed, unless they are there.
+    fn make(&mut self, specification: &Specification, seed: u64) {
+        if self.seed == Some(seed) {
+            return;
+        }
+        for &(n, offset) in &self.places {
+            let array = &specification.arrays[n];
+            let stream = Stream::new(seed, array.stream);
+            let place = (offset, array.count());
+            let content = array.content;
+            content.fill(&stream, array.element, self.memory.mapping(), place);
+        }
+        self.seed = Some(seed);
+    }
+
+    /// The number of an array that differs in the buffers.
+    fn differs(&self, results: Results) -> Option<usize> {
+        let differs = |&(n, offset): &(usize, usize)| {
+            let (found, bytes) = results.placement.arrays[n];
+            let mapping = results.arena.mapping();
+            let expected = self.memory.mapping();
+            let same = mapping.with_slice(found, bytes, |x: &mut [u8]| {
+                expected.with_slice(offset, bytes, |y: &mut [u8]| x == y)
+            });
+            (!same).then_some(n)
+        };
+        self.places.iter().find_map(differs)
+    }
 }
 
 enum Truth<'a> {
@@ -57,7 +121,11 @@ impl<'a> Check<'a> {
             Some(product) => Truth::Product(product, Box::default()),
             None => Truth::Baseline(BaselineOracle::new(tolerances)),
         };
-        Self { results, truth }
+        Self {
+            results,
+            truth,
+            expected: None,
+        }
     }
 
     /// The results of a call in the buffers.
@@ -106,7 +174,7 @@ impl<'a> Check<'a> {
     /// Checks every element of a result, of an input that a call must leave alone, and every byte around them after a call
     /// that was probed.
     pub fn everything(&mut self, seed: u64) -> Result<(), Failure> {
-        self.results.untouched(seed, "after a timed call,")?;
+        self.untouched(seed, "after a timed call,")?;
         match &mut self.truth {
             Truth::Product(product, _) => self.results.by_arithmetic(product).everything(seed),
             Truth::Baseline(oracle) => {
@@ -134,8 +202,43 @@ impl<'a> Check<'a> {
 
     /// Refuses a candidate if the inputs of the baseline's call with this seed, or the bands around the arrays, were
     /// changed: both processes have the same buffers, and the baseline changes none of this.
-    pub fn inputs_of_baseline(&self, seed: u64) -> Result<(), Failure> {
-        self.results.untouched(seed, BASELINE_ENDED)
+    pub fn inputs_of_baseline(&mut self, seed: u64) -> Result<(), Failure> {
+        self.untouched(seed, BASELINE_ENDED)
+    }
+
+    /// Makes the inputs of a seed, which [`Check::inputs_of_baseline`] then only compares. A lack of memory shows there.
+    pub fn expect(&mut self, seed: u64) {
+        let _lacking = self.expected(seed);
+    }
+
+    fn expected(&mut self, seed: u64) -> Result<&Expected, Failure> {
+        let specification = self.results.specification;
+        let expected = match self.expected.take() {
+            Some(expected) => expected,
+            None => Expected::new(specification)?,
+        };
+        let expected = self.expected.insert(expected);
+        expected.make(specification, seed);
+        Ok(expected)
+    }
+
+    /// Refuses a call after which inputs or bands around the arrays have changed; `when` begins the message.
+    fn untouched(&mut self, seed: u64, when: &str) -> Result<(), Failure> {
+        let results = self.results;
+        if let Some((array, distance)) = results.arena.broken_band(results.placement) {
+            results.arena.repair(results.placement);
+            return Err(Failure::candidate(
+                CandidateFault::OutOfBounds,
+                format!(
+                    "{when} the memory {distance} bytes outside {} had been changed",
+                    results.specification.argument(array)
+                ),
+            ));
+        }
+        match self.expected(seed)?.differs(results) {
+            Some(n) => Err(changed(when, results.specification, n)),
+            None => Ok(()),
+        }
     }
 
     /// The same check for some random elements, which costs so little that it can follow every call. It applies only to
@@ -164,29 +267,6 @@ impl<'a> Results<'a> {
             specification: self.specification,
             product: *product,
         }
-    }
-
-    /// Refuses a call after which inputs or bands around the arrays have changed; `when` begins the message.
-    fn untouched(&self, seed: u64, when: &str) -> Result<(), Failure> {
-        if let Some((array, distance)) = self.arena.broken_band(self.placement) {
-            self.arena.repair(self.placement);
-            return Err(Failure::candidate(
-                CandidateFault::OutOfBounds,
-                format!(
-                    "{when} the memory {distance} bytes outside {} had been changed",
-                    self.specification.argument(array)
-                ),
-            ));
-        }
-        for n in self.specification.kept() {
-            let filled = self.specification.arrays[n].filled(seed);
-            let (offset, bytes) = self.placement.arrays[n];
-            let mapping = self.arena.mapping();
-            if !mapping.with_slice(offset, bytes, |x: &mut [u8]| *x == *filled) {
-                return Err(changed(when, self.specification, n));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -327,6 +407,56 @@ mod tests {
 
     use super::*;
     use crate::supervise::{Placing, specify};
+
+    #[test]
+    fn a_change_of_any_input_is_seen_whatever_its_elements_are() {
+        for name in ["prefix_sum", "spmv", "sgemm", "histogram"] {
+            let folder = format!("{}/../../problems/{name}", env!("CARGO_MANIFEST_DIR"));
+            let problem = Problem::load(folder.as_ref()).expect("a shipped problem");
+            let specification = specify(&problem, &problem.timed).expect("sound");
+            let arena = Arena::timed(&specification.arrays).expect("there is memory");
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            let placement = arena
+                .place(&specification.arrays, Placing::Fixed, &mut rng)
+                .expect("there is room");
+            let results = Results {
+                arena: &arena,
+                placement: &placement,
+                specification: &specification,
+            };
+            let tolerances = Tolerances::default();
+            let mut check = Check::new(results, None, &tolerances);
+            let seed = 7;
+            for n in specification.read() {
+                let filled = specification.arrays[n].filled(seed);
+                let (offset, bytes) = placement.arrays[n];
+                let write = |x: &mut [u8]| x.copy_from_slice(&filled);
+                arena.mapping().with_slice(offset, bytes, write);
+            }
+            check.expect(seed);
+            check.inputs_of_baseline(seed).expect("nothing was changed");
+            for n in specification.kept() {
+                let (offset, bytes) = placement.arrays[n];
+                let at = offset + rng.random_range(0..bytes);
+                let flip = |x: &mut [u8]| x[0] ^= 1;
+                arena.mapping().with_slice(at, 1, flip);
+                let seen = check.inputs_of_baseline(seed);
+                let modified = matches!(
+                    seen,
+                    Err(Failure::Candidate {
+                        fault: CandidateFault::InputModified,
+                        ..
+                    })
+                );
+                assert!(modified, "{name}, argument {n}: {seen:?}");
+                arena.mapping().with_slice(at, 1, flip);
+            }
+            check.inputs_of_baseline(seed).expect("all was put back");
+            check
+                .inputs_of_baseline(seed + 1)
+                .expect_err("these are the inputs of another seed");
+        }
+    }
 
     #[test]
     fn inputs_of_the_baseline_that_were_changed_are_seen_after_a_call() {

@@ -17,7 +17,7 @@ use super::off_clock::OffClock;
 use super::resolution::Resolution;
 use super::spot_checks::SpotChecks;
 use crate::stats::{self, Burst, Estimate};
-use crate::supervise::{Filler, Process, judge_stillness};
+use crate::supervise::{Filler, Observer, Process, judge_stillness};
 use crate::verify::cases::{Case, Finding};
 
 /// One fast call in this many is checked in full.
@@ -220,18 +220,18 @@ impl Session<'_> {
         };
         process.set_scalars(scalars);
         let check = &mut self.check;
-        if who == Who::Candidate {
-            check.draw(&mut self.rng);
-        }
-        let mut answered = || {
-            if who == Who::Candidate {
-                check.snap();
+        let mut observer: Box<dyn Observer + '_> = match who {
+            Who::Candidate => {
+                check.draw(&mut self.rng);
+                Box::new(OfCandidate(check))
             }
+            Who::Baseline => Box::new(OfBaseline { check, seed }),
         };
         let called = self
             .filler
-            .call(process, seed, self.cold, self.call_limit, &mut answered)
+            .call(process, seed, self.cold, self.call_limit, &mut *observer)
             .map_err(|f| told(who, f))?;
+        drop(observer);
         let used = self.filler.used_since(process, &called);
         let used = used.map_err(|f| told(who, f))?;
         let seconds = match who {
@@ -395,6 +395,33 @@ impl Session<'_> {
         *checked += 1;
         self.filler.park()
     }
+}
+
+/// Reads the drawn results at the answer of a call of the candidate.
+struct OfCandidate<'a, 'b>(&'a mut Check<'b>);
+
+impl Observer for OfCandidate<'_, '_> {
+    fn filling(&mut self) {}
+
+    fn answered(&mut self) {
+        self.0.snap();
+    }
+}
+
+/// Makes the inputs that a call of the baseline will be checked by while the filler makes those of the call.
+struct OfBaseline<'a, 'b> {
+    check: &'a mut Check<'b>,
+    seed: u64,
+}
+
+impl Observer for OfBaseline<'_, '_> {
+    fn filling(&mut self) {
+        if self.check.due() == Some(self.seed) {
+            self.check.expect(self.seed);
+        }
+    }
+
+    fn answered(&mut self) {}
 }
 
 /// Passes on a failure of the candidate; a failure of the baseline is not the candidate's fault.

@@ -60,13 +60,15 @@ pub(crate) fn reason(status: StatusCode) -> Reason {
 /// body, if that is JSON.
 ///
 /// A gateway answers 408, 500, 502, 504 or 524 when it has waited in vain for a model that works on. A gateway's 503 may follow on
-/// the loss of the server; a server whose 503 has an error in OpenAI's format says itself that it is overloaded. Providers charge for prompts that a filter refuses
-/// with 400 and for prompts that are too long.
+/// the loss of the server; a server whose 503 has an error in OpenAI's format, an object, says itself that it is overloaded.
+/// Providers charge for prompts that a filter refuses with 400 and for prompts that are too long.
 pub(crate) fn may_have_worked(status: StatusCode, error: Option<&serde_json::Value>) -> bool {
     match status.as_u16() {
         408 => true,
         501 | 505 | 529 => false,
-        503 => error.is_none_or(|error| error.get("error").is_none()),
+        503 => !error
+            .and_then(|error| error.get("error"))
+            .is_some_and(serde_json::Value::is_object),
         _ if status.is_server_error() => true,
         400..=499 => error.is_some_and(wire::was_read),
         _ => false,
@@ -83,6 +85,7 @@ mod tests {
     fn statuses_of_gateways_leave_open_whether_a_model_worked() {
         let own = json!({ "error": { "message": "overloaded" } });
         let gateway = json!({ "message": "Service Unavailable" });
+        let words = json!({ "error": "no healthy upstream" });
         let filtered = json!({ "error": { "code": "content_filter" } });
         let too_long = json!({ "error": { "code": "context_length_exceeded" } });
         for (status, error, costs) in [
@@ -93,6 +96,7 @@ mod tests {
             (408, Some(&own), true),
             (503, None, true),
             (503, Some(&gateway), true),
+            (503, Some(&words), true),
             (503, Some(&own), false),
             (501, None, false),
             (529, Some(&own), false),

@@ -182,8 +182,10 @@ impl Account {
                 }
             }
             Event::Answered | Event::Failed => {
-                // The budget refuses requests before they are reserved.
-                if self.open.remove(&key).is_none() {
+                // The budget refuses requests before they are reserved. Such an entry ends no request, also not one that an
+                // earlier session left open.
+                let is_refusal = entry.reason == Some(Reason::Budget) && !entry.assumed;
+                if is_refusal || self.open.remove(&key).is_none() {
                     return;
                 }
                 spending.amount = spending.amount.plus(entry.amount);

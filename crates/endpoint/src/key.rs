@@ -46,14 +46,15 @@ impl Key {
         let Some(variable) = &endpoint.key else {
             return Ok(None);
         };
+        let name = || shown(variable).to_owned();
         match std::env::var(variable) {
-            Ok(text) if text.trim().is_empty() => Err(Error::NoKey(variable.clone())),
+            Ok(text) if text.trim().is_empty() => Err(Error::NoKey(name())),
             Ok(text) => match Key::new(&text) {
                 Some(key) => Ok(Some(key)),
-                None => Err(Error::BadKey(variable.clone())),
+                None => Err(Error::BadKey(name())),
             },
-            Err(std::env::VarError::NotPresent) => Err(Error::NoKey(variable.clone())),
-            Err(std::env::VarError::NotUnicode(_)) => Err(Error::BadKey(variable.clone())),
+            Err(std::env::VarError::NotPresent) => Err(Error::NoKey(name())),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Error::BadKey(name())),
         }
     }
 
@@ -65,6 +66,15 @@ impl Key {
     /// A text without the key: servers repeat it in errors.
     pub fn hidden(&self, text: &str) -> String {
         text.replace(&self.text, HIDDEN)
+    }
+}
+
+/// The name of a variable, as a message may show it: people write the key itself in its place, and some keys have the form of
+/// a name, such as `hf_` with letters.
+fn shown(variable: &str) -> &str {
+    match variable.chars().any(|c| c.is_ascii_lowercase()) {
+        true => "(not shown, because it may be the key itself)",
+        false => variable,
     }
 }
 
@@ -84,6 +94,19 @@ mod tests {
         assert_eq!(key.header().to_str().unwrap(), "Bearer sk-secret");
         for wrong in ["", " \n", "a\nb", "a\u{7f}b"] {
             assert!(Key::new(wrong).is_none(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_place_of_the_name_of_its_variable_is_not_shown() {
+        let mut endpoint = Endpoint::new("http://127.0.0.1:1/v1", "m");
+        for (written, is_shown) in [("hf_abcDEF123", false), ("FLOPSMITH_NO_KEY", true)] {
+            endpoint.key = Some(written.into());
+            endpoint.check().unwrap();
+            let error = Key::of(&endpoint).unwrap_err();
+            assert!(matches!(error, Error::NoKey(_)), "{error:?}");
+            let words = format!("{error} {error:?}");
+            assert_eq!(words.contains(written), is_shown, "{words}");
         }
     }
 }

@@ -30,6 +30,8 @@ pub fn change(settings: &mut Settings, endpoint: Endpoint) -> Result<()> {
             "--endpoint cannot be given together with --resume for a search that was begun without it; leave it out, or start a new search",
         ));
     };
+    // First, because the messages below repeat the URL, which may hold a password.
+    address(&endpoint.url).map_err(|e| usage(e.to_string()))?;
     for (name, then, now) in [
         ("url", &begun.url, &endpoint.url),
         ("model", &begun.model, &endpoint.model),
@@ -81,6 +83,10 @@ mod tests {
         settings.generator.endpoint = Some(Box::new(Endpoint::new(url, "m")));
         let error = change(&mut settings, Endpoint::new(url, "n")).unwrap_err();
         assert!(error.to_string().contains("`model`: it is `m`"), "{error}");
+        let secret = Endpoint::new("http://me:secret@127.0.0.1:1/v1", "m");
+        let error = change(&mut settings, secret).unwrap_err().to_string();
+        assert!(error.contains("password"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
         let mut richer = Endpoint::new(url, "m");
         richer.budget.tokens = Some(7);
         change(&mut settings, richer).unwrap();

@@ -27,12 +27,14 @@ impl<J> Default for Repeats<J> {
 }
 
 impl<J: Clone> Repeats<J> {
-    /// The job of the request that this one repeats at `now`, if that job is of use.
+    /// The job of the request that this one repeats at `now`, if that job is of use. A repetition prolongs the time for others
+    /// only while the job is not done: a client that sends the same body for ever gets newer measurements now and then.
     pub fn of(
         &mut self,
         asked: &Digest,
         now: Duration,
         is_of_use: impl FnOnce(&J) -> bool,
+        is_done: impl FnOnce(&J) -> bool,
     ) -> Option<J> {
         self.jobs
             .retain(|_, (_, last)| now.saturating_sub(*last) <= SHORT);
@@ -41,7 +43,9 @@ impl<J: Clone> Repeats<J> {
             self.jobs.remove(asked);
             return None;
         }
-        *last = now;
+        if !is_done(job) {
+            *last = now;
+        }
         Some(job.clone())
     }
 
@@ -60,15 +64,29 @@ mod tests {
         let mut repeats = Repeats::default();
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         let at = Duration::from_secs;
-        assert_eq!(repeats.of(&one, at(0), |_| true), None);
+        let of = |repeats: &mut Repeats<&'static str>, asked: &Digest, seconds| {
+            repeats.of(asked, at(seconds), |_| true, |_| false)
+        };
+        assert_eq!(of(&mut repeats, &one, 0), None);
         repeats.note(one.clone(), "first", at(0));
-        // Each repetition counts as the last one.
+        // Each repetition counts as the last one while the job goes on.
         for seconds in [181, 362, 543] {
-            assert_eq!(repeats.of(&one, at(seconds), |_| true), Some("first"));
+            assert_eq!(of(&mut repeats, &one, seconds), Some("first"));
         }
-        assert_eq!(repeats.of(&two, at(600), |_| true), None);
-        assert_eq!(repeats.of(&one, at(844), |_| true), None);
+        assert_eq!(of(&mut repeats, &two, 600), None);
+        assert_eq!(of(&mut repeats, &one, 844), None);
         assert!(repeats.jobs.is_empty());
+    }
+
+    #[test]
+    fn a_job_that_is_done_does_not_stay_because_it_is_asked_for() {
+        let mut repeats = Repeats::default();
+        let one = Digest::of(b"one");
+        repeats.note(one.clone(), "first", Duration::ZERO);
+        for (seconds, found) in [(200, Some("first")), (300, Some("first")), (301, None)] {
+            let now = Duration::from_secs(seconds);
+            assert_eq!(repeats.of(&one, now, |_| true, |_| true), found);
+        }
     }
 
     #[test]
@@ -76,7 +94,7 @@ mod tests {
         let mut repeats = Repeats::default();
         let one = Digest::of(b"one");
         repeats.note(one.clone(), "failed", Duration::ZERO);
-        assert_eq!(repeats.of(&one, Duration::ZERO, |_| false), None);
-        assert_eq!(repeats.of(&one, Duration::ZERO, |_| true), None);
+        assert_eq!(repeats.of(&one, Duration::ZERO, |_| false, |_| true), None);
+        assert_eq!(repeats.of(&one, Duration::ZERO, |_| true, |_| true), None);
     }
 }

@@ -219,7 +219,8 @@ impl Service {
         // Held until the job is noted: two requests at once are one job.
         let mut repeats = lock(&self.repeats);
         let now = self.began.elapsed();
-        if let Some(job) = repeats.of(&asked, now, |job| !job.has_failed()) {
+        let known = repeats.of(&asked, now, |job| !job.has_failed(), |job| job.is_done());
+        if let Some(job) = known {
             return Ok(job);
         }
         let (job, _) = self.submit(request, None)?;

@@ -124,8 +124,15 @@ impl Station {
         let holds = |reference: &Reference| now <= reference.holds_until_unix_ms(refresh);
         let known = self.benches.iter().position(is_it);
         let mut bench = match known.and_then(|place| self.benches.remove(place)) {
-            Some(bench) if bench.reference(grade).is_none_or(holds) => bench,
-            // The old timer ends before the new one measures.
+            Some(bench)
+                if bench
+                    .reference(grade)
+                    .map_or(grade == Grade::Refined, holds) =>
+            {
+                bench
+            }
+            // A quick reference is that of the timer's start, which certifications replace. The old timer ends before the new
+            // one measures.
             old => {
                 drop(old);
                 self.bench(problem)?

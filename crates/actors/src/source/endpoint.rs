@@ -21,6 +21,13 @@ use crate::node::Context;
 use crate::role::recorder::files;
 use crate::supervisor::words;
 
+/// Number of calls in a row without any answer after which the search ends: a server that refuses each request at once would
+/// otherwise be asked for step after step as fast as it can refuse.
+const MOST_SILENT: u32 = 3;
+
+/// Longest program that is handed on, bytes: a longer one is too long for every problem, and may not fit into a message.
+const LONGEST_PROGRAM: usize = (1 << 20) + 1;
+
 /// Asks a server for the answers to tasks.
 ///
 /// Requests and answers are kept in the run's folder: a run that goes on knows what was spent, and never pays twice for an
@@ -33,6 +40,8 @@ pub struct EndpointSource {
     context: Arc<Context>,
     file: Journal,
     kept: HashMap<(TaskId, u32), Text>,
+    /// Calls in a row for which the server gave no answer.
+    silent: u32,
 }
 
 /// The text of a model.
@@ -103,6 +112,7 @@ impl EndpointSource {
             context: Arc::clone(context),
             file,
             kept: kept.collect(),
+            silent: 0,
         })
     }
 }
@@ -161,8 +171,12 @@ impl Text {
         let raw = found
             .is_none()
             .then(|| RawAnswer::of(&self.text, self.finished.unwrap_or(true)));
+        let mut source = found.unwrap_or_default();
+        if source.len() > LONGEST_PROGRAM {
+            source.truncate(source.ceil_char_boundary(LONGEST_PROGRAM));
+        }
         Answer {
-            source: found.unwrap_or_default(),
+            source,
             raw,
             sampled: None,
         }
@@ -195,7 +209,12 @@ impl Source for EndpointSource {
             let problem = problem_of(problems, task)?;
             let elite = task.elite.as_ref();
             let text = prompt::render(problem, task.permitted, elite, self.style);
-            places.insert(task.id.to_string(), (place, problem.language));
+            let name = task.id.to_string();
+            // The bus may give out a task again while it is held. Its answers are those of the first one.
+            if places.contains_key(&name) {
+                continue;
+            }
+            places.insert(name, (place, problem.language));
             for sample in 0..task.group_size {
                 if let Some(kept) = self.kept.get(&(task.id.clone(), sample)) {
                     answers.take(place, sample, Ok(kept.read(self.style, problem.language)));
@@ -217,11 +236,13 @@ impl Source for EndpointSource {
             context,
             file,
             kept,
+            silent,
         } = self;
         let (client, style) = (&*client, *style);
         // Refusals before the first answer: if none comes, the server refuses everything, and no answer is lost.
         let mut refused: Vec<(usize, u32, String)> = Vec::new();
         let mut failed = None;
+        let (mut is_answered, mut unanswered) = (false, None);
         let ended = |ask: Ask, reply: Result<Reply, Refusal>| {
             let sample = ask.number;
             let Some(&(place, language)) = places.get(&ask.problem) else {
@@ -229,6 +250,7 @@ impl Source for EndpointSource {
             };
             match reply {
                 Ok(reply) => {
+                    is_answered = true;
                     for (place, sample, why) in refused.drain(..) {
                         answers.take(place, sample, Err(why));
                     }
@@ -256,9 +278,10 @@ impl Source for EndpointSource {
                 Err(error) => match error.reason() {
                     Some(reason) => {
                         let why = format!("the endpoint gave no answer: {error}");
-                        if reason == Reason::Budget {
+                        match reason {
                             // Before the outcome, which may end the step.
-                            context.note_asked(|asked| asked.exhausted = true);
+                            Reason::Budget => context.note_asked(|asked| asked.exhausted = true),
+                            _ => unanswered = Some(why.clone()),
                         }
                         match reason {
                             Reason::Denied if !client.has_answered() => {
@@ -288,6 +311,19 @@ impl Source for EndpointSource {
         }
         for (place, sample, why) in refused {
             answers.take(place, sample, Err(why));
+        }
+        match unanswered {
+            _ if is_answered => *silent = 0,
+            // A search whose budget is spent ends with its result.
+            Some(why) if !context.asked().exhausted => {
+                *silent += 1;
+                if *silent >= MOST_SILENT {
+                    return Err(Error::Hopeless(format!(
+                        "{name} answered none of the requests of {silent} steps in a row: {why}; requests.jsonl in the run's folder has all reasons; mend the cause, and resume the search"
+                    )));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, mpsc};
 
 use flopsmith_actors::Error;
+use flopsmith_actors::answer::{Answer, Source};
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::generator::Generator;
 use flopsmith_actors::source::endpoint::{EndpointSource, spending};
 use flopsmith_bus::{Worker, WorkerOptions};
 use flopsmith_config::{Endpoint, GeneratorKind, Prompt, Settings};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     Candidate, EliteHint, InfrastructureCause, Outcome, Purpose, Task, TechniqueSet, Verdict,
@@ -259,6 +261,70 @@ async fn a_server_that_refuses_everything_ends_the_generator_and_no_answer_is_lo
     }
     assert!(outcomes(&world).await.is_empty());
     assert!(server.asked().len() <= 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_answers_nothing_step_after_step_ends_the_generator() {
+    let world = World::new().await;
+    // A request that is refused at once is not repeated, so nothing else slows the search down.
+    let server = ScriptedEndpoint::acts(vec![Act::error(400, "", "no such field")]).unwrap();
+    let context = world.context(asking(&server, 2));
+    let working = generator(&context);
+    let queue = Queue::generate("endpoint").of(&run_id());
+    for step in 0..5 {
+        let task = Task {
+            tasks_in_step: 1,
+            group_size: 2,
+            ..task(step, 0, Purpose::Search)
+        };
+        world.bus.publish(&queue, &task).await.unwrap();
+    }
+    let error = soon(working.ended).await.unwrap().unwrap_err();
+    assert!(error.is_final(), "{error:?}");
+    let words = error.to_string();
+    for part in ["3 steps in a row", "no such field", "resume the search"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert_eq!(server.asked().len(), 6);
+}
+
+/// All answers to tasks, from a new source.
+async fn answers(context: &Arc<Context>, tasks: &[Task]) -> Vec<Vec<Answer>> {
+    let mut source = EndpointSource::open(context).unwrap();
+    let problems: Vec<&Problem> = context.problems().map(|of| &*of.problem).collect();
+    soon(source.answer(&problems, tasks)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_held_twice_is_asked_once() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| written(asked.number)).unwrap();
+    let context = world.context(asking(&server, 1));
+    let task = Task {
+        group_size: 2,
+        ..task(0, 0, Purpose::Search)
+    };
+    let groups = answers(&context, &[task.clone(), task]).await;
+    let counts: Vec<usize> = groups.iter().map(Vec::len).collect();
+    assert_eq!(counts, [2, 0]);
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_of_any_length_fits_into_a_message_and_stays_too_long() {
+    let world = World::new().await;
+    // A character of two bytes is at the limit.
+    let program = format!("//{}\n", "ü".repeat(1 << 20));
+    let text = format!("```c\n{program}```\n");
+    let server = ScriptedEndpoint::acts(vec![Act::whole(&text, (10, 20))]).unwrap();
+    let context = world.context(asking(&server, 1));
+    let task = Task {
+        group_size: 1,
+        ..task(0, 0, Purpose::Search)
+    };
+    let groups = answers(&context, &[task]).await;
+    let length = groups[0][0].source.len();
+    assert!(((1 << 20) + 1..(1 << 20) + 5).contains(&length), "{length}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

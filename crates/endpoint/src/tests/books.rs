@@ -107,6 +107,37 @@ proptest! {
     }
 }
 
+#[test]
+fn a_request_that_the_budget_refuses_does_not_end_one_of_an_earlier_session() {
+    let server = ScriptedEndpoint::acts(Vec::new()).unwrap();
+    let mut endpoint = endpoint(&server);
+    let most = Amount::of(16 + 512, 100, endpoint.price);
+    endpoint.budget.tokens = Some(most.tokens());
+    // The process was killed while its request was under way.
+    let mut journal = vec![Entry {
+        problem: "dot".into(),
+        number: 1,
+        attempt: 1,
+        event: Event::Reserved,
+        amount: most,
+        assumed: false,
+        elapsed_ms: 0,
+        reason: None,
+        detail: String::new(),
+        served: None,
+    }];
+    let tested = open(&endpoint, &Spending::of(&journal));
+    assert_eq!(failed(tested.ask()).0, Reason::Budget);
+    journal.extend(tested.entries());
+    let spent = Spending::of(&journal);
+    assert_eq!(spent.amount, most);
+    assert_eq!((spent.requests, spent.failed, spent.assumed), (1, 1, 1));
+    // A third session has no room either.
+    let again = open(&endpoint, &spent);
+    assert_eq!(failed(again.ask()).0, Reason::Budget);
+    assert!(server.asked().is_empty());
+}
+
 /// The reaction of a server to a request, and whether its provider may charge for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reaction {

@@ -69,11 +69,20 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
             args.run.join.apply_again(&mut settings, Job::Search)?;
             searchable(&settings)?;
             evaluator::has_cores_of(&settings)?;
-            if !folder.facts()?.finished {
-                if let Some(word) = &args.endpoint {
-                    endpoint::change(&mut settings, Endpoint::named(word)?)?;
-                    folder.write_settings(&settings)?;
+            let has_ended = folder.facts()?.finished;
+            if let Some(word) = &args.endpoint {
+                let endpoint = Endpoint::named(word)?;
+                match has_ended {
+                    true => say("this run has come to its end, so --endpoint has no effect"),
+                    false => {
+                        endpoint::change(&mut settings, endpoint)?;
+                        // The run's own settings change only if this process can use the new ones.
+                        endpoint::check(&settings)?;
+                        folder.write_settings(&settings)?;
+                    }
                 }
+            }
+            if !has_ended {
                 endpoint::check(&settings)?;
                 run::check_services(&settings)?;
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::bench::GOOD;
 use crate::eval::{eval, stderr};
 use crate::search::quick_search;
-use crate::{flopsmith, last_object, objects, only_run, outcomes};
+use crate::{flopsmith, last_object, objects, only_run, outcomes, quick};
 
 /// An answer of a chat model with this program.
 fn fenced(program: &str) -> String {
@@ -296,4 +296,22 @@ fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
         spent["input_tokens"].as_u64().unwrap() + 50 * 3 <= 30_000,
         "{spent}"
     );
+    // The search has ended, so a larger budget does not make it go on.
+    let asked = server.asked().len();
+    let richer = settings(place.path(), &server.url(), "[budget]\ntokens = 90000\n");
+    let richer = richer.strip_prefix("endpoint:").unwrap();
+    let mut again = flopsmith();
+    again.args([
+        "search",
+        "--problem",
+        "dgemm",
+        "--endpoint",
+        richer,
+        "--resume",
+    ]);
+    again.arg(only_run(&runs).unwrap()).arg("--runs").arg(&runs);
+    again.env("FLOPSMITH_PROBLEMS", quick::problems());
+    let told = stderr(&again.output().unwrap());
+    assert!(told.contains("--endpoint has no effect"), "{told}");
+    assert_eq!(server.asked().len(), asked);
 }

@@ -119,8 +119,10 @@ impl Batches {
             };
             if self.ledger.awaited(step).next().is_none() {
                 let groups = self.ledger.take(step);
-                self.bests
-                    .learn(groups.iter().flatten().map(|sample| &sample.outcome));
+                if !self.context.settings.is_stream() {
+                    let samples = groups.iter().flatten();
+                    self.bests.learn(samples.map(|sample| &sample.outcome));
+                }
                 return Ok(Batch {
                     step,
                     groups,

@@ -82,7 +82,11 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
 
 /// Checks the names of the problems. Whether they exist is not known here.
 fn check_problems(settings: &Settings) -> Result<(), Usage> {
-    if settings.named_problems().iter().any(String::is_empty) && settings.suite.is_empty() {
+    if [&settings.problem, &settings.suite]
+        .iter()
+        .all(|name| name.is_empty())
+        && settings.problems.is_empty()
+    {
         return Err(usage(
             "`problem` is empty; name a problem (`flopsmith problem list` shows all)",
         ));
@@ -91,6 +95,11 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
         ("problems", &settings.problems),
         ("hold_out", &settings.hold_out),
     ] {
+        if names.iter().any(String::is_empty) {
+            return Err(usage(format!(
+                "`{key}` has an empty name; name a problem (`flopsmith problem list` shows all), or leave it out"
+            )));
+        }
         let twice = (1..names.len()).find(|n| names[..*n].contains(&names[*n]));
         if let Some(n) = twice {
             return Err(usage(format!(

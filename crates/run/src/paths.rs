@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
-use flopsmith_config::Settings;
+use flopsmith_config::{Mix, Settings};
 use flopsmith_problem::{Problem, flags};
 use flopsmith_protocol::{ProblemFiles, ProblemId};
 
@@ -220,39 +220,26 @@ pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
 /// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on.
 ///
 /// # Errors
-/// Wrong usage: an unknown suite or problem, or no problem is left.
+/// Wrong usage: an unknown suite or problem, no problem is left, or a setting that needs several problems or sizes.
 pub fn settle(settings: &mut Settings) -> Result<()> {
     if settings.is_stream() {
-        return Ok(());
+        // The file was checked, but the command line may have added workloads.
+        return match settings.workloads.is_empty() {
+            true => Ok(()),
+            false => Err(usage(
+                "a workload is named beside `suite = \"random\"`, and each of its nests has one size; leave out --workload and `workloads`",
+            )),
+        };
     }
     if !settings.suite.is_empty() {
         let of_suite = suite(&settings.suite)?;
-        let known = || of_suite.iter().map(|problem| problem.id.as_str());
-        for name in &settings.hold_out {
-            if !known().any(|id| id == name) {
-                let near = flopsmith_problem::nearest(name, known());
-                let near = near.map(|near| format!("\n  did you mean `{near}`?"));
-                return Err(usage(format!(
-                    "`hold_out` names `{name}`, which the suite `{}` does not have{}",
-                    settings.suite,
-                    near.unwrap_or_default()
-                )));
-            }
-        }
-        let kept = known().filter(|id| !settings.hold_out.iter().any(|name| name == id));
-        let mut kept: Vec<String> = kept.map(str::to_owned).collect();
-        match kept.len() {
-            0 => {
-                return Err(usage(format!(
-                    "`hold_out` names every problem of the suite `{}`, so none is left to train on; leave out some",
-                    settings.suite
-                )));
-            }
-            1 => settings.problem = kept.remove(0),
-            _ => settings.problems = kept,
-        }
-        settings.suite.clear();
-        return Ok(());
+        let held_out: Result<BTreeSet<ProblemId>> = settings
+            .hold_out
+            .iter()
+            .map(|name| held_out(name))
+            .collect();
+        let of_suite = of_suite.into_iter().map(|problem| problem.id);
+        return replace_suite(settings, of_suite, &held_out?);
     }
     if settings.hold_out.is_empty() {
         return Ok(());
@@ -260,13 +247,50 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
     // A problem may be named by its folder in one place and by its name in the other.
     let trained: Vec<Problem> = problems_of(settings)?;
     for name in &settings.hold_out {
-        let held_out = problem(name)?;
-        if trained.iter().any(|problem| problem.id == held_out.id) {
+        let held_out = held_out(name)?;
+        if trained.iter().any(|problem| problem.id == held_out) {
             return Err(usage(format!(
                 "`hold_out` names `{name}`, on which the run trains; leave it out of one of them"
             )));
         }
     }
+    Ok(())
+}
+
+/// The id of a held-out problem, which is named by its name or by its folder.
+fn held_out(name: &str) -> Result<ProblemId> {
+    let found = problem(name);
+    Ok(found
+        .map_err(|error| usage(format!("`hold_out` names `{name}`: {error}")))?
+        .id)
+}
+
+/// Names the problems of the suite, without the held-out ones, instead of the suite.
+fn replace_suite(
+    settings: &mut Settings,
+    of_suite: impl Iterator<Item = ProblemId>,
+    held_out: &BTreeSet<ProblemId>,
+) -> Result<()> {
+    let kept = of_suite.filter(|id| !held_out.contains(id));
+    let mut kept: Vec<String> = kept.map(|id| id.to_string()).collect();
+    match kept.len() {
+        0 => {
+            return Err(usage(format!(
+                "`hold_out` names every problem of the suite `{}`, so none is left to train on; leave out some",
+                settings.suite
+            )));
+        }
+        // The settings of a run with one problem cannot be read with it, so the run could not be resumed.
+        1 if settings.mix != Mix::Uniform => {
+            return Err(usage(format!(
+                "`mix` divides tasks among many problems, and the suite `{}` has one for this run, `{}`; leave `mix` out, or name more problems",
+                settings.suite, kept[0]
+            )));
+        }
+        1 => settings.problem = kept.remove(0),
+        _ => settings.problems = kept,
+    }
+    settings.suite.clear();
     Ok(())
 }
 
@@ -395,5 +419,64 @@ mod tests {
             let said = path.display().to_string();
             assert!(error.to_string().contains(&said), "{error:#}");
         }
+    }
+    fn of_suite(names: &[&str], hold_out: &[&str], mix: Mix) -> (Settings, Result<()>) {
+        let ids = |names: &[&str]| -> Vec<ProblemId> {
+            let ids = names.iter().map(|name| ProblemId::new(*name).unwrap());
+            ids.collect()
+        };
+        let mut settings = Settings {
+            problem: String::new(),
+            suite: "some".into(),
+            mix,
+            ..Settings::default()
+        };
+        let held_out = ids(hold_out).into_iter().collect();
+        let replaced = replace_suite(&mut settings, ids(names).into_iter(), &held_out);
+        (settings, replaced)
+    }
+
+    #[test]
+    fn a_suite_is_replaced_by_its_problems_without_the_held_out_ones() {
+        let (settings, replaced) =
+            of_suite(&["a", "b", "c"], &["b", "other"], Mix::LearningProgress);
+        replaced.unwrap();
+        assert_eq!(settings.named_problems(), ["a", "c"]);
+        assert!(settings.suite.is_empty());
+        let (settings, replaced) = of_suite(&["a", "b"], &["b"], Mix::Uniform);
+        replaced.unwrap();
+        assert_eq!(settings.named_problems(), ["a"]);
+        assert!(!settings.has_many());
+    }
+
+    #[test]
+    fn a_suite_is_refused_if_the_run_could_not_be_resumed_with_what_is_left_of_it() {
+        for (hold_out, mix, words) in [
+            (&["a", "b"][..], Mix::Uniform, "names every problem"),
+            (
+                &["b"][..],
+                Mix::LearningProgress,
+                "has one for this run, `a`",
+            ),
+        ] {
+            let (_, replaced) = of_suite(&["a", "b"], hold_out, mix);
+            let error = replaced.unwrap_err();
+            assert!(error.is::<crate::console::Usage>(), "{error:#}");
+            assert!(error.to_string().contains(words), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn a_stream_has_no_workloads_to_choose_from() {
+        let mut settings = Settings {
+            problem: String::new(),
+            suite: "random".into(),
+            ..Settings::default()
+        };
+        settle(&mut settings).unwrap();
+        settings.workloads = vec!["n=8".into()];
+        let error = settle(&mut settings).unwrap_err();
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
+        assert!(error.to_string().contains("has one size"), "{error:#}");
     }
 }

@@ -34,13 +34,26 @@ pub fn write(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// If a file of the run cannot be read or a page cannot be written.
 pub fn write_problems(folder: &Path) -> Result<()> {
-    for problem in folder::read_facts(folder)?.problems {
-        let path = folder.join(page_of(&problem));
+    let facts = folder::read_facts(folder)?;
+    if facts.problems.is_empty() {
+        return Ok(());
+    }
+    // Read once for all pages: the outcomes of a long run are many megabytes.
+    let outcomes = summary::outcomes(folder)?;
+    let begun = summary::has_begun(&outcomes);
+    let mut outcomes = summary::by_problem(outcomes);
+    let name = name_of(folder);
+    for problem in &facts.problems {
+        let mine = outcomes.remove(problem).unwrap_or_default();
+        let path = folder.join(page_of(problem));
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)
                 .with_context(|| format!("cannot make {}", parent.display()))?;
         }
-        write_page(&path, &gather_problem(folder, &problem)?)?;
+        let of_problem = (&mine[..], begun);
+        let summary = summary::summarise_problem(&name, folder, &facts, problem, of_problem)?;
+        let report = gather_of(folder, &facts, Some(problem), summary, &mine)?;
+        write_page(&path, &report)?;
     }
     Ok(())
 }
@@ -60,30 +73,26 @@ fn page_of(problem: &ProblemId) -> String {
 /// # Errors
 /// If a file of the run cannot be read.
 pub fn gather(folder: &Path) -> Result<RunReport> {
-    gather_of(folder, None)
-}
-
-/// Everything that the page of one problem of a run over many shows.
-///
-/// # Errors
-/// If a file of the run cannot be read.
-pub fn gather_problem(folder: &Path, problem: &ProblemId) -> Result<RunReport> {
-    gather_of(folder, Some(problem))
-}
-
-fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
-    let name = folder
-        .file_name()
-        .and_then(|n| n.to_str())
-        .unwrap_or("run")
-        .to_owned();
     let facts = folder::read_facts(folder)?;
-    let summary = match of {
-        Some(problem) => summary::summarise_problem(&name, folder, &facts, problem)?,
-        None => summary::summarise(&name, folder, &facts)?,
-    };
-    let mut outcomes = summary::outcomes(folder)?;
-    outcomes.retain(|outcome| of.is_none_or(|problem| outcome.candidate.problem == *problem));
+    let summary = summary::summarise(&name_of(folder), folder, &facts)?;
+    gather_of(folder, &facts, None, summary, &summary::outcomes(folder)?)
+}
+
+/// The name of a run, which is that of its folder.
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().and_then(|n| n.to_str());
+    name.unwrap_or("run").to_owned()
+}
+
+/// Everything that the report of a run shows, or the page of one problem of a run over many. Summary and outcomes are those
+/// of the run or of the problem.
+fn gather_of(
+    folder: &Path,
+    facts: &Facts,
+    of: Option<&ProblemId>,
+    summary: summary::Summary,
+    outcomes: &[Outcome],
+) -> Result<RunReport> {
     let settings_text =
         flopsmith_config::read_text(&folder.join("config.toml")).unwrap_or_default();
     let mut settings = flopsmith_config::parse(&settings_text, "config.toml", &[])?;
@@ -92,7 +101,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
     // The files of a stream's nests are nowhere, so no command can name them.
     let streamed = settings.is_stream();
     if let Some(problem) = of {
-        narrow(&mut settings, &facts, problem);
+        narrow(&mut settings, facts, problem);
     }
     let stage_name = |stage: u32| {
         settings
@@ -124,7 +133,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
     // Cells of different problems have nothing in common.
     let archive = match many {
         true => None,
-        false => archive_view::archive(&outcomes, settings.sqd.techniques),
+        false => archive_view::archive(outcomes, settings.sqd.techniques),
     };
     let mut steps: Vec<StepMetrics> = lines
         .iter()
@@ -177,7 +186,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
             };
             format!("{}: search {how}", settings.problem)
         },
-        run: name,
+        run: name_of(folder),
         started: started(facts.started_unix_ms),
         summary: Summary {
             steps: summary.steps,
@@ -196,7 +205,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
         },
         steps,
         problems: match many {
-            true => problems(&summary, &outcomes),
+            true => problems(&summary, outcomes),
             false => Vec::new(),
         },
         stage_changes: changes
@@ -212,7 +221,7 @@ fn gather_of(folder: &Path, of: Option<&ProblemId>) -> Result<RunReport> {
         techniques: settings.sqd.techniques,
         cells: archive
             .as_ref()
-            .map(|a| archive_view::rows(a, &outcomes))
+            .map(|a| archive_view::rows(a, outcomes))
             .unwrap_or_default(),
         archive: archive.as_ref().map(archive_view::stats),
         best: summary.best.as_ref().map(best),

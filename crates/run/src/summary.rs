@@ -291,29 +291,21 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
     }
 }
 
-/// Summarises one problem of a run over many. Facts that the problems share, such as the time, are those of the run.
+/// Summarises one problem of a run over many, whose outcomes these are. Facts that the problems share, such as the time, are
+/// those of the run. `begun` as by [`has_begun`] for the whole run.
 pub fn summarise_problem(
     run: &str,
     folder: &Path,
     facts: &Facts,
     problem: &ProblemId,
+    (outcomes, begun): (&[Outcome], bool),
 ) -> Result<Summary> {
-    let mut outcomes = outcomes(folder)?;
-    let begun = has_begun(&outcomes);
-    outcomes.retain(|outcome| outcome.candidate.problem == *problem);
     let machines = machines(folder)?;
-    problems::one(
-        run,
-        folder,
-        facts,
-        problem,
-        (&outcomes[..], begun),
-        &machines,
-    )
+    problems::one(run, folder, facts, problem, (outcomes, begun), &machines)
 }
 
 /// True once a run trains or searches, so that its first evaluation is over.
-fn has_begun(outcomes: &[Outcome]) -> bool {
+pub fn has_begun(outcomes: &[Outcome]) -> bool {
     let mut purposes = outcomes.iter().map(|outcome| outcome.candidate.purpose);
     purposes.any(|purpose| matches!(purpose, Purpose::Train | Purpose::Search))
 }

@@ -273,6 +273,26 @@ fn rewards_are_relative_to_the_best_before_the_step() {
 }
 
 #[test]
+fn a_stream_keeps_nothing_of_problems_that_never_occur_again() {
+    let kept = |settings: &Settings| {
+        let (mut bests, mut answers) = (StageBests::default(), BestAnswers::default());
+        let step = group(1, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
+        let (samples, _) = with_advantages(step, settings, Some(50.0), &mut bests, &mut answers);
+        assert_eq!(samples.len(), 2);
+        (bests, answers)
+    };
+    let stream = Settings {
+        problem: String::new(),
+        suite: "random".into(),
+        ..relative_to_best()
+    };
+    assert_eq!(kept(&stream), Default::default());
+    let (bests, answers) = kept(&relative_to_best());
+    assert_ne!(bests, StageBests::default());
+    assert_ne!(answers, BestAnswers::default());
+}
+
+#[test]
 fn a_number_that_is_hardly_known_is_no_best_but_its_lower_end() {
     let settings = relative_to_best();
     let wild = Measured::at(100.0).se(0.7).unconverged();

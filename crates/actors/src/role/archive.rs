@@ -239,7 +239,8 @@ impl Archive {
             && work.repeated.is_empty()
         {
             work.steps.close(step);
-            if purpose == Purpose::Train {
+            // A nest of a stream occurs in one step only, so nothing is relative to its best speed.
+            if purpose == Purpose::Train && !self.context.settings.is_stream() {
                 work.saved.bests.learn(work.arrived.values());
             }
             if let Some(progress) = &mut work.saved.progress {

@@ -240,6 +240,14 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
             ["line 3", "`generator.prompt` is \"compact\""],
         ),
         ("problem = \"\"\n", ["line 1", "`problem` is empty"]),
+        (
+            "problems = [\"lu\", \"\"]\n",
+            ["line 1", "`problems` has an empty name"],
+        ),
+        (
+            "suite = \"polybench\"\nhold_out = [\"\"]\n",
+            ["line 2", "`hold_out` has an empty name"],
+        ),
         ("mix = \"fair\"\n", ["line 1", "uniform"]),
     ] {
         let error = words(parse(text, "x.toml", &[]));

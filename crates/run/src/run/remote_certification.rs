@@ -12,7 +12,8 @@ use flopsmith_bus::Bus;
 use flopsmith_config::Settings;
 use flopsmith_protocol::subjects::{self, Queue};
 use flopsmith_protocol::{
-    Candidate, CandidateId, CandidateRef, MachineFacts, Measurement, Outcome, Purpose, Verdict,
+    Candidate, CandidateId, CandidateRef, MachineFacts, Measurement, Outcome, ProblemId, Purpose,
+    Verdict,
 };
 use flopsmith_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -39,10 +40,7 @@ pub async fn conclude(
 ) -> Result<bool> {
     let all = by_problem(outcomes(&folder.path)?);
     let count = settings.evaluate.finalists as usize;
-    let of_each = all.values();
-    let fastest: Vec<&Outcome> = of_each
-        .flat_map(|outcomes| to_certify(outcomes, count, facts.start.as_ref()))
-        .collect();
+    let fastest = fastest(&all, count, facts);
     let mut certified = Vec::new();
     let mut refused = Vec::new();
     if !fastest.is_empty() {
@@ -78,6 +76,19 @@ pub async fn conclude(
     facts.concluded = true;
     folder.write_facts(facts)?;
     Ok(true)
+}
+
+/// The programs to certify. A stream's fresh nests have none: there are as many as tasks, and the results count them only.
+fn fastest<'a>(
+    all: &'a BTreeMap<ProblemId, Vec<Outcome>>,
+    count: usize,
+    facts: &Facts,
+) -> Vec<&'a Outcome> {
+    let shown = |id: &ProblemId| facts.problems.is_empty() || facts.problems.contains(id);
+    let of_each = all.iter().filter(|(id, _)| shown(id));
+    of_each
+        .flat_map(|(_, outcomes)| to_certify(outcomes, count, facts.start.as_ref()))
+        .collect()
 }
 
 /// Programs that the workers are to measure once more.
@@ -254,4 +265,34 @@ async fn machine(
         })?;
     note_machine(folder, &machine)?;
     Ok(machine)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_test_support::{first, measured};
+
+    use super::*;
+
+    #[test]
+    fn a_stream_certifies_programs_for_the_nests_of_its_evaluations_only() {
+        let id = |name: &str| ProblemId::new(name).unwrap();
+        let of = |name: &str, sample| {
+            let mut outcome = first(sample, name, "simd", measured(40.0));
+            outcome.candidate.problem = id(name);
+            outcome
+        };
+        let all = by_problem(vec![of("random_2", 0), of("random_3", 1)]);
+        let sources = |problems: &[&str]| -> Vec<&str> {
+            let facts = Facts {
+                problems: problems.iter().map(|name| id(name)).collect(),
+                ..Facts::default()
+            };
+            let found = fastest(&all, 1, &facts);
+            found.into_iter().map(|o| o.source.as_str()).collect()
+        };
+        assert_eq!(sources(&["random_2"]), ["random_2"]);
+        assert_eq!(sources(&["random_2", "random_3"]).len(), 2);
+        assert_eq!(sources(&[]).len(), 2, "a run with one problem lists none");
+    }
 }

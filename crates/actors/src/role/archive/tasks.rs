@@ -260,12 +260,9 @@ impl Archive {
         let turns = match &work.saved.progress {
             Some(progress) if !evaluation => {
                 let count = (round.to - round.from) as usize;
-                apportion(
-                    &progress.shares(&problems),
-                    count,
-                    seed.wrapping_add(another),
-                    step,
-                )
+                // The plan of the first problem begins with the draw of `seed` and `another` alone.
+                let seed = seed.wrapping_add(another) ^ 0x8ebc_6af0_9c88_c6e3;
+                apportion(&progress.shares(&problems), count, seed, step)
             }
             _ if !fresh.is_empty() => (0..fresh.len()).collect(),
             _ => turns(problems.len(), first_turn, round.from..round.to),

@@ -28,7 +28,6 @@ const PATIENCE: u32 = 4;
 pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
     let folder = folder::find(place.folder(), name, |_| true)?;
     say(&format!("watching {}", folder.display()));
-    let many = !folder::read_facts(&folder)?.problems.is_empty();
     let watch = Watch::saying("no longer watching; no run is stopped")?;
     let mut shown = 0;
     let mut alone = 0;
@@ -36,8 +35,12 @@ pub fn watch(place: &Place, name: &str) -> Result<ExitCode> {
         // Checked before the steps are read, so that the last steps of a run that ends in between are read as well.
         let at_work = Folder::is_at_work(&folder);
         let lines: Vec<StepLine> = summary::lines(&folder.join(files::METRICS))?;
-        for line in lines.iter().skip(shown) {
-            data(&told(line, many));
+        if lines.len() > shown {
+            // A run that begins notes its problems before its first step.
+            let many = !folder::read_facts(&folder)?.problems.is_empty();
+            for line in lines.iter().skip(shown) {
+                data(&told(line, many));
+            }
         }
         shown = shown.max(lines.len());
         if let Some(code) = ended(&folder, at_work, &mut alone)? {

@@ -142,7 +142,8 @@ impl Runs {
     pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
         let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
-        let many = !spec.others.is_empty();
+        // A stream may evaluate one nest, and is trained on many.
+        let many = settings.as_ref().is_some_and(Settings::has_many) || !spec.others.is_empty();
         let silent = seen.map(|seen| now_unix_ms.saturating_sub(seen.last_unix_ms));
         let left = spec.session.zip(settings.as_ref()).map(|(session, of)| {
             let now = now_unix_ms.saturating_sub(session.began_unix_ms);
@@ -457,6 +458,7 @@ mod tests {
         let run = runs.run(&spec, NOW);
         assert_eq!(run.best_gflops, None);
         let lines = lines(&[run]);
+        assert_eq!(lines.len(), 1 + 1 + 3, "{lines:?}");
         for (line, parts) in lines[1..].iter().zip([
             ["1 of 3 problems", ""],
             ["solved", "8.000×"],
@@ -467,6 +469,25 @@ mod tests {
                 assert!(line.contains(part), "{part} is not in {line}");
             }
         }
+    }
+
+    #[test]
+    fn speeds_of_fresh_nests_are_not_compared_beside_one_evaluated_nest() {
+        let mut runs = Runs::default();
+        let candidate = CandidateRef {
+            problem: ProblemId::new("random_3").unwrap(),
+            purpose: Purpose::Train,
+            ..candidate(1, 0, 0)
+        };
+        runs.note(&outcome(candidate, measured(40.0)));
+        let stream = Settings {
+            problem: String::new(),
+            suite: "random".into(),
+            evaluate_tasks: 1,
+            ..Settings::default()
+        };
+        let run = runs.run(&spec(&stream, None), NOW);
+        assert_eq!((run.best_gflops, run.problems.len()), (None, 1));
     }
 
     #[test]

@@ -13,9 +13,7 @@ use flopsmith_harness::control::{
 };
 use flopsmith_harness::inputs::Stream;
 use flopsmith_harness::memory::{Plain, sleep_on, wake};
-use flopsmith_harness::{
-    Argument, Content, Mapping, Order, Plan, Scalars, Waiting, filter, inputs,
-};
+use flopsmith_harness::{Argument, Mapping, Order, Plan, Scalars, Waiting, filter, inputs};
 
 /// Called with as many words and floating-point numbers as any entry may take; the calling convention ignores the rest.
 ///

@@ -147,7 +147,7 @@ fn threads_that_a_problem_does_not_name_are_timed_with_a_warning() {
     let place = programs(&[("broken.c", BROKEN)]);
     let folder = place.path().join("single");
     std::fs::create_dir(&folder).unwrap();
-    for file in std::fs::read_dir(root().join("problems/dgemm")).unwrap() {
+    for file in std::fs::read_dir(crate::quick::problems().join("dgemm")).unwrap() {
         let file = file.unwrap();
         let text = std::fs::read_to_string(file.path()).unwrap();
         let text = text.replace("threads = [1, 2]", "threads = [1]");

@@ -235,7 +235,7 @@ fn outcomes(runs: &Path) -> BTreeMap<String, usize> {
 fn check_with_reference(source: &str) -> Ended {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("odd");
-    copy(&root().join("problems/dgemm"), &folder);
+    copy(&crate::quick::problems().join("dgemm"), &folder);
     fs::write(folder.join("reference.c"), source).unwrap();
     let mut command = flopsmith();
     command.args(["problem", "check"]).arg(&folder);

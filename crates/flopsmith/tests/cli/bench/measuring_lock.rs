@@ -74,6 +74,7 @@ fn bench_warns_of_another_measuring_process_and_goes_on() {
     let output = among(&folders, env!("CARGO_BIN_EXE_flopsmith"))
         .args(usual.get_args())
         .current_dir(root())
+        .env("FLOPSMITH_PROBLEMS", crate::quick::problems())
         .env("FLOPSMITH_WAIT", "0")
         // Each has its own lock.
         .env("TMPDIR", folder.path())

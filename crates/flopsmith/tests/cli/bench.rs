@@ -17,7 +17,7 @@ use std::time::Duration;
 use flopsmith_test_support::skipped;
 use serde_json::Value;
 
-use crate::{as_shipped, assert_traceable, flopsmith, last_object, root, run, wait_for};
+use crate::{as_shipped, assert_traceable, flopsmith, last_object, run, wait_for};
 
 /// Rows times rows: right, and many times as fast as the textbook loops.
 pub const GOOD: &str = "void dgemm(int n,const double*A,const double*B,double*C){\n\

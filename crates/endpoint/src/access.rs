@@ -15,7 +15,7 @@ pub(crate) enum Gate {
     Closed,
 }
 
-/// What a server has permitted and refused.
+/// The permissions and refusals of a server so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Access {
     answered_before: bool,

@@ -46,7 +46,7 @@ pub fn change(settings: &mut Settings, endpoint: Endpoint) -> Result<()> {
     Ok(())
 }
 
-/// What requests to an endpoint have cost, as one line.
+/// The cost of the requests to an endpoint so far, as one line.
 pub fn spent(spending: &Spending) -> String {
     let amount = spending.amount;
     let mut line = format!(

@@ -298,7 +298,7 @@ impl Generator {
     }
 }
 
-/// What a source takes of this node while it answers.
+/// The resource of this node that a source holds while it answers.
 enum Occupied {
     Leased { _lease: PolicyLease },
     Elsewhere { _waiting: Elsewhere },

@@ -102,7 +102,7 @@ proptest! {
         prop_assert_eq!(again, progress);
     }
 
-    /// Whatever the pool, the rules of a problem are usable, and every stage has sets of its own.
+    /// The rules of a problem are usable with any pool, and every stage has sets of its own.
     #[test]
     fn rules_within_any_pool_are_usable(bits in any::<u16>()) {
         let all: Vec<Technique> = TechniqueSet::general().iter().collect();

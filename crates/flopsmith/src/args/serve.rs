@@ -98,7 +98,7 @@ pub struct Evaluating {
     pub budget: Budget,
 }
 
-/// The budget of agents. Each limit has two names; of two values the smaller one counts.
+/// The budget of agents.
 #[derive(Debug, ClapArgs)]
 pub struct Budget {
     /// Evaluate at most this many programs for agents, over all their calls of tools; without it there is no limit. Programs
@@ -119,31 +119,12 @@ pub struct Budget {
         env = "FLOPSMITH_MAX_SECONDS"
     )]
     max_seconds: Option<String>,
-    /// As --max-evaluations.
-    #[arg(
-        long,
-        hide = true,
-        value_name = "N",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MCP_MAX_EVALUATIONS"
-    )]
-    mcp_max_evaluations: Option<u64>,
-    /// As --max-seconds.
-    #[arg(
-        long,
-        hide = true,
-        value_name = "TIME",
-        allow_negative_numbers = true,
-        env = "FLOPSMITH_MCP_MAX_SECONDS"
-    )]
-    mcp_max_seconds: Option<String>,
 }
 
 impl Budget {
     /// Number of programs; none without a limit.
     pub fn evaluations(&self) -> Option<u64> {
-        let both = [self.max_evaluations, self.mcp_max_evaluations];
-        both.into_iter().flatten().min()
+        self.max_evaluations
     }
 
     /// Time of evaluations; none without a limit.
@@ -151,25 +132,9 @@ impl Budget {
     /// # Errors
     /// Wrong usage, if a time cannot be read.
     pub fn time(&self) -> Result<Option<Duration>> {
-        let both = [
-            (
-                &self.max_seconds,
-                "--max-seconds (or FLOPSMITH_MAX_SECONDS)",
-            ),
-            (
-                &self.mcp_max_seconds,
-                "--mcp-max-seconds (or FLOPSMITH_MCP_MAX_SECONDS)",
-            ),
-        ];
-        let mut shortest: Option<Duration> = None;
-        for (given, name) in both {
-            if let Some(text) = given {
-                let time = durations::time(text);
-                let time = time.with_context(|| format!("{name} cannot be read"))?;
-                shortest = Some(shortest.map_or(time, |before| before.min(time)));
-            }
-        }
-        Ok(shortest)
+        let time = self.max_seconds.as_deref().map(durations::time);
+        time.transpose()
+            .context("--max-seconds (or FLOPSMITH_MAX_SECONDS) cannot be read")
     }
 }
 

@@ -222,6 +222,17 @@ fn a_refused_prompt_is_counted_and_a_refused_key_ends_the_evaluation() {
     assert_eq!(refusing.asked().len(), 1);
 }
 
+/// The summary of a short search with this model, which succeeds, and its messages.
+fn searched(runs: &Path, model: &str) -> (Value, String) {
+    let model = model.strip_prefix("endpoint:").unwrap();
+    let mut command = quick_search(runs);
+    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
+    let output = command.output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    (last_object(&output), told)
+}
+
 #[test]
 fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
     let place = tempfile::tempdir().unwrap();
@@ -237,14 +248,7 @@ fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
     });
     let server = server.unwrap();
     let more = "[retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n";
-    let model = settings(place.path(), &server.url(), more);
-    let model = model.strip_prefix("endpoint:").unwrap();
-    let mut command = quick_search(&runs);
-    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
-    let output = command.output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let summary = last_object(&output);
+    let (summary, told) = searched(&runs, &settings(place.path(), &server.url(), more));
     assert_eq!(summary["finished"], true);
     assert_eq!(
         summary["best"]["source"].as_str().unwrap().trim(),
@@ -278,14 +282,10 @@ fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
     let runs = place.path().join("runs");
     let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (1000, 50)));
     let server = server.unwrap();
-    let model = settings(place.path(), &server.url(), "[budget]\ntokens = 6000\n");
-    let model = model.strip_prefix("endpoint:").unwrap();
-    let mut command = quick_search(&runs);
-    command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
-    let output = command.output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let summary = last_object(&output);
+    let (summary, told) = searched(
+        &runs,
+        &settings(place.path(), &server.url(), "[budget]\ntokens = 6000\n"),
+    );
     assert_eq!(
         (&summary["finished"], &summary["steps"]),
         (&json!(true), &json!(1))

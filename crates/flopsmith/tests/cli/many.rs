@@ -176,7 +176,7 @@ fn a_run_whose_tasks_follow_the_learning_progress_repeats_bit_by_bit() {
     assert_eq!(last_object(&again)["equal_versions"], 3);
 }
 
-/// What `flopsmith config check` says of the example with these settings, which it must refuse.
+/// The refusal by `flopsmith config check` of the example with these settings.
 fn refused(settings: &[&str]) -> String {
     let mut arguments = vec!["config", "check", "examples/many-problems.toml"];
     for set in settings {

@@ -76,7 +76,7 @@ impl BeforeClock {
     }
 }
 
-/// What the supervisor does at certain moments of a call.
+/// The supervisor's tasks at certain moments of a call.
 pub trait Observer {
     /// Runs while the filler makes the inputs.
     fn filling(&mut self);

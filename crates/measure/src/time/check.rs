@@ -408,6 +408,16 @@ mod tests {
     use super::*;
     use crate::supervise::{Placing, specify};
 
+    /// Gives the inputs their content of this seed.
+    fn fill(results: Results, seed: u64) {
+        for n in results.specification.read() {
+            let filled = results.specification.arrays[n].filled(seed);
+            let (offset, bytes) = results.placement.arrays[n];
+            let write = |x: &mut [u8]| x.copy_from_slice(&filled);
+            results.arena.mapping().with_slice(offset, bytes, write);
+        }
+    }
+
     #[test]
     fn a_change_of_any_input_is_seen_whatever_its_elements_are() {
         for name in ["prefix_sum", "spmv", "sgemm", "histogram"] {
@@ -427,12 +437,7 @@ mod tests {
             let tolerances = Tolerances::default();
             let mut check = Check::new(results, None, &tolerances);
             let seed = 7;
-            for n in specification.read() {
-                let filled = specification.arrays[n].filled(seed);
-                let (offset, bytes) = placement.arrays[n];
-                let write = |x: &mut [u8]| x.copy_from_slice(&filled);
-                arena.mapping().with_slice(offset, bytes, write);
-            }
+            fill(results, seed);
             check.expect(seed);
             check.inputs_of_baseline(seed).expect("nothing was changed");
             for n in specification.kept() {
@@ -471,17 +476,12 @@ mod tests {
             .place(&specification.arrays, Placing::Fixed, &mut rng)
             .expect("there is room");
         let seed = 7;
-        for n in specification.read() {
-            let filled = specification.arrays[n].filled(seed);
-            let (offset, bytes) = placement.arrays[n];
-            let write = |x: &mut [u8]| x.copy_from_slice(&filled);
-            arena.mapping().with_slice(offset, bytes, write);
-        }
         let results = Results {
             arena: &arena,
             placement: &placement,
             specification: &specification,
         };
+        fill(results, seed);
         let tolerances = Tolerances::default();
         let check = Check::new(results, product, &tolerances);
         for _ in 0..20 {

@@ -102,7 +102,7 @@ pub fn step_lines<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Vec<StepLi
 pub(super) struct Book {
     steps: BTreeMap<u64, Sum>,
     lines_written: HashSet<u64>,
-    /// What was found for each problem with a verified program.
+    /// The results of each problem that has a verified program.
     found: BTreeMap<ProblemId, Found>,
     tried: HashSet<ProblemId>,
     /// True if further tasks may come once all outcomes of a training step are here.

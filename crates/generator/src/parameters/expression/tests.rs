@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::arithmetic::of_integers;
 use super::*;
 
 /// The value of an expression over `x` and `y`, as text, or the error.

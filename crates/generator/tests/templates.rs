@@ -211,7 +211,7 @@ int main(void) {
 #[test]
 fn sorting_networks_sort() {
     // Networks of 64 numbers are long: the compiler takes seconds for each.
-    check_both(&load("sort64"), "#define ROW 64", SORT, wanted() / 3);
+    check_both(&load("sort64"), "#define ROW 64", SORT, wanted() / 6);
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
             .args(["problem", "check", "dgemm", "--format", "json"])
             .args(more)
             .env("PATH", &path)
+            .env("FLOPSMITH_PROBLEMS", crate::quick::problems())
             .output()
             .unwrap()
     };

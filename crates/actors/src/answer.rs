@@ -143,3 +143,42 @@ pub trait Source: Send + Sync + 'static {
     /// reports every outcome of the run again before the first task.
     fn outcome_seen(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
 }
+
+/// The detail for an answer without a program. Nothing else is left of the answer, so the detail includes the text
+/// where it was kept.
+pub fn without_program(answer: Option<&RawAnswer>) -> String {
+    let nothing = "no program was found in the answer";
+    let Some(answer) = answer else {
+        return nothing.to_owned();
+    };
+    let end = match answer.finished {
+        true => "",
+        false => "cut off at the length limit, ",
+    };
+    let said = format!("{nothing} ({end}{} bytes)", answer.bytes);
+    match answer.text.trim() {
+        "" => said,
+        text => format!("{said}:\n{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_program_is_told_as_far_as_it_was_kept() {
+        let nothing = "no program was found in the answer";
+        assert_eq!(without_program(None), nothing);
+        let whole = RawAnswer::of("I am sorry.\n", true);
+        assert_eq!(
+            without_program(Some(&whole)),
+            format!("{nothing} (12 bytes):\nI am sorry.")
+        );
+        let cut = RawAnswer::of("```c\nint", false).without_text();
+        assert_eq!(
+            without_program(Some(&cut)),
+            format!("{nothing} (cut off at the length limit, 8 bytes)")
+        );
+    }
+}

@@ -10,6 +10,7 @@ use crate::dtype::Dtype;
 use crate::pairs::{DpaConfig, RewardModelConfig};
 use crate::ppo::PpoConfig;
 use crate::read::{Usage, usage};
+use crate::settings::Settings;
 use crate::sft::SftConfig;
 
 /// Supervised fine-tuning on a file of examples.
@@ -123,6 +124,11 @@ pub struct Rlpf {
     /// Longest answer, tokens. Default 320.
     #[serde(default = "longest")]
     pub max_tokens: u32,
+    /// End the training after this many steps in a row in which programs were judged and none was correct, and report
+    /// the most frequent reasons of refusal. A policy that writes no correct program learns nothing from further steps.
+    /// 0 never ends it. Default as that of a run, 20.
+    #[serde(default = "usual_fruitless_steps_limit")]
+    pub fruitless_steps_limit: u32,
     /// Steps between two checkpoints; 0 writes one only when interrupted. Default 10.
     #[serde(default = "ten")]
     pub checkpoint_every: u64,
@@ -178,6 +184,10 @@ pub(crate) fn usual_discount() -> f64 {
     flopsmith_reward::turns::DISCOUNT
 }
 
+fn usual_fruitless_steps_limit() -> u32 {
+    Settings::default().fruitless_steps_limit
+}
+
 fn one() -> f32 {
     1.0
 }
@@ -192,4 +202,20 @@ fn ten() -> u64 {
 
 fn hundred() -> u64 {
     100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reinforcement_gives_up_as_a_run_does() {
+        let limit = |more: &str| {
+            let text = format!("model = \"m\"\nexercises = \"e\"\nsteps = 1\n{more}");
+            let recipe: Rlpf = crate::read(&text, "r.toml").expect("a recipe");
+            recipe.fruitless_steps_limit
+        };
+        assert_eq!(limit(""), Settings::default().fruitless_steps_limit);
+        assert_eq!(limit("fruitless_steps_limit = 0\n"), 0);
+    }
 }

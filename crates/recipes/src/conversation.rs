@@ -89,10 +89,11 @@ pub fn hold<'a>(
             .collect::<flopsmith_policy::Result<Vec<String>>>()?;
         let answers: Vec<Answer<'_>> = open
             .iter()
-            .zip(&texts)
-            .map(|((_, conversation), text)| Answer {
+            .zip(written.iter().zip(&texts))
+            .map(|((_, conversation), (sample, text))| Answer {
                 exercise: conversation.exercise,
                 text: text.clone(),
+                finished: sample.finished,
             })
             .collect();
         let worths = rewards.worth(&answers, reader)?;

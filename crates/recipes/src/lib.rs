@@ -26,6 +26,7 @@ mod conversation;
 mod corpus_best;
 mod examples;
 pub mod pairs;
+mod reasons;
 mod rewards;
 pub mod rlpf;
 mod skipped;

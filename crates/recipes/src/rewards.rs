@@ -6,16 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use flopsmith_actors::answer::without_program;
 use flopsmith_config::Dtype;
 use flopsmith_evaluate::Evaluator;
 use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::prompt;
-use flopsmith_protocol::{Digest, Verdict};
+use flopsmith_protocol::{CandidateFault, Digest, RawAnswer, Verdict};
 use flopsmith_run::console::usage;
 use flopsmith_run::{evaluator, paths};
 
+use crate::reasons::{Reason, Unsuccessful};
 use crate::{Reader, open};
 
 /// An answer to judge.
@@ -24,6 +26,19 @@ pub struct Answer<'a> {
     pub exercise: &'a Exercise,
     /// Its text.
     pub text: String,
+    /// False if the length limit cut it off.
+    pub finished: bool,
+}
+
+impl Answer<'_> {
+    /// The reason of this name why the answer has no measurement.
+    fn reason(&self, kind: &str, detail: &str) -> Reason {
+        Reason::of(kind, detail, &self.exercise.problem, self.raw())
+    }
+
+    fn raw(&self) -> RawAnswer {
+        RawAnswer::of(&self.text, self.finished)
+    }
 }
 
 /// The worth of an answer.
@@ -59,11 +74,26 @@ impl Worth {
 }
 
 /// The result of a program, which does not depend on the exercise.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Seconds(f64),
-    Failed,
-    Unknown,
+    Failed(CandidateFault),
+    /// The name of the cause.
+    Unknown(&'static str),
+}
+
+impl Fate {
+    /// The fate of a program with this verdict, and the verdict's detail.
+    fn of(verdict: Verdict) -> (Self, String) {
+        match verdict {
+            Verdict::Measured { measurement } => {
+                (Fate::Seconds(measurement.seconds_per_call), String::new())
+            }
+            Verdict::Rejected { fault, detail } => (Fate::Failed(fault), detail),
+            Verdict::Infrastructure { cause, detail } => (Fate::Unknown(cause.name()), detail),
+            Verdict::Unknown { cause, detail } => (Fate::Unknown(cause.name()), detail),
+        }
+    }
 }
 
 /// A problem and the names of its workloads that count; no name stands for all.
@@ -77,6 +107,8 @@ fn timed(exercise: &Exercise) -> Timed {
 pub struct Rewards {
     benches: HashMap<Timed, Bench>,
     judge: Option<(Judge, Reader)>,
+    /// Answers since the last call of [`Rewards::take_unsuccessful`].
+    unsuccessful: Unsuccessful,
 }
 
 struct Bench {
@@ -121,7 +153,11 @@ impl Rewards {
             }
             (_, None) => None,
         };
-        Ok(Self { benches, judge })
+        Ok(Self {
+            benches,
+            judge,
+            unsuccessful: Unsuccessful::default(),
+        })
     }
 
     /// A digest of the exercises and of the reward model, which identifies the rewards. It does not cover the files of
@@ -147,13 +183,22 @@ impl Rewards {
             let Some(bench) = self.benches.get_mut(&timed(answer.exercise)) else {
                 continue;
             };
-            worths[number] = match bench.result(&answer.text, reader) {
+            let (fate, detail) = bench.result(answer, reader);
+            worths[number] = match fate {
                 Fate::Seconds(seconds) => Worth::Timed {
                     score: reward(median_s, Some(seconds)),
                     seconds,
                 },
-                Fate::Failed => Worth::Failed,
-                Fate::Unknown => Worth::Unknown,
+                Fate::Failed(fault) => {
+                    let reason = answer.reason(fault.name(), &detail);
+                    self.unsuccessful.refused.add(reason);
+                    Worth::Failed
+                }
+                Fate::Unknown(cause) => {
+                    let reason = answer.reason(cause, &detail);
+                    self.unsuccessful.unmeasured.add(reason);
+                    Worth::Unknown
+                }
             };
         }
         if let Some((judge, own)) = &self.judge
@@ -168,6 +213,10 @@ impl Rewards {
                 if judge.can_read(&prompt, &text) {
                     texts.push((prompt, text));
                     read.push(*number);
+                } else {
+                    let detail = "the answer does not fit the positions of the reward model";
+                    let reason = answer.reason("too_long", detail);
+                    self.unsuccessful.unmeasured.add(reason);
                 }
             }
             for (number, score) in read.into_iter().zip(judge.rewards(&texts)?) {
@@ -179,6 +228,11 @@ impl Rewards {
 }
 
 impl Rewards {
+    /// The answers without a measurement since the last call, by the reason.
+    pub fn take_unsuccessful(&mut self) -> Unsuccessful {
+        std::mem::take(&mut self.unsuccessful)
+    }
+
     /// The program in an answer to an exercise with tests.
     pub fn source(&self, answer: &Answer<'_>, reader: &Reader) -> Option<String> {
         let bench = self.benches.get(&timed(answer.exercise))?;
@@ -199,13 +253,15 @@ impl Bench {
         })
     }
 
-    fn result(&mut self, text: &str, reader: &Reader) -> Fate {
+    /// The fate of an answer's program, and the detail of its verdict; without the detail if the program is known.
+    fn result(&mut self, answer: &Answer<'_>, reader: &Reader) -> (Fate, String) {
         let language = self.evaluator.problem.language;
-        let Some(source) = prompt::extract(text, reader.style, language) else {
-            return Fate::Failed;
+        let Some(source) = prompt::extract(&answer.text, reader.style, language) else {
+            let detail = without_program(Some(&answer.raw()));
+            return (Fate::Failed(CandidateFault::Format), detail);
         };
         if let Some(known) = self.known.get(&source) {
-            return *known;
+            return (*known, String::new());
         }
         let done = self.evaluator.evaluate(
             language,
@@ -214,13 +270,48 @@ impl Bench {
             &mut self.timer,
             Purpose::Screen,
         );
-        let result = match done.verdict {
-            Verdict::Measured { measurement } => Fate::Seconds(measurement.seconds_per_call),
-            Verdict::Rejected { .. } => Fate::Failed,
-            // The failure may not occur again, so it is not cached.
-            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return Fate::Unknown,
-        };
-        self.known.insert(source, result);
-        result
+        let (fate, detail) = Fate::of(done.verdict);
+        // A failure of the machine may not occur again, so it is not cached.
+        if !matches!(fate, Fate::Unknown(_)) {
+            self.known.insert(source, fate);
+        }
+        (fate, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_protocol::{InfrastructureCause, UnknownCause};
+
+    use super::*;
+
+    #[test]
+    fn a_fate_names_the_fault_or_the_part_of_the_machine_that_failed() {
+        let detail = || "words".to_owned();
+        for (verdict, fate) in [
+            (
+                Verdict::Rejected {
+                    fault: CandidateFault::Crash,
+                    detail: detail(),
+                },
+                Fate::Failed(CandidateFault::Crash),
+            ),
+            (
+                Verdict::Infrastructure {
+                    cause: InfrastructureCause::Jail,
+                    detail: detail(),
+                },
+                Fate::Unknown("jail"),
+            ),
+            (
+                Verdict::Unknown {
+                    cause: UnknownCause::NoSamples,
+                    detail: detail(),
+                },
+                Fate::Unknown("no_samples"),
+            ),
+        ] {
+            assert_eq!(Fate::of(verdict), (fate, detail()));
+        }
     }
 }

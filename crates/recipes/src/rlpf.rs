@@ -12,19 +12,22 @@ use flopsmith_generator::measured::exercises::{Exercise, turn};
 use flopsmith_learner::{Ppo, PpoReport, PpoSample};
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::fruitless::{Remedies, Successes};
 use flopsmith_run::interrupt::Watch;
-use flopsmith_run::jsonl;
+use flopsmith_run::shell::quoted;
 use flopsmith_run::ticker::Ticker;
+use flopsmith_run::{jsonl, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
 use crate::checkpoints::{Checkpoints, Files};
 use crate::conversation::{self, Conversation, Manner};
+use crate::reasons::{Reason, Unsuccessful};
 use crate::rewards::{Answer, Rewards, Worth};
 use crate::skipped::Skipped;
 use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
-use flopsmith_run::exit::{INTERRUPTED, OK};
+use flopsmith_run::exit::{CANDIDATE, INTERRUPTED, OK};
 
 /// The result of a step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,8 +53,48 @@ struct Session {
     seconds: f64,
     best: Option<Best>,
     steps: Vec<Step>,
+    /// Answers without a measurement; checkpoints of earlier versions have none.
+    #[serde(default)]
+    unsuccessful: Unsuccessful,
     /// [`Rewards::digest`].
     rewards: Digest,
+}
+
+impl Session {
+    /// The session of a new training, or the saved one, from which `ppo` continues. `rewards` is [`Rewards::digest`].
+    fn begin(saved: Option<&Files>, ppo: &mut Ppo, rewards: Digest) -> Result<Self> {
+        let Some(files) = saved else {
+            return Ok(Self {
+                seconds: 0.0,
+                best: None,
+                steps: Vec::new(),
+                unsuccessful: Unsuccessful::default(),
+                rewards,
+            });
+        };
+        ppo.restore(files).map_err(unrestorable)?;
+        let found = files.iter().find(|(name, _)| name == SESSION);
+        let (_, bytes) = found.context("the checkpoint has no session.json")?;
+        say(&format!("resuming after step {}", ppo.steps()));
+        let session: Session =
+            serde_json::from_slice(bytes).context("the checkpoint's session.json is damaged")?;
+        if session.rewards != rewards {
+            return Err(usage(
+                "the exercises or the reward model have changed since the checkpoint was written; continue with those of the beginning, or start again in another folder",
+            ));
+        }
+        Ok(session)
+    }
+
+    /// The correct answers so far.
+    fn successes(&self, recipe: &Recipe) -> Successes {
+        Successes {
+            work: "training",
+            correct: self.steps.iter().map(|step| step.right as u64).sum(),
+            fruitless_steps: fruitless_steps(&self.steps),
+            limit: u64::from(recipe.fruitless_steps_limit),
+        }
+    }
 }
 
 /// The answer with the highest measured reward.
@@ -84,6 +127,12 @@ struct Report {
     last_kl: f64,
     /// The best answer that was measured.
     best: Option<Best>,
+    /// Faults for which programs were refused, the three most frequent first.
+    #[serde(default)]
+    refusals: Vec<Reason>,
+    /// Reasons why answers were not measured, or not judged by the reward model, the three most frequent first.
+    #[serde(default)]
+    unmeasured: Vec<Reason>,
     /// Every step.
     steps: Vec<Step>,
     /// Seconds in all.
@@ -118,28 +167,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     )?;
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;
-    let mut session = match &saved {
-        Some(files) => {
-            ppo.restore(files).map_err(unrestorable)?;
-            let found = files.iter().find(|(name, _)| name == SESSION);
-            let (_, bytes) = found.context("the checkpoint has no session.json")?;
-            say(&format!("resuming after step {}", ppo.steps()));
-            let session: Session = serde_json::from_slice(bytes)
-                .context("the checkpoint's session.json is damaged")?;
-            if session.rewards != by {
-                return Err(usage(
-                    "the exercises or the reward model have changed since the checkpoint was written; continue with those of the beginning, or start again in another folder",
-                ));
-            }
-            session
-        }
-        None => Session {
-            seconds: 0.0,
-            best: None,
-            steps: Vec::new(),
-            rewards: by,
-        },
-    };
+    let mut session = Session::begin(saved.as_ref(), &mut ppo, by)?;
     let prompts = prompts.iter().map(Vec::as_slice);
     let asked: Vec<(&Exercise, &[u32])> = exercises.iter().zip(prompts).collect();
     let course = Course {
@@ -164,20 +192,27 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         number += 1;
         ticker.tick(number, recipe.steps, || line(&step, recipe.steps));
         session.steps.push(step);
+        session.unsuccessful.add_all(rewards.take_unsuccessful());
         session.seconds = earlier + began.elapsed().as_secs_f64();
         let every = recipe.checkpoint_every;
-        let over = number == recipe.steps;
+        let over = number == recipe.steps || session.successes(&recipe).limit_is_reached();
         let interrupted = watch.asked().is_cancelled() && !over;
         if interrupted || (every > 0 && number.is_multiple_of(every) && !over) {
             checkpoints.write(number, &files(&ppo, &session)?)?;
         }
         if interrupted {
             ticker.end();
+            let correct = session.successes(&recipe).correct;
+            session.unsuccessful.tell(correct);
             say("interrupted; give --resume to continue from here");
             return Ok(INTERRUPTED);
         }
+        if over {
+            break;
+        }
     }
     ticker.end();
+    let successes = session.successes(&recipe);
     let ends = |of: fn(&Step) -> f64, last: bool| {
         let count = session.steps.len().min(ENDS);
         let (head, tail) = (
@@ -194,6 +229,8 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         last_kl: divergence(&session.steps),
         model: save(&ppo.model, &reader.tokenizer, &output, Some(&reader.base))?,
         best: session.best,
+        refusals: session.unsuccessful.refused.commonest(),
+        unmeasured: session.unsuccessful.unmeasured.commonest(),
         steps: session.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
@@ -202,10 +239,21 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     checkpoints.clear()?;
     skipped.tell();
     tell(&report, &output);
+    session.unsuccessful.tell(successes.correct);
+    let failure = successes.failure();
+    if let Some(failure) = &failure {
+        let commonest = report.refusals.first();
+        let remedies = remedies(order, &recipe, commonest);
+        let advice = successes.advice(commonest.map(|reason| reason.kind.as_str()), &remedies);
+        say(&format!("error: {failure}\n  try: {advice}"));
+    }
     if order.json {
         data(&serde_json::to_string(&report)?);
     }
-    Ok(OK)
+    Ok(match failure {
+        Some(_) => CANDIDATE,
+        None => OK,
+    })
 }
 
 /// The inputs that all steps share.
@@ -253,8 +301,12 @@ fn step(
                 && best.as_ref().is_none_or(|b| score > b.score)
             {
                 let exercise = conversation.exercise;
-                let text = turn.text.clone();
-                let source = rewards.source(&Answer { exercise, text }, reader);
+                let answer = Answer {
+                    exercise,
+                    text: turn.text.clone(),
+                    finished: turn.sample.finished,
+                };
+                let source = rewards.source(&answer, reader);
                 *best = Some(Best {
                     problem: exercise.problem.clone(),
                     score,
@@ -382,6 +434,31 @@ fn divergence(steps: &[Step]) -> f64 {
     known.iter().sum::<f64>() / known.len().max(1) as f64
 }
 
+/// Number of consecutive steps at the end in which programs were judged and none was correct.
+fn fruitless_steps(steps: &[Step]) -> u64 {
+    let judged = steps.iter().rev().filter(|step| step.tested > 0);
+    judged.take_while(|step| step.right == 0).count() as u64
+}
+
+/// The remedies of a training, for a policy whose programs are refused, most often for `commonest`.
+fn remedies(order: &Order<'_>, recipe: &Recipe, commonest: Option<&Reason>) -> Remedies {
+    let model = paths::model(&beside(order.recipe, &recipe.model));
+    let problem = commonest.map_or("PROBLEM", |reason| reason.problem.as_str());
+    let full = if recipe.chat { " --full" } else { "" };
+    Remedies {
+        sample: format!(
+            "flopsmith model sample {} --problem {}{full}",
+            quoted(&model.display().to_string()),
+            quoted(problem)
+        ),
+        longest: ("max_tokens", recipe.max_tokens),
+        temperature: ("temperature", recipe.temperature),
+        fenced: "chat = true",
+        again: "start a new training with a smaller `ppo.learning_rate` or a larger weight of the divergence (`ppo.kl`)",
+        folder: order.output().display().to_string(),
+    }
+}
+
 fn files(ppo: &Ppo, session: &Session) -> Result<Files> {
     let mut files = ppo.state()?;
     files.push((SESSION.to_owned(), serde_json::to_vec(session)?));
@@ -446,5 +523,25 @@ mod tests {
         };
         assert!(slow.score() > Worth::Failed.score());
         assert_eq!(Worth::Unknown.score(), None);
+    }
+
+    #[test]
+    fn steps_in_vain_are_those_at_the_end_in_which_programs_were_judged() {
+        let count = |of_steps: &[(usize, usize)]| {
+            let step = |(tested, right): &(usize, usize)| Step {
+                step: 1,
+                right: *right,
+                tested: *tested,
+                unmeasured: 1,
+                by_turn: Vec::new(),
+                ppo: PpoReport::default(),
+            };
+            let steps: Vec<Step> = of_steps.iter().map(step).collect();
+            fruitless_steps(&steps)
+        };
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&[(4, 0), (4, 0)]), 2);
+        assert_eq!(count(&[(4, 0), (4, 1), (4, 0), (0, 0), (4, 0)]), 2);
+        assert_eq!(count(&[(4, 0), (4, 1)]), 0);
     }
 }

@@ -15,7 +15,7 @@ use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_policy::{
     Config, Device, Extras, Kind, Model, Request, Tokenizer, sample, train_bpe,
 };
-use flopsmith_protocol::{Digest, Sampling};
+use flopsmith_protocol::{Digest, RawAnswer, Sampling, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::exit::OK;
 use flopsmith_run::{evaluator, paths};
@@ -24,6 +24,7 @@ use serde_json::json;
 
 use crate::Order;
 use crate::corpus_best;
+use crate::reasons::{Reason, Unsuccessful};
 use crate::skipped::Skipped;
 use crate::{base_of, forget, save};
 
@@ -110,6 +111,9 @@ struct Evaluation {
     held_out: Vec<flopsmith_protocol::TechniqueSet>,
     /// Samples of the finished model, every technique permitted.
     samples: u32,
+    /// Number of these that the machine failed to measure; they are in none of the two means.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    unmeasured: u64,
     correct_rate: Option<f64>,
     mean_gflops: Option<f64>,
     /// The fastest program of the corpus on this machine of those tried, which lies beside the model as `corpus_best.c`.
@@ -120,6 +124,25 @@ struct Evaluation {
     /// The machine of all speeds here.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<MeasuredOn>,
+}
+
+impl Evaluation {
+    /// Number of samples that were measured or refused.
+    fn judged(&self) -> u64 {
+        u64::from(self.samples).saturating_sub(self.unmeasured)
+    }
+
+    /// Sets the means over the judged samples, of which so many are correct; `gflops` is the sum of their speeds. There
+    /// are none without a judged sample.
+    fn set_means(&mut self, correct: u32, gflops: f64) {
+        let judged = Some(self.judged() as f64).filter(|judged| *judged > 0.0);
+        self.correct_rate = judged.map(|judged| f64::from(correct) / judged);
+        self.mean_gflops = judged.map(|judged| gflops / judged);
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The machine and the compiler of the measured speeds.
@@ -212,6 +235,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
             .len(),
         held_out: recipe.corpus.hold_out.clone(),
         samples: 0,
+        unmeasured: 0,
         correct_rate: None,
         mean_gflops: None,
         corpus_best_gflops: None,
@@ -234,9 +258,13 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
             &mut bench,
             &mut evaluation,
         )?;
-        if let Some(fastest) =
-            corpus_best::find(&examples, |source, purpose| bench.gflops(source, purpose))
-        {
+        let mut measured = 0;
+        let fastest = corpus_best::find(&examples, |source, purpose| {
+            let speed = bench.gflops(source, true, purpose);
+            measured += u64::from(speed.is_some());
+            speed
+        });
+        if let Some(fastest) = fastest {
             std::fs::write(output.join(CORPUS_BEST), fastest.source)?;
             evaluation.corpus_best_gflops = Some(fastest.gflops);
             evaluation.corpus_programs_tried = Some(fastest.tried);
@@ -244,6 +272,9 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
                 "the fastest of {} tried programs of the corpus (it has {distinct}) reaches {:.1} GFLOPS here",
                 fastest.tried, fastest.gflops
             ));
+        } else {
+            say("none of the tried programs of the corpus has a speed here");
+            bench.unsuccessful.tell(measured);
         }
     }
     std::fs::write(
@@ -371,6 +402,8 @@ struct Bench {
     evaluator: Evaluator,
     verifier: Verifier,
     timer: Timer,
+    /// Programs without a speed.
+    unsuccessful: Unsuccessful,
 }
 
 impl Bench {
@@ -383,11 +416,12 @@ impl Bench {
             evaluator,
             verifier,
             timer,
+            unsuccessful: Unsuccessful::default(),
         })
     }
 
-    /// GFLOPS of a program; `None` if it fails.
-    fn gflops(&mut self, source: &str, purpose: Purpose) -> Option<f64> {
+    /// GFLOPS of a program; `None` if it fails, which is counted. `finished` is false if the length limit cut it off.
+    fn gflops(&mut self, source: &str, finished: bool, purpose: Purpose) -> Option<f64> {
         let language = self.evaluator.problem.language;
         let done = self.evaluator.evaluate(
             language,
@@ -396,7 +430,22 @@ impl Bench {
             &mut self.timer,
             purpose,
         );
-        done.verdict.measurement().map(|m| m.gflops)
+        let reason = |kind: &str, detail: &str| {
+            let problem = self.evaluator.problem.id.as_str();
+            Reason::of(kind, detail, problem, RawAnswer::of(source, finished))
+        };
+        let (unsuccessful, reason) = match &done.verdict {
+            Verdict::Measured { measurement } => return Some(measurement.gflops),
+            Verdict::Rejected { fault, detail } => {
+                (&mut self.unsuccessful.refused, reason(fault.name(), detail))
+            }
+            Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => (
+                &mut self.unsuccessful.unmeasured,
+                reason(done.verdict.kind(), detail),
+            ),
+        };
+        unsuccessful.add(reason);
+        None
     }
 }
 
@@ -430,21 +479,23 @@ fn look(
     let (mut correct, mut gflops) = (0u32, 0.0);
     for sample in sample(model, &requests, tokenizer.eos(), |_| {})? {
         let source = tokenizer.decode(&sample.tokens)?;
-        if let Some(speed) = bench.gflops(&source, Purpose::Screen) {
+        if let Some(speed) = bench.gflops(&source, sample.finished, Purpose::Screen) {
             correct += 1;
             gflops += speed;
         }
     }
-    let n = f64::from(recipe.evaluate_samples);
+    let unsuccessful = std::mem::take(&mut bench.unsuccessful);
     evaluation.samples = recipe.evaluate_samples;
-    evaluation.correct_rate = Some(f64::from(correct) / n);
-    evaluation.mean_gflops = Some(gflops / n);
-    say(&format!(
-        "of {} samples {:.0} % are correct, {:.2} GFLOPS on average",
-        recipe.evaluate_samples,
-        100.0 * f64::from(correct) / n,
-        gflops / n
-    ));
+    evaluation.unmeasured = unsuccessful.unmeasured.count();
+    evaluation.set_means(correct, gflops);
+    if let (Some(rate), Some(mean)) = (evaluation.correct_rate, evaluation.mean_gflops) {
+        say(&format!(
+            "of {} samples {:.0} % are correct, {mean:.2} GFLOPS on average",
+            evaluation.judged(),
+            100.0 * rate
+        ));
+    }
+    unsuccessful.tell(u64::from(correct));
     Ok(())
 }
 

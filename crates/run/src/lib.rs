@@ -24,6 +24,7 @@ pub mod exit;
 pub mod expected;
 pub mod export;
 pub mod folder;
+pub mod fruitless;
 pub mod idle_wait;
 pub mod interrupt;
 pub mod jail;

@@ -10,8 +10,7 @@ use flopsmith_coordination::duplicates::PATIENCE;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, RawAnswer, TechniqueSet,
-    Verdict,
+    Candidate, CandidateFault, CandidateId, Compiled, Digest, Failure, TechniqueSet, Verdict,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::Role;
+use crate::answer::without_program;
 use crate::error::Error;
 use crate::host::{Decided, Host};
 use crate::node::Context;
@@ -246,24 +246,6 @@ async fn take(
     }
 }
 
-/// The detail for an answer without a program. Nothing else is left of the answer, so the detail includes the text
-/// where it was kept.
-fn without_program(answer: Option<&RawAnswer>) -> String {
-    let nothing = "no program was found in the answer";
-    let Some(answer) = answer else {
-        return nothing.to_owned();
-    };
-    let end = match answer.finished {
-        true => "",
-        false => "cut off at the length limit, ",
-    };
-    let said = format!("{nothing} ({end}{} bytes)", answer.bytes);
-    match answer.text.trim() {
-        "" => said,
-        text => format!("{said}:\n{text}"),
-    }
-}
-
 /// Looks a program up. `instead` is the duplicate that the candidate waited for too long.
 async fn look_up(host: Host, job: Job, instead: Option<CandidateId>) -> Found {
     let candidate = &job.delivery.message().candidate;
@@ -405,25 +387,4 @@ async fn pass_on(
     host.bus.publish(&subject, &compiled).await?;
     host.circuit_breaker.worked("compile");
     Ok(delivery.done().await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_without_a_program_is_told_as_far_as_it_was_kept() {
-        let nothing = "no program was found in the answer";
-        assert_eq!(without_program(None), nothing);
-        let whole = RawAnswer::of("I am sorry.\n", true);
-        assert_eq!(
-            without_program(Some(&whole)),
-            format!("{nothing} (12 bytes):\nI am sorry.")
-        );
-        let cut = RawAnswer::of("```c\nint", false).without_text();
-        assert_eq!(
-            without_program(Some(&cut)),
-            format!("{nothing} (cut off at the length limit, 8 bytes)")
-        );
-    }
 }

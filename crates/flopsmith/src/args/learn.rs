@@ -76,6 +76,7 @@ A recipe:
   first = 0.75
   temperature = 1.0
   max_tokens = 320
+  fruitless_steps_limit = 20    # end after so many steps in a row without a correct program; 0 never ends it
   checkpoint_every = 10         # steps
   dtype = \"float32\"             # or bfloat16, auto
   [ppo]                         # this table may be left out
@@ -86,7 +87,8 @@ A recipe:
   rank = 16
   alpha = 32
 
-Exit codes: 0 done, 2 wrong usage, 3 it could not continue, 130 interrupted (`--resume` continues).";
+Exit codes: 0 done, 1 no program was correct, or none any more at the end, 2 wrong usage, 3 it could not continue,
+130 interrupted (`--resume` continues).";
 
 /// `flopsmith sft`.
 #[derive(Debug, ClapArgs)]

@@ -282,6 +282,41 @@ fn adapters_are_written_alone_and_gone_on_with() {
     assert!(tuned.join("model.safetensors").exists());
 }
 
+/// The starter writes no code fences, so no answer contains a program if programs are fenced blocks.
+#[test]
+fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let exercise =
+        "{\"problem\": \"dgemm\", \"prompt\": \"// dgemm: unroll\\n\", \"median_s\": 1.0}\n";
+    std::fs::write(place.join("rl.jsonl"), exercise).unwrap();
+    let recipe = "model = \"models/starter\"\nexercises = \"rl.jsonl\"\nchat = true\nsteps = 9\nprompts = 1\nsamples = 2\nmax_tokens = 8\nfruitless_steps_limit = 2\n[ppo]\nepochs = 1\n";
+    let (mut begun, folder) = by_recipe(place, "rlpf", "trained", recipe);
+    let output = begun.output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    for part in [
+        "100.0 % of 4 programs refused:\n  4 × format\n    dgemm: no program was found in the answer (cut off at the length limit, ",
+        "error: the training was ended after 2 steps in which no program was correct (fruitless_steps_limit = 2)",
+        "try: `flopsmith model sample models/starter --problem dgemm --full`",
+        "raise `max_tokens` (8)",
+    ] {
+        assert!(words.contains(part), "`{part}` is not in\n{words}");
+    }
+    let report = last_object(&output);
+    assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
+    let refusals = report["refusals"].as_array().unwrap();
+    assert_eq!(refusals.len(), 1, "{report}");
+    assert_eq!(refusals[0]["kind"], "format", "{report}");
+    assert_eq!(refusals[0]["count"], 4, "{report}");
+    assert_ne!(refusals[0]["answer"]["text"], "", "{report}");
+    // The model is kept all the same, and nothing is left to resume from.
+    assert!(folder.join("model.safetensors").is_file());
+    let left = std::fs::read_dir(&folder).unwrap().flatten();
+    let mut names = left.map(|e| e.file_name().to_string_lossy().into_owned());
+    assert!(!names.any(|name| name.starts_with("checkpoint-")));
+}
+
 #[test]
 fn reinforcement_is_not_gone_on_with_by_other_rewards() {
     let place = tempfile::tempdir().unwrap();

@@ -73,6 +73,19 @@ fn the_starter_was_made_from_the_recipe_beside_it() {
 }
 
 #[test]
+fn samples_that_the_machine_failed_to_measure_are_not_wrong() {
+    let mut evaluation = evaluation();
+    (evaluation.samples, evaluation.unmeasured) = (4, 2);
+    evaluation.set_means(1, 3.0);
+    assert_eq!(evaluation.correct_rate, Some(0.5));
+    assert_eq!(evaluation.mean_gflops, Some(1.5));
+    evaluation.unmeasured = 4;
+    evaluation.set_means(0, 0.0);
+    assert_eq!(evaluation.correct_rate, None);
+    assert_eq!(evaluation.mean_gflops, None);
+}
+
+#[test]
 fn the_starters_evaluation_is_of_the_weights_beside_it() {
     let weights = std::fs::read(starter().join("model.safetensors")).unwrap();
     assert_eq!(evaluation().model, Some(Digest::of(&weights)));

@@ -4,21 +4,11 @@ use std::collections::BTreeMap;
 
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
-use flopsmith_protocol::{CandidateFault, CandidateId, FaultClass, Outcome, Purpose, Verdict};
-use flopsmith_report::excerpt;
+use flopsmith_protocol::{CandidateFault, CandidateId, Outcome, Purpose, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
-use crate::digits::{counted, share};
-
-/// Number of faults that are listed.
-const KINDS: usize = 3;
-/// Bytes of an example that are kept.
-const EXAMPLE: usize = 1000;
-/// Characters of an example in the table.
-const WIDTH: usize = 160;
-/// If the share of correct programs is smaller than this, the table lists the faults of the refused ones.
-const POOR: f64 = 0.25;
+use crate::fruitless::{EXAMPLE, Entry, KINDS, Remedies, Successes, refused};
 
 /// A fault, and the number of programs with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,83 +80,55 @@ pub fn judged(outcomes: &[Outcome]) -> (u64, u64) {
 }
 
 impl Summary {
-    /// The lines of the table about refusals; none if the share of correct programs is at least `POOR`.
+    /// The lines of the table about refusals; none if enough programs are correct.
     pub(super) fn about_refusals(&self) -> Vec<String> {
-        let (judged, correct) = (self.judged_programs, self.correct_programs);
-        if judged == 0 || correct as f64 >= POOR * judged as f64 {
-            return Vec::new();
-        }
-        let mut lines = vec![format!(
-            "{} of {} refused:",
-            share((judged - correct) as f64 / judged as f64),
-            counted(judged, "program"),
-        )];
-        for refusal in &self.refusals {
-            lines.push(format!("  {} × {}", refusal.count, refusal.kind));
-            let example = excerpt(&refusal.example, WIDTH);
-            if !example.is_empty() {
-                lines.push(format!("    {}: {example}", refusal.candidate));
-            }
-        }
-        lines
+        let faults = self.refusals.iter().map(|refusal| Entry {
+            kind: &refusal.kind,
+            count: refusal.count,
+            of: refusal.candidate.as_str(),
+            example: &refusal.example,
+        });
+        refused(self.judged_programs, self.correct_programs, faults)
     }
 
-    /// The reason why a finished run counts as a failure of its programs: the run was ended because no program was
-    /// correct any more, or no program ever was correct. `None` if the run is no failure.
+    /// The reason why a finished run counts as a failure of its programs, with advice. `None` if the run is no failure.
     pub fn fruitless(&self, job: Job, settings: &Settings) -> Option<String> {
-        let limit = u64::from(settings.fruitless_steps_limit);
-        let ended = self.finished && limit > 0 && self.fruitless_steps >= limit;
-        let never = self.finished && self.fruitless_steps > 0 && self.correct_programs == 0;
-        let what = match (ended, never) {
-            (true, true) => format!(
-                "the run was ended after {} in which no program was correct (fruitless_steps_limit = {limit})",
-                counted(self.fruitless_steps, "step"),
-            ),
-            (true, false) => format!(
-                "the run was ended: earlier programs were correct, but none in its last {} (fruitless_steps_limit = {limit})",
-                counted(self.fruitless_steps, "step"),
-            ),
-            (false, true) => "no program of this run was correct".to_owned(),
-            (false, false) => return None,
+        let successes = Successes {
+            work: "run",
+            correct: self.correct_programs,
+            fruitless_steps: self.fruitless_steps,
+            limit: u64::from(settings.fruitless_steps_limit),
         };
+        let failure = successes.failure().filter(|_| self.finished)?;
         let advice = match job {
-            Job::Train => self.advice(never, settings),
+            Job::Train => {
+                let commonest = self.refusals.first().map(|refusal| refusal.kind.as_str());
+                successes.advice(commonest, &remedies(settings))
+            }
             Job::Search => {
                 "give a longer --budget, or read in outcomes.jsonl why programs were refused"
                     .to_owned()
             }
         };
-        Some(format!("{what}\n  try: {advice}"))
+        Some(format!("{failure}\n  try: {advice}"))
     }
+}
 
-    /// Advice for a model whose programs are refused.
-    fn advice(&self, never: bool, settings: &Settings) -> String {
-        if !never {
-            return "start a new run with a smaller `learner.learning_rate` or a larger `learner.kl_beta`; the model in the run's folder is the last one, which no longer writes correct programs"
-                .to_owned();
-        }
-        let commonest = self.refusals.first().map(|refusal| refusal.kind.as_str());
-        let fault = CandidateFault::ALL
-            .iter()
-            .find(|fault| Some(fault.name()) == commonest);
-        let taught = "teach the model programs of this problem first (`flopsmith sft`; models/starter/recipe.toml is an example), or use a model that writes them";
-        match fault {
-            Some(CandidateFault::Format) => format!(
-                "`flopsmith model sample {} --problem {}` shows what the model writes; where its answers are cut off, raise `generator.max_tokens` ({}); with `generator.prompt = \"full\"` a program is the last complete fenced block of an answer; otherwise {taught}",
-                settings.generator.model.display(),
-                settings
-                    .named_problems()
-                    .iter()
-                    .find(|name| !name.is_empty())
-                    .map_or("PROBLEM", String::as_str),
-                settings.generator.max_tokens,
-            ),
-            Some(fault) if fault.class() == FaultClass::Compile => taught.to_owned(),
-            _ => format!(
-                "lower `generator.temperature` ({}); or {taught}",
-                settings.generator.temperature
-            ),
-        }
+/// The remedies of a training run.
+fn remedies(settings: &Settings) -> Remedies {
+    let named = settings.named_problems();
+    let problem = named.iter().find(|name| !name.is_empty());
+    Remedies {
+        sample: format!(
+            "flopsmith model sample {} --problem {}",
+            settings.generator.model.display(),
+            problem.map_or("PROBLEM", String::as_str),
+        ),
+        longest: ("generator.max_tokens", settings.generator.max_tokens),
+        temperature: ("generator.temperature", settings.generator.temperature),
+        fenced: "generator.prompt = \"full\"",
+        again: "start a new run with a smaller `learner.learning_rate` or a larger `learner.kl_beta`",
+        folder: "the run's folder".to_owned(),
     }
 }
 

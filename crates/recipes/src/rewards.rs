@@ -59,11 +59,23 @@ impl Worth {
 }
 
 /// The result of a program, which does not depend on the exercise.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Seconds(f64),
     Failed,
     Unknown,
+}
+
+impl Fate {
+    fn of(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Measured { measurement } => measurement
+                .known_seconds_per_call()
+                .map_or(Self::Unknown, Self::Seconds),
+            Verdict::Rejected { .. } => Self::Failed,
+            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => Self::Unknown,
+        }
+    }
 }
 
 /// A problem and the names of its workloads that count; no name stands for all.
@@ -214,13 +226,32 @@ impl Bench {
             &mut self.timer,
             Purpose::Screen,
         );
-        let result = match done.verdict {
-            Verdict::Measured { measurement } => Fate::Seconds(measurement.seconds_per_call),
-            Verdict::Rejected { .. } => Fate::Failed,
-            // The failure may not occur again, so it is not cached.
-            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return Fate::Unknown,
-        };
-        self.known.insert(source, result);
+        let result = Fate::of(&done.verdict);
+        // The failure may not occur again, so it is not cached.
+        if result != Fate::Unknown {
+            self.known.insert(source, result);
+        }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_test_support::{Measured, wrong};
+
+    use super::*;
+
+    #[test]
+    fn an_unconverged_time_is_rewarded_by_its_upper_end() {
+        let of = |measured: Measured| Fate::of(&measured.verdict());
+        let seconds = Measured::at(40.0).measurement().seconds_per_call;
+        assert_eq!(of(Measured::at(40.0)), Fate::Seconds(seconds));
+        let Fate::Seconds(least) = of(Measured::at(40.0).se(0.5).unconverged()) else {
+            unreachable!("the end is known");
+        };
+        assert!(2.0 * seconds < least && least < 3.0 * seconds, "{least}");
+        let unknown = Measured::at(40.0).se(f64::NAN).unconverged();
+        assert_eq!(of(unknown), Fate::Unknown);
+        assert_eq!(Fate::of(&wrong()), Fate::Failed);
     }
 }

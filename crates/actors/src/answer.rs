@@ -139,7 +139,7 @@ pub trait Source: Send + Sync + 'static {
         Ok(sorted.collect())
     }
 
-    /// Takes the speed of a program of the run; sources that search learn from it. After a restart the generator
+    /// Takes the known speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.
     fn outcome_seen(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
 }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{ProblemId, Verdict};
+use flopsmith_protocol::{Measurement, ProblemId, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,12 +37,13 @@ const NOTHING: f64 = 1e-9;
 
 /// The score of a sample between 0 and 1; none if its outcome says nothing about it. A program that is refused scores 0,
 /// one that is S times as fast as the plain reference S / (1 + S): the logistic function of ln S. So scores of different
-/// problems have one scale, and twice the speed counts at any speed.
+/// problems have one scale, and twice the speed counts at any speed. A ratio that did not converge counts by its lower end.
 pub fn score(verdict: &Verdict) -> Option<f64> {
     if !verdict.counts() {
         return None;
     }
-    let ratio = verdict.measurement().map_or(0.0, |m| m.ratio.max(0.0));
+    let known = verdict.measurement().map(Measurement::known_ratio);
+    let ratio = known.map_or(0.0, |ratio| ratio.max(0.0));
     Some(if ratio.is_finite() {
         ratio / (1.0 + ratio)
     } else {

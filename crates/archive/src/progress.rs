@@ -58,7 +58,7 @@ impl Progress {
         self.spent = self.spent.max(share);
     }
 
-    /// A candidate of the current stage was decided; `ratio` is given if it was correct.
+    /// A candidate of the current stage was decided; `ratio`, as far as it is known, is given if it was correct.
     pub(crate) fn on_candidate(&mut self, config: &Config, ratio: Option<f64>) {
         let advance = match &config.advance {
             Advance::SuccessRate { window, .. } => *window,

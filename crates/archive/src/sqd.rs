@@ -171,7 +171,8 @@ impl Sqd {
         }
         if !candidate.exploration && matches!(candidate.purpose, Purpose::Train | Purpose::Search) {
             if candidate.stage == self.stage() {
-                let ratio = measured.as_ref().map(|e| e.ratio);
+                let known = outcome.verdict.measurement().map(Measurement::known_ratio);
+                let ratio = known.filter(|_| measured.is_some());
                 self.progress.on_candidate(&self.config, ratio);
             }
             if measured.is_some() {

@@ -56,7 +56,7 @@ fn marks(rows: &[&Row], against: Option<&str>) -> Vec<String> {
     }
     if rows.iter().any(|r| workloads::worst(r).is_some()) {
         lines.push(
-            "worst: the workload with the lowest ratio, and that ratio; all other numbers are geometric means over the workloads, but spread is the largest, and --format json has each"
+            "worst: the workload with the lowest ratio, that ratio, and its 95 % interval; all other numbers are geometric means over the workloads, but spread is the largest, and --format json has each"
                 .to_owned(),
         );
     }

@@ -480,10 +480,14 @@ rank  file      GFLOPS   GB/s      call       min    median  spread  ratio  95 %
         arrange(&mut rows, 1);
         let lines = lines(&rows, "n = 8; n = 16", None);
         assert!(lines[0].contains("  peak  worst  "), "{}", lines[0]);
-        assert!(lines[1].contains("  n=8 20.00  a "), "{}", lines[1]);
+        assert!(
+            lines[1].contains("  n=8 20.00 [19.92, 20.08]  a "),
+            "{}",
+            lines[1]
+        );
         let has = |part: &str| lines.iter().any(|line| line.starts_with(part));
         assert!(has("timed at n = 8; n = 16"), "{lines:?}");
-        let worst = "worst: the workload with the lowest ratio, and that ratio; all other numbers are geometric means";
+        let worst = "worst: the workload with the lowest ratio, that ratio, and its 95 % interval; all other numbers are geometric means";
         assert!(has(worst), "{lines:?}");
         let one = [fast("a.c", 1, 40.0)];
         assert!(!self::lines(&one, "n = 8", None)[0].contains("worst"));

@@ -89,10 +89,17 @@ pub fn objects(row: &Row) -> Vec<Value> {
     each.collect()
 }
 
-/// The worst workload of a row, and its ratio, as a cell of a table: `n=1024 31.20`.
+/// The worst workload of a row, its ratio and the interval of that, as a cell of a table: `n=1024 31.20 [31.02, 31.38]`.
 pub fn worst(row: &Row) -> Option<String> {
     let worst = row.done.verdict.measurement()?.worst()?;
-    Some(format!("{} {}", worst.name, four(worst.ratio)))
+    let interval = between(&worst.interval);
+    Some(format!("{} {} {interval}", worst.name, ratio(worst)))
+}
+
+/// The ratio at a workload, with a mark if it did not converge.
+fn ratio(workload: &WorkloadMeasurement) -> String {
+    let mark = if workload.converged() { "" } else { "~" };
+    format!("{mark}{}", four(workload.ratio))
 }
 
 /// The numbers of each workload of the measured rows as a table; none where there is one workload.
@@ -127,7 +134,6 @@ pub fn grid(rows: &[Row]) -> Option<Grid> {
         if threads {
             cells.push(row.threads.to_string());
         }
-        let mark = if workload.converged() { "" } else { "~" };
         let place = row.places.get(n).and_then(Option::as_ref);
         let seconds = |seconds: Option<f64>| seconds.map_or_else(String::new, time);
         cells.extend([
@@ -138,7 +144,7 @@ pub fn grid(rows: &[Row]) -> Option<Grid> {
             seconds(workload.minimum_seconds),
             seconds(workload.median_seconds),
             percent(workload.mdape),
-            format!("{mark}{}", four(workload.ratio)),
+            ratio(workload),
             between(&workload.interval),
             share(workload.share_of_peak),
             place.map_or_else(String::new, roofline::short),
@@ -173,11 +179,10 @@ pub fn lines(row: &Row) -> Vec<String> {
 
 fn line(workload: &WorkloadMeasurement, place: Option<&Place>, is_worst: bool) -> String {
     let mut line = format!(
-        "  {}: {} GFLOPS, {}{}× the plain reference, 95 % interval {}, {} a call, {} of the peak",
+        "  {}: {} GFLOPS, {}× the plain reference, 95 % interval {}, {} a call, {} of the peak",
         workload.name,
         four(workload.gflops),
-        if workload.converged() { "" } else { "~" },
-        four(workload.ratio),
+        ratio(workload),
         between(&workload.interval),
         time(workload.seconds_per_call),
         share(workload.share_of_peak)
@@ -225,7 +230,7 @@ pub(super) mod tests {
         let row = over_two("a.c");
         let m = row.done.verdict.measurement().unwrap();
         assert!((m.ratio - 40.0).abs() < 1e-9);
-        assert_eq!(worst(&row).as_deref(), Some("n=8 20.00"));
+        assert_eq!(worst(&row).as_deref(), Some("n=8 20.00 [19.92, 20.08]"));
         let lines = lines(&row);
         assert_eq!(lines.len(), 2);
         let begins = "  n=8: 20.00 GFLOPS, 20.00× the plain reference, 95 % interval [";

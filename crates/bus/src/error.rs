@@ -151,12 +151,12 @@ pub enum Error {
         #[source]
         source: Cause,
     },
-    /// The server has no room for the message.
+    /// The server has no room for a message, a stream or a bucket.
     #[error(
-        "the NATS server cannot store a message for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's limit): make room on its disk or raise the limit; to keep logs for a shorter time on a shared server, run `flopsmith cluster init --keep-logs TIME`"
+        "the NATS server has no room for {subject}: its disk or a storage limit is full (`max_file_store` of its configuration, or the account's limit): make room on its disk or raise the limit; to keep logs for a shorter time on a shared server, run `flopsmith cluster init --keep-logs TIME`"
     )]
     StoreFull {
-        /// The subject of the message.
+        /// The subject of the message or of the bucket, or the stream.
         subject: String,
         /// The error of the server.
         #[source]

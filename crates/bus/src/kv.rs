@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::connect::Bus;
 use crate::error::{Cause, Error, Result};
-use crate::publish::{is_full, jetstream_error};
+use crate::publish::full_or;
 
 /// A value and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Bus {
     /// Creates a bucket, or changes its number of copies. For the set-up of a shared server.
     ///
     /// # Errors
-    /// [`Error::Kv`] with the name of the bucket.
+    /// [`Error::Kv`] with the name of the bucket, or [`Error::StoreFull`].
     pub async fn set_up_bucket(&self, bucket: &str, copies: usize) -> Result<()> {
         let config = kv::Config {
             bucket: bucket.to_owned(),
@@ -83,11 +83,8 @@ impl Bus {
             ..kv::Config::default()
         };
         let made = self.jetstream().create_or_update_key_value(config).await;
-        made.map(drop).map_err(|source| Error::Kv {
-            bucket: bucket.to_owned(),
-            key: String::new(),
-            source: source.into(),
-        })
+        made.map(drop)
+            .map_err(|source| failed(bucket, "", source.into()))
     }
 
     /// Opens a bucket, and creates it if it is missing. A name may hold letters, digits, `-` and `_`.
@@ -103,11 +100,7 @@ impl Bus {
                 .jetstream()
                 .create_key_value(config)
                 .await
-                .map_err(|source| Error::Kv {
-                    bucket: bucket.to_owned(),
-                    key: String::new(),
-                    source: source.into(),
-                })?,
+                .map_err(|source| failed(bucket, "", source.into()))?,
         };
         Ok(Kv {
             bucket: bucket.to_owned(),
@@ -249,17 +242,7 @@ impl Kv {
     }
 
     fn failed(&self, key: &str, source: Cause) -> Error {
-        if jetstream_error(&*source).is_some_and(is_full) {
-            return Error::StoreFull {
-                subject: format!("$KV.{}.{key}", self.bucket),
-                source,
-            };
-        }
-        Error::Kv {
-            bucket: self.bucket.clone(),
-            key: key.to_owned(),
-            source,
-        }
+        failed(&self.bucket, key, source)
     }
 
     fn conflict(&self, key: &str, expected: u64) -> Error {
@@ -269,4 +252,14 @@ impl Kv {
             expected,
         }
     }
+}
+
+/// The error of an operation on a key, or on the bucket itself if the key is empty.
+fn failed(bucket: &str, key: &str, source: Cause) -> Error {
+    let of = if key.is_empty() { ">" } else { key };
+    full_or(format!("$KV.{bucket}.{of}"), source, |source| Error::Kv {
+        bucket: bucket.to_owned(),
+        key: key.to_owned(),
+        source,
+    })
 }

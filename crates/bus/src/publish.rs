@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, PublishAckFuture, PublishError, PublishErrorKind,
+};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
@@ -237,8 +239,31 @@ fn fate(error: &PublishError) -> Fate {
     }
 }
 
+/// The error of a server that has no room for `subject`, else the error that `other` makes of the cause.
+pub(crate) fn full_or(subject: String, source: Cause, other: impl FnOnce(Cause) -> Error) -> Error {
+    match reports_full(&*source) {
+        true => Error::StoreFull { subject, source },
+        false => other(source),
+    }
+}
+
+/// True if an error was caused by a server that has no room.
+fn reports_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.any(|error| {
+        // The error of a stream that cannot be made or changed has the server's error as its kind, not as its source.
+        let kind = error.downcast_ref::<CreateStreamError>().map(|e| e.kind());
+        match kind {
+            Some(CreateStreamErrorKind::JetStream(inner)) => is_full(&inner),
+            _ => error
+                .downcast_ref::<jetstream::Error>()
+                .is_some_and(is_full),
+        }
+    })
+}
+
 /// True if the server reports that it has no room.
-pub(crate) fn is_full(error: &jetstream::Error) -> bool {
+fn is_full(error: &jetstream::Error) -> bool {
     matches!(
         error.error_code(),
         ErrorCode::STREAM_STORE_FAILED
@@ -251,7 +276,7 @@ pub(crate) fn is_full(error: &jetstream::Error) -> bool {
 }
 
 /// The server's own error inside an async-nats error.
-pub(crate) fn jetstream_error<'a>(
+fn jetstream_error<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a jetstream::Error> {
     let mut source = error.source();

@@ -12,7 +12,8 @@ use flopsmith_protocol::{RunId, subjects};
 use futures::TryStreamExt;
 
 use crate::connect::Bus;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
+use crate::publish::full_or;
 
 /// Names of the streams.
 pub mod stream {
@@ -68,11 +69,10 @@ pub struct Stored {
     pub copies: usize,
 }
 
-fn failed(name: &'static str, source: impl Into<crate::error::Cause>) -> Error {
-    Error::Stream {
-        name,
-        source: source.into(),
-    }
+fn failed(name: &'static str, source: impl Into<Cause>) -> Error {
+    full_or(format!("stream {name}"), source.into(), |source| {
+        Error::Stream { name, source }
+    })
 }
 
 fn plan(setup: &RunSetup) -> impl Iterator<Item = (&'static str, Config)> {
@@ -249,6 +249,7 @@ impl Bus {
     ///
     /// # Errors
     /// [`Error::Stream`] names a stream that cannot be set up so, for example with more copies than there are servers.
+    /// [`Error::StoreFull`] if the server has no room for it.
     pub async fn set_up_streams(&self, setup: &RunSetup) -> Result<()> {
         for (name, config) in plan(setup) {
             let made = self.jetstream().create_or_update_stream(config).await;

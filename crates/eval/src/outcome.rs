@@ -5,7 +5,7 @@ use flopsmith_bench::rows::Row;
 use flopsmith_bench::stages::Stages;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
-use flopsmith_protocol::{Digest, TechniqueSet, Verdict};
+use flopsmith_protocol::{Digest, Measurement, TechniqueSet, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a program at a number of threads: a line of `outcomes.jsonl`.
@@ -61,11 +61,10 @@ pub enum State {
     Unknown,
 }
 
-/// The speed of a program.
+/// The speed of a program. Of a measurement that did not converge it is the lower end of the 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
-    /// ln(time of the baseline kernel / time of the program), both timed side by side. Of a measurement that did not
-    /// converge it is the lower end of the 95 % interval.
+    /// ln(time of the baseline kernel / time of the program), both timed side by side.
     pub log_ratio: f64,
     /// Its standard error.
     pub log_ratio_se: f64,
@@ -159,16 +158,10 @@ impl Speed {
             se: own.se.max(row.hidden_log_se),
             ..own
         };
-        let log_ratio = match measurement.converged() {
-            true => own.value,
-            false => own.low(),
-        };
         let speed = Self {
-            log_ratio,
             // Two evaluations compare processes whose pages lie at other places.
             log_ratio_se: widened(own, purpose).se,
-            gflops: measurement.gflops,
-            seconds_per_call: measurement.seconds_per_call,
+            ..Self::known(measurement, own)
         };
         let numbers = [
             speed.log_ratio,
@@ -177,6 +170,22 @@ impl Speed {
             speed.seconds_per_call,
         ];
         numbers.iter().all(|n| n.is_finite()).then_some(speed)
+    }
+
+    /// The speed by `own`, or by the lower end of its interval if the measurement did not converge. All numbers are of the
+    /// same speed, so that one can be computed from another.
+    fn known(measurement: &Measurement, own: LogRatio) -> Self {
+        let log_ratio = match measurement.converged() {
+            true => own.value,
+            false => own.low(),
+        };
+        let times = (log_ratio - own.value).exp();
+        Self {
+            log_ratio,
+            log_ratio_se: own.se,
+            gflops: measurement.gflops * times,
+            seconds_per_call: measurement.seconds_per_call / times,
+        }
     }
 }
 
@@ -195,5 +204,29 @@ impl Reference {
                 .filter(|share| share.is_finite() && *share > 0.0),
             bound: place.map(|place| place.bound.name().to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_test_support::Measured;
+
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_an_unconverged_speed_are_those_of_its_lower_end() {
+        let own = LogRatio {
+            value: 40f64.ln(),
+            se: 0.5,
+        };
+        let sure = Speed::known(&Measured::at(40.0).measurement(), own);
+        let unsure = Speed::known(&Measured::at(40.0).unconverged().measurement(), own);
+        assert_eq!((sure.log_ratio, sure.gflops), (own.value, 40.0));
+        assert_eq!(unsure.log_ratio, own.low());
+        // The seconds of the baseline kernel are the same by both.
+        let baseline = |speed: Speed| speed.seconds_per_call * speed.log_ratio.exp();
+        assert!((baseline(unsure) / baseline(sure) - 1.0).abs() < 1e-9);
+        let operations = |speed: Speed| speed.seconds_per_call * speed.gflops;
+        assert!((operations(unsure) / operations(sure) - 1.0).abs() < 1e-9);
     }
 }

@@ -73,7 +73,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::Input`] if `compiler` is no compiler or the definition is not sound; [`Error::Stage`] if the compiler
-    /// does not work.
+    /// is not installed or does not work.
     pub fn new(
         problem: Arc<Problem>,
         compiler: &str,

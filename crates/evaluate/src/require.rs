@@ -2,6 +2,7 @@
 
 use flopsmith_compile::toolchain::{Presence, Toolchain};
 use flopsmith_machine::pinning;
+use flopsmith_protocol::{Failure, InfrastructureCause};
 
 use crate::Error;
 
@@ -12,13 +13,11 @@ fn is_called_one(compiler: &str) -> bool {
     name.split('-').any(|part| known.contains(&part))
 }
 
-/// The default compiler. If it is missing, that is not the user's mistake.
-const USUAL: &str = "gcc";
-
-/// Refuses a requested compiler that is missing or is no compiler.
+/// Refuses a compiler that is missing or is no compiler.
 ///
 /// # Errors
-/// [`Error::Input`], which says what to install or to name.
+/// [`Error::Stage`] if the machine lacks a compiler of this name, as for the compiler of a program's own language: it says
+/// what to install. [`Error::Input`] for any other name: it says what to name.
 pub fn is_compiler(compiler: &str) -> Result<(), Error> {
     let lacking = match Toolchain::presence(compiler) {
         // A program with a compiler's name that does not answer like a compiler is broken: a fault of this machine, not
@@ -26,14 +25,17 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
         Presence::There if is_called_one(compiler) || !Toolchain::is_no_compiler(compiler) => {
             return Ok(());
         }
-        Presence::Installable { .. } if compiler == USUAL => return Ok(()),
         Presence::There => format!("`{compiler}` does not answer as a C compiler does;"),
         Presence::NotExecutable => {
             format!("`{compiler}` cannot be executed; run `chmod +x` on it, or")
         }
-        Presence::Installable { packages } => format!(
-            "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`), or"
-        ),
+        Presence::Installable { packages } => {
+            let lacking = format!(
+                "`{compiler}` was not found; install it (Debian, Ubuntu: `apt install {packages}`), or {}",
+                another()
+            );
+            return Err(Failure::infrastructure(InfrastructureCause::Compiler, lacking).into());
+        }
         Presence::Nowhere if compiler.contains('/') => {
             format!("there is no compiler at `{compiler}`;")
         }
@@ -41,15 +43,20 @@ pub fn is_compiler(compiler: &str) -> Result<(), Error> {
             format!("`{compiler}` was not found, and is no name of gcc or clang;")
         }
     };
+    Err(Error::Input(format!("{lacking} {}", another())))
+}
+
+/// What to name instead.
+fn another() -> String {
     let here = Toolchain::here();
     let here = if here.is_empty() {
         "gcc and clang are not on the PATH".to_owned()
     } else {
         format!("on the PATH there is {}", here.join(", "))
     };
-    Err(Error::Input(format!(
-        "{lacking} name gcc, clang or the path of a C compiler (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
-    )))
+    format!(
+        "name gcc, clang or the path of a C compiler (--compiler, FLOPSMITH_COMPILER, or `evaluate.compiler` of a run): {here}"
+    )
 }
 
 /// Refuses more threads than there are cores to time them on: the threads would take turns, and their times would mean
@@ -71,6 +78,18 @@ pub fn has_cores(threads: u32) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compiler_that_can_be_installed_is_lacked_and_any_other_name_is_wrong_usage() {
+        let lacked = is_compiler("gcc-99").expect_err("there is no such version");
+        assert!(!lacked.is_of_the_input(), "{lacked}");
+        assert!(
+            lacked.to_string().contains("apt install gcc-99"),
+            "{lacked}"
+        );
+        let mistyped = is_compiler("gccc").expect_err("no compiler has this name");
+        assert!(mistyped.is_of_the_input(), "{mistyped}");
+    }
 
     #[test]
     fn more_threads_than_cores_are_wrong_usage() {

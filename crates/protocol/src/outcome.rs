@@ -309,6 +309,24 @@ impl Measurement {
         }
     }
 
+    /// `ratio` for comparisons with other programs: if it did not converge, the lower end of its interval.
+    pub fn known_ratio(&self) -> f64 {
+        match self.converged() {
+            true => self.ratio,
+            false => self.reaches(),
+        }
+    }
+
+    /// `seconds_per_call` for comparisons with other programs: if it did not converge, the upper end of its interval.
+    /// None if that end is unknown.
+    pub fn known_seconds_per_call(&self) -> Option<f64> {
+        if self.converged() {
+            return Some(self.seconds_per_call);
+        }
+        let seconds = self.seconds_per_call * (self.ratio / self.reaches());
+        seconds.is_finite().then_some(seconds)
+    }
+
     /// Orders programs by their least known speed. A number that did not converge comes before one that did. Among the
     /// others the lower ends of the intervals decide: the largest of many estimates is mostly one that noise made
     /// large.

@@ -13,7 +13,7 @@ use flopsmith_generator::measured::exercises::{Exercise, reward};
 use flopsmith_learner::Judge;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::prompt;
-use flopsmith_protocol::{CandidateFault, Digest, RawAnswer, Verdict};
+use flopsmith_protocol::{CandidateFault, Digest, RawAnswer, UnknownCause, Verdict};
 use flopsmith_run::console::usage;
 use flopsmith_run::{evaluator, paths};
 
@@ -87,7 +87,13 @@ impl Fate {
     fn of(verdict: Verdict) -> (Self, String) {
         match verdict {
             Verdict::Measured { measurement } => {
-                (Fate::Seconds(measurement.seconds_per_call), String::new())
+                match measurement.known_seconds_per_call() {
+                    Some(seconds) => (Fate::Seconds(seconds), String::new()),
+                    None => (
+                        Fate::Unknown(UnknownCause::NoSamples.name()),
+                        "its time has an unknown error".to_owned(),
+                    ),
+                }
             }
             Verdict::Rejected { fault, detail } => (Fate::Failed(fault), detail),
             Verdict::Infrastructure { cause, detail } => (Fate::Unknown(cause.name()), detail),
@@ -281,7 +287,8 @@ impl Bench {
 
 #[cfg(test)]
 mod tests {
-    use flopsmith_protocol::{InfrastructureCause, UnknownCause};
+    use flopsmith_protocol::InfrastructureCause;
+    use flopsmith_test_support::Measured;
 
     use super::*;
 
@@ -313,5 +320,18 @@ mod tests {
         ] {
             assert_eq!(Fate::of(verdict), (fate, detail()));
         }
+    }
+
+    #[test]
+    fn an_unconverged_time_is_rewarded_by_its_upper_end() {
+        let of = |measured: Measured| Fate::of(measured.verdict()).0;
+        let seconds = Measured::at(40.0).measurement().seconds_per_call;
+        assert_eq!(of(Measured::at(40.0)), Fate::Seconds(seconds));
+        let Fate::Seconds(least) = of(Measured::at(40.0).se(0.5).unconverged()) else {
+            unreachable!("the end is known");
+        };
+        assert!(2.0 * seconds < least && least < 3.0 * seconds, "{least}");
+        let unknown = Measured::at(40.0).se(f64::NAN).unconverged();
+        assert_eq!(of(unknown), Fate::Unknown("no_samples"));
     }
 }

@@ -420,7 +420,7 @@ impl Bench {
         })
     }
 
-    /// GFLOPS of a program; `None` if it fails, which is counted. `finished` is false if the length limit cut it off.
+    /// GFLOPS of a program, as far as they are known; `None` if it fails, which is counted. `finished` is false if the length limit cut it off.
     fn gflops(&mut self, source: &str, finished: bool, purpose: Purpose) -> Option<f64> {
         let language = self.evaluator.problem.language;
         let done = self.evaluator.evaluate(
@@ -435,7 +435,8 @@ impl Bench {
             Reason::of(kind, detail, problem, RawAnswer::of(source, finished))
         };
         let (unsuccessful, reason) = match &done.verdict {
-            Verdict::Measured { measurement } => return Some(measurement.gflops),
+            // The fastest of many is searched for, so an unconverged speed counts by its lower end.
+            Verdict::Measured { measurement } => return Some(measurement.known_gflops()),
             Verdict::Rejected { fault, detail } => {
                 (&mut self.unsuccessful.refused, reason(fault.name(), detail))
             }

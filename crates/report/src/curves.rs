@@ -52,13 +52,13 @@ pub fn html(report: &RunReport) -> String {
     level("peak", report.peak_gflops);
     level("OpenBLAS", report.openblas.as_ref().map(|o| o.gflops));
     level("corpus", report.corpus_best_gflops);
+    // A step without a converged measurement is a gap.
+    let best_of = |s: &StepMetrics| Some(s.best_gflops).filter(|best| *best > 0.0);
     let mut best = f64::NAN;
     let so_far: Vec<(f64, f64)> = steps
         .iter()
         .map(|s| {
-            if s.best_gflops > 0.0 {
-                best = f64::max(best, s.best_gflops);
-            }
+            best = f64::max(best, best_of(s).unwrap_or(f64::NAN));
             (s.step as f64, best)
         })
         .collect();
@@ -87,7 +87,7 @@ pub fn html(report: &RunReport) -> String {
                 Series {
                     name: "",
                     class: "s2",
-                    points: of(&|s| Some(s.best_gflops).filter(|b| *b > 0.0)),
+                    points: of(&best_of),
                     dots: true,
                 },
                 line("mean", "s1", of(&|s| Some(s.mean_gflops))),
@@ -100,7 +100,7 @@ pub fn html(report: &RunReport) -> String {
                 format!(
                     "mean {}, best {}",
                     number(s.mean_gflops),
-                    number(s.best_gflops)
+                    best_of(s).map_or_else(|| "–".to_owned(), number)
                 )
             }),
         ));

@@ -119,7 +119,7 @@ pub struct StepMetrics {
     pub correct_rate: f64,
     /// Mean GFLOPS, failures counting 0.
     pub mean_gflops: f64,
-    /// Best of the step; 0 when nothing was correct.
+    /// Best of the step's converged measurements; 0 without one.
     pub best_gflops: f64,
     /// Mean reward, where something learns.
     pub mean_reward: Option<f64>,
@@ -165,7 +165,7 @@ pub struct ProblemStep {
     pub step: u64,
     /// Share of the problem's samples that was verified and measured.
     pub correct_rate: f64,
-    /// Best ratio to the plain reference among them; none if nothing was correct.
+    /// Best converged ratio to the plain reference among them; none without one.
     pub best_ratio: Option<f64>,
 }
 

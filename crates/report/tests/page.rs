@@ -368,6 +368,14 @@ fn a_run_of_one_step_shows_it() {
 }
 
 #[test]
+fn a_step_without_a_converged_measurement_has_no_best_speed() {
+    let mut report = example();
+    assert!(!html(&report).contains(", best –"));
+    report.steps[1].best_gflops = 0.0;
+    assert!(html(&report).contains(", best –"));
+}
+
+#[test]
 fn errors_are_counted_if_there_are_any() {
     let wrong = [
         "infrastructure errors",

@@ -283,14 +283,7 @@ fn problems(summary: &summary::Summary, outcomes: &[Outcome]) -> Vec<OfProblem> 
     let of_problem = |problem: &ProblemId| {
         let mine = outcomes.iter().filter(|o| o.candidate.problem == *problem);
         let lines = step_lines(mine.clone());
-        let mut ratios: BTreeMap<u64, f64> = BTreeMap::new();
-        let first = mine.filter(|o| o.candidate.purpose != Purpose::Certify);
-        for outcome in first {
-            if let Some(measurement) = outcome.verdict.measurement() {
-                let best = ratios.entry(outcome.candidate.step).or_default();
-                *best = best.max(measurement.ratio);
-            }
-        }
+        let ratios = best_ratios(mine);
         let steps = lines.into_iter().map(|line| ProblemStep {
             step: line.step,
             correct_rate: line.correct_rate,
@@ -312,6 +305,19 @@ fn problems(summary: &summary::Summary, outcomes: &[Outcome]) -> Vec<OfProblem> 
         steps: of_problem(&row.problem),
     });
     rows.collect()
+}
+
+/// The best ratio of each step with a first measurement that converged.
+fn best_ratios<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> BTreeMap<u64, f64> {
+    let mut ratios: BTreeMap<u64, f64> = BTreeMap::new();
+    for outcome in outcomes.filter(|o| o.candidate.purpose != Purpose::Certify) {
+        let measured = outcome.verdict.measurement();
+        if let Some(measurement) = measured.filter(|m| m.converged()) {
+            let best = ratios.entry(outcome.candidate.step).or_default();
+            *best = best.max(measurement.ratio);
+        }
+    }
+    ratios
 }
 
 fn commands(
@@ -378,4 +384,28 @@ fn shown(config: &str) -> String {
         *nats = flopsmith_bus::public(nats);
     }
     table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_test_support::{Measured, candidate, remeasured};
+
+    use super::*;
+
+    #[test]
+    fn an_unconverged_ratio_is_not_the_best_of_a_step() {
+        let unsure = |step| {
+            Measured::at(95.0)
+                .unconverged()
+                .outcome(candidate(step, 0, 0))
+        };
+        let outcomes = [
+            unsure(1),
+            unsure(2),
+            Measured::at(8.0).outcome(candidate(2, 0, 1)),
+            Measured::at(9.0).outcome(remeasured(&candidate(2, 0, 1), 1)),
+        ];
+        let ratios = best_ratios(outcomes.iter());
+        assert_eq!(ratios, BTreeMap::from([(2, 8.0)]));
+    }
 }

@@ -9,7 +9,8 @@ use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    CandidateId, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, Task, subjects,
+    CandidateId, CandidateRef, Measurement, Outcome, PolicyPublished, PolicyVersion, Purpose, Task,
+    subjects,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -157,14 +158,15 @@ impl Role for Generator {
 
 impl Generator {
     /// Reports the outcomes up to a place in the log to the source. A failure of the infrastructure says nothing about
-    /// a program and is left out.
+    /// a program and is left out. A search keeps the highest speeds, so an unconverged one counts by its lower end.
     fn report_outcomes(&mut self, place: u64) {
         while let Some((at, _)) = self.unseen.front()
             && *at <= place
             && let Some((_, outcome)) = self.unseen.pop_front()
         {
             if outcome.verdict.counts() {
-                let gflops = outcome.verdict.measurement().map(|m| m.gflops);
+                let measured = outcome.verdict.measurement();
+                let gflops = measured.map(Measurement::known_gflops);
                 let problem = &outcome.candidate.problem;
                 self.source.outcome_seen(problem, &outcome.source, gflops);
             }

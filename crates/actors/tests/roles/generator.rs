@@ -14,7 +14,9 @@ use flopsmith_protocol::{
     ProblemId, Purpose, RawAnswer, Rollout, Task, subjects,
 };
 use flopsmith_store::Store;
-use flopsmith_test_support::{infrastructure, machine_class, outcome, run_id, wrong};
+use flopsmith_test_support::{
+    Measured, infrastructure, machine_class, measured, outcome, run_id, wrong,
+};
 use tokio::sync::Semaphore;
 
 use crate::{World, candidate, settings, soon, start, task};
@@ -22,7 +24,8 @@ use crate::{World, candidate, settings, soon, start, task};
 /// A call of a source.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
-    Seen(String),
+    /// A program and its speed.
+    Seen(String, Option<f64>),
     Wants(u64),
     Updated(u64),
     Asked,
@@ -93,8 +96,8 @@ impl Source for Witness {
         Ok(())
     }
 
-    fn outcome_seen(&mut self, _: &ProblemId, source: &str, _: Option<f64>) {
-        self.note(Said::Seen(source.to_owned()));
+    fn outcome_seen(&mut self, _: &ProblemId, source: &str, gflops: Option<f64>) {
+        self.note(Said::Seen(source.to_owned(), gflops));
     }
 }
 
@@ -145,7 +148,9 @@ async fn a_generator_that_is_started_again_sees_the_past_and_takes_the_newest_ve
     working.end().await.unwrap();
 
     let mut expected = vec![Said::Wants(5), Said::Updated(5)];
-    let seen = past[..60].iter().map(|o| Said::Seen(o.source.clone()));
+    let seen = past[..60]
+        .iter()
+        .map(|o| Said::Seen(o.source.clone(), None));
     expected.extend(seen);
     expected.push(Said::Asked);
     assert_eq!(*said.lock().unwrap(), expected);
@@ -157,8 +162,15 @@ async fn a_generator_that_is_started_again_sees_the_past_and_takes_the_newest_ve
 async fn a_source_sees_what_a_task_rests_on_and_nothing_later() {
     let world = World::new().await;
     let log = subjects::outcome(&run_id());
-    let past: Vec<Outcome> = (0..4)
-        .map(|step| outcome(candidate(step, 0, 0, Purpose::Search), wrong()))
+    let verdicts = [
+        wrong(),
+        wrong(),
+        measured(40.0),
+        Measured::at(300.0).se(0.5).unconverged().verdict(),
+    ];
+    let past: Vec<Outcome> = (0..)
+        .zip(verdicts)
+        .map(|(step, verdict)| outcome(candidate(step, 0, 0, Purpose::Search), verdict))
         .collect();
     world.bus.publish_many(&log, &past).await.unwrap();
     let mut reader = world.bus.log::<Outcome>(&log, 0).await.unwrap();
@@ -196,7 +208,10 @@ async fn a_source_sees_what_a_task_rests_on_and_nothing_later() {
         .await;
     }
     working.end().await.unwrap();
-    let reported = |number: usize| Said::Seen(past[number].source.clone());
+    let unsure = past[3].verdict.measurement().unwrap().known_gflops();
+    assert!(unsure < 150.0, "{unsure}");
+    let speeds = [None, None, Some(40.0), Some(unsure)];
+    let reported = |number: usize| Said::Seen(past[number].source.clone(), speeds[number]);
     let expected = [
         reported(0),
         reported(1),

@@ -4,7 +4,7 @@
 use flopsmith_archive::mix::{LearningProgress, apportion, score};
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
-use flopsmith_test_support::{infrastructure, measured, unknown, wrong};
+use flopsmith_test_support::{Measured, infrastructure, measured, unknown, wrong};
 use proptest::prelude::*;
 
 use crate::made::set;
@@ -35,6 +35,10 @@ fn a_score_grows_with_speed_and_says_nothing_of_failures_of_machines() {
     assert_eq!(of(infrastructure(InfrastructureCause::Bus)), None);
     let (slow, fast) = (of(measured(10.0)).unwrap(), of(measured(20.0)).unwrap());
     assert!(0.0 < slow && slow < fast && fast < 1.0, "{slow} {fast}");
+    // 20 exp(-1.96 · 0.5) is less than 10.
+    let unsure = Measured::at(20.0).se(0.5).unconverged().verdict();
+    let unsure = of(unsure).unwrap();
+    assert!(0.0 < unsure && unsure < slow, "{unsure} {slow}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use flopsmith_archive::*;
 use flopsmith_protocol::*;
+use flopsmith_test_support::Measured;
 
 use crate::made::*;
 
@@ -159,6 +160,27 @@ fn plateau_gate() {
         step(&mut s, 5, 1, 0, 1.43)[0],
         Effect::StageChanged { from: 0, to: 1, .. }
     ));
+}
+
+/// After an impossible ratio, no later program would count as a gain.
+#[test]
+fn an_unconverged_ratio_does_not_bring_a_plateau() {
+    let mut s = sqd(Config {
+        advance: Advance::Plateau {
+            patience: 1,
+            min_gain: 0.05,
+            min_steps: 1,
+            max_steps: 20,
+        },
+        ..Config::default()
+    });
+    let unsure = Measured::at(300.0).se(3.0).unconverged().verdict();
+    let set = Some(TechniqueSet::EMPTY);
+    s.on_outcome(&outcome(sample(0, 9), "int unsure;", set, unsure));
+    for (n, ratio) in [1.0, 1.2, 1.4].into_iter().enumerate() {
+        step(&mut s, n as u64, 1, 1, ratio);
+        assert_eq!(s.stage(), 0, "{ratio}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Key-value buckets and their fence.
 
-use flopsmith_bus::{Bus, Error, RunSetup, ServerOptions};
+use flopsmith_bus::{Auth, Bus, Error, RunSetup, ServerOptions};
 
 use crate::World;
 
@@ -83,5 +83,45 @@ async fn a_full_store_is_named_by_every_way_to_write_a_key() {
         let said = error.to_string();
         assert!(said.contains("$KV.leases."), "{said}");
         assert!(said.contains("max_file_store"), "{said}");
+    }
+}
+
+/// The server counts what streams reserve when it makes or changes one, not what they keep.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_store_is_named_where_buckets_and_streams_are_set_up() {
+    let room = 1 << 20;
+    let options = ServerOptions {
+        max_store_bytes: Some(room),
+        ..ServerOptions::default()
+    };
+    let world = World::with(&RunSetup::default(), options).await;
+    let options = world.server.connect_options();
+    let Auth::Token(token) = options.auth else {
+        panic!("a server of one's own has a token");
+    };
+    let client = async_nats::ConnectOptions::with_token(token);
+    let admin = async_nats::jetstream::new(client.connect(options.url).await.unwrap());
+    admin.delete_stream("DEAD").await.unwrap();
+    let reserving = async_nats::jetstream::stream::Config {
+        name: "OTHER".into(),
+        max_bytes: room as i64,
+        ..Default::default()
+    };
+    admin.create_stream(reserving).await.unwrap();
+    let bus = &world.bus;
+    for (error, of) in [
+        (bus.kv("another").await.err().unwrap(), "$KV.another.>"),
+        (
+            bus.set_up_bucket("another", 1).await.unwrap_err(),
+            "$KV.another.>",
+        ),
+        (
+            bus.set_up_streams(&RunSetup::default()).await.unwrap_err(),
+            "stream ",
+        ),
+    ] {
+        assert!(matches!(error, Error::StoreFull { .. }), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains(&format!("no room for {of}")), "{said}");
     }
 }

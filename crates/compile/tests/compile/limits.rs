@@ -103,6 +103,12 @@ fn static_data_that_code_cannot_reach_are_too_much_memory() {
 }
 
 #[test]
+fn large_data_of_each_thread_are_too_much_memory() {
+    let source = include_str!("../../../measure/tests/corpus/attacks/too_much_for_each_thread.c");
+    assert_eq!(fault(source), CandidateFault::MemoryLimit);
+}
+
+#[test]
 fn a_source_cannot_make_the_scan_long() {
     let entry = "void dgemm(int n,const double*A,const double*B,double*C)";
     // Each function calls the one before it eight times.

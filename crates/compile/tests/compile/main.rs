@@ -100,6 +100,23 @@ fn every_honest_program_builds_with_its_techniques() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Constructs that refused programs have as well. A full campaign of the corpus also measures these programs.
+#[test]
+fn honest_uses_of_attributes_threads_and_locks_are_let_through() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../measure/tests/corpus/honest");
+    for name in [
+        "visible_by_an_attribute.c",
+        "freed_by_an_attribute.c",
+        "threads_with_scratch_of_their_own.c",
+        "threads_with_locks.c",
+    ] {
+        let source = std::fs::read_to_string(corpus.join(name)).unwrap();
+        compiler()
+            .compile(problem(), &source, TechniqueSet::all())
+            .unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    }
+}
+
 #[test]
 fn the_problems_own_programs_build() {
     for source in [

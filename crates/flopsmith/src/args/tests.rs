@@ -260,6 +260,31 @@ fn commands_in_the_documentation_are_parsed() {
     );
 }
 
+/// A worker that finds no streams ends, and Compose 1.29 and machines without an image registry need other commands.
+#[cfg(feature = "torch")]
+#[test]
+fn guides_set_the_broker_up_before_workers_and_say_how_compose_differs() {
+    let (mut guides, mut composed) = (0, 0);
+    for (path, text) in documents() {
+        if path.ends_with("tutorials/cluster.md") || path.ends_with("how-to/operate-a-cluster.md") {
+            let [first, worker] =
+                ["flopsmith cluster init", "flopsmith worker"].map(|words| text.find(words));
+            assert!(first.is_some() && first < worker, "{}", path.display());
+            guides += 1;
+        }
+        if text.contains("docker compose up --build") {
+            for words in ["`docker-compose", "make images-offline"] {
+                assert!(text.contains(words), "{}: {words}", path.display());
+            }
+            composed += 1;
+        }
+    }
+    assert!(
+        guides == 2 && composed > 2,
+        "only {guides} and {composed} pages were found"
+    );
+}
+
 #[cfg(feature = "torch")]
 #[test]
 fn commands_and_flags_within_sentences_exist() {

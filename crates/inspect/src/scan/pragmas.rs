@@ -123,3 +123,62 @@ fn is_known(pragma: &Pragma) -> bool {
         first => !UNDERSTOOD.contains(&first),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(text: &str) -> bool {
+        let words = tokens(text).iter().map(|t| t.text.to_owned()).collect();
+        is_known(&Pragma { line: 1, words })
+    }
+
+    #[test]
+    fn hints_and_words_that_compilers_ignore_are_permitted() {
+        for text in [
+            "GCC unroll 8",
+            "GCC ivdep",
+            "GCC diagnostic push",
+            "GCC visibility push(hidden)",
+            "GCC visibility push(internal)",
+            "GCC visibility pop",
+            "omp parallel for simd collapse(2)",
+            "clang loop unroll(full)",
+            "pack(push, 1)",
+            "pack(pop)",
+            "vendor hint",
+            "vector always",
+            "once",
+        ] {
+            assert!(known(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn pragmas_that_change_more_than_a_loop_are_refused() {
+        for text in [
+            "GCC visibility push(default)",
+            "GCC visibility push(protected)",
+            "GCC visibility push",
+            "GCC optimize(\"O0\")",
+            "GCC target(\"avx512f\")",
+            "GCC push_options",
+            "GCC poison n",
+            "omp target",
+            "omp parallel target map(to: a)",
+            "omp requires unified_shared_memory",
+            "omp allocate(a)",
+            "omp interop init(target: a)",
+            "clang attribute push(__attribute__((used)), apply_to = function)",
+            "clang section text = \"kernel\"",
+            "STDC FENV_ACCESS ON",
+            "weak dgemm",
+            "redefine_extname dgemm other",
+            "scalar_storage_order big-endian",
+            "push_macro(\"n\")",
+            "section(\"kernel\")",
+        ] {
+            assert!(!known(text), "{text}");
+        }
+    }
+}

@@ -122,6 +122,9 @@ fn load_errors_are_charged_to_the_candidate() {
         .0,
         F::ForbiddenSymbol
     );
+    let large = "static_data_too_large.c";
+    let (found, detail) = fault(verifier.verify(&program(large), 1), large);
+    assert_eq!(found, F::MemoryLimit, "{detail}");
 }
 
 #[test]

@@ -366,10 +366,12 @@ fn next_turns<'a>(
             let before = *known.get(&outcome.candidate.task)?;
             let id = TaskId::of(&before.run, before.step, number);
             let measured = outcome.verdict.measurement();
+            let seconds =
+                measured.map(|m| m.known_seconds_per_call().unwrap_or(m.seconds_per_call));
             let mut history = before.history.clone();
             history.push(Exchange {
                 answer: outcome.source.clone(),
-                result: follow_up(measured.map(|m| m.seconds_per_call), None),
+                result: follow_up(seconds, None),
             });
             Some(Task {
                 group: GroupId::of(&id),
@@ -392,7 +394,7 @@ fn next_turns<'a>(
 #[cfg(test)]
 mod tests {
     use flopsmith_protocol::CandidateRef;
-    use flopsmith_test_support::{candidate, measured, outcome, task, wrong};
+    use flopsmith_test_support::{Measured, candidate, measured, outcome, task, wrong};
 
     use super::*;
     use proptest::prelude::*;
@@ -433,9 +435,10 @@ mod tests {
             id: CandidateId::of(&task.id, sample),
             ..candidate(1, 0, sample)
         };
+        let unsure = Measured::at(10.0).se(0.5).unconverged();
         let outcomes = [
             outcome(of(&first, 1), wrong()),
-            outcome(of(&first, 0), measured(10.0)),
+            outcome(of(&first, 0), unsure.verdict()),
         ];
         let round = Round {
             number: 1,
@@ -460,10 +463,10 @@ mod tests {
             assert_eq!(task.history.len(), 1);
         }
         assert_ne!(second[0].seed, second[1].seed);
-        assert!(
-            second[0].history[0].result.contains("s a call"),
-            "{second:?}"
-        );
+        let least = unsure.measurement().known_seconds_per_call();
+        let said = follow_up(least, None);
+        assert!(said.contains("s a call"), "{said}");
+        assert_eq!(second[0].history[0].result, said);
         assert!(
             second[1].history[0].result.contains("does not pass"),
             "{second:?}"

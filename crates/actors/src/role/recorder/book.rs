@@ -23,8 +23,8 @@ pub struct Progress {
     pub outcomes: (u32, u32),
     /// The last complete step.
     pub last: Option<StepLine>,
-    /// Best speed of a program whose measurement was repeated, and its techniques. Before there is one: the best speed
-    /// so far.
+    /// Best converged speed of a program whose measurement was repeated, and its techniques. Before there is one: the
+    /// best converged speed so far.
     pub best: Option<(f64, TechniqueSet)>,
     /// The worst workload of that program, and its ratio to the plain reference there; none where there is one workload.
     pub worst: Option<(String, f64)>,
@@ -78,7 +78,7 @@ pub struct StepLine {
     pub build_rate: f64,
     /// Mean GFLOPS of all, failures counting 0.
     pub mean_gflops: f64,
-    /// Best of the step.
+    /// Best converged speed of the step; 0 without one.
     pub best_gflops: f64,
     /// Distinct correct programs; comments and layout make no other one.
     pub distinct_correct: u32,
@@ -183,7 +183,8 @@ impl Book {
             let found = self.found.entry(problem).or_default();
             // The best of many first measurements is too high, so it is shown only until a measurement was repeated.
             let first_confirmed = confirmed && found.cells.is_empty();
-            let counts = confirmed || found.cells.is_empty();
+            // An unconverged measurement may be wrong by any factor.
+            let counts = m.converged() && (confirmed || found.cells.is_empty());
             let better = found.best.is_none_or(|(best, _)| best < m.gflops);
             if first_confirmed || (counts && better) {
                 found.best = Some((m.gflops, techniques));
@@ -280,19 +281,19 @@ impl Sum {
             .entry(outcome.verdict.kind().to_owned())
             .or_default() += 1;
         self.permitted.insert(candidate.permitted);
+        let measured = outcome.verdict.measurement();
+        if let Some(measurement) = measured.filter(|m| m.converged()) {
+            self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
+        }
         // The rates and means of a step describe the policy. The sampler altered the answer of an exploration sample,
         // so that answer does not count in them.
         match &outcome.verdict {
-            Verdict::Measured { measurement } if candidate.exploration => {
-                self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
-            }
             _ if candidate.exploration => {}
             Verdict::Measured { measurement } => {
                 self.line.samples += 1;
                 self.correct += 1;
                 self.built += 1;
                 self.gflops += measurement.gflops;
-                self.line.best_gflops = self.line.best_gflops.max(measurement.gflops);
                 self.distinct.insert(source_digest(&outcome.source));
             }
             Verdict::Rejected { fault, .. } => {
@@ -391,13 +392,35 @@ mod tests {
         assert_eq!(best(&book), Some(90.0));
         let again = |sample| remeasured(&candidate(1, 0, sample), 1);
         book.note(&of(Measured::at(95.0).unconverged(), again(0)));
-        assert_eq!((best(&book), book.progress.cells), (Some(95.0), 0));
+        assert_eq!((best(&book), book.progress.cells), (Some(90.0), 0));
         book.note(&of(Measured::at(60.0), again(1)));
         assert_eq!((best(&book), book.progress.cells), (Some(60.0), 1));
         book.note(&of(Measured::at(99.0), candidate(2, 0, 0)));
         assert_eq!(best(&book), Some(60.0));
         book.note(&of(Measured::at(70.0), again(2)));
         assert_eq!(best(&book), Some(70.0));
+    }
+
+    #[test]
+    fn an_unconverged_speed_is_not_the_best_of_a_step() {
+        let unsure = |step| {
+            Measured::at(95.0)
+                .unconverged()
+                .outcome(candidate(step, 0, 0))
+        };
+        let explored = |sample| CandidateRef {
+            exploration: true,
+            ..candidate(2, 0, sample)
+        };
+        let outcomes = [
+            unsure(1),
+            unsure(2),
+            Measured::at(50.0).outcome(explored(1)),
+            Measured::at(96.0).unconverged().outcome(explored(2)),
+        ];
+        let lines = step_lines(outcomes.iter());
+        let bests: Vec<f64> = lines.iter().map(|line| line.best_gflops).collect();
+        assert_eq!(bests, [0.0, 50.0]);
     }
 
     #[test]

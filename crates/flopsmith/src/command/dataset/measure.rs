@@ -74,10 +74,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
         let used = done.techniques.unwrap_or_default();
         let runtime_s = match &done.verdict {
             Verdict::Measured { .. } if permitted.is_some_and(|p| !used.is_subset(p)) => Some(None),
-            Verdict::Measured { measurement } => Some(Some(measurement.seconds_per_call)),
-            Verdict::Rejected { .. } => Some(None),
-            // There is no verdict on the program.
-            Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => None,
+            verdict => super::runtime_s(verdict),
         };
         match runtime_s {
             Some(Some(_)) => right += 1,

@@ -9,7 +9,7 @@ use flopsmith_config::Prompt;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{MachineClass, Outcome, ProblemId, Verdict};
+use flopsmith_protocol::{MachineClass, Outcome, ProblemId};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::{folder, paths, summary};
 
@@ -86,11 +86,7 @@ fn programs(
         .iter()
         .filter(|o| Some(&o.machine_class) == class)
         .filter_map(|outcome| {
-            let runtime_s = match &outcome.verdict {
-                Verdict::Measured { measurement } => Some(measurement.seconds_per_call),
-                Verdict::Rejected { .. } => None,
-                Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => return None,
-            };
+            let runtime_s = super::runtime_s(&outcome.verdict)?;
             let program = Program {
                 problem: outcome.candidate.problem.to_string(),
                 workloads: workloads.to_vec(),

@@ -97,10 +97,11 @@ fn told(line: &StepLine, many: bool) -> String {
         share(line.correct_rate),
     );
     if !many {
+        let best = Some(line.best_gflops).filter(|best| *best > 0.0);
         text.push_str(&format!(
             ", mean {} GFLOPS, best {}",
             significant(line.mean_gflops, 3),
-            significant(line.best_gflops, 3)
+            best.map_or_else(|| "–".to_owned(), |best| significant(best, 3))
         ));
     }
     if line.samples > 0 && line.correct_rate < POOR {
@@ -141,6 +142,11 @@ mod tests {
         );
         let many = "evaluation before 3: 64 programs, 50.0 % correct";
         assert_eq!(told(&line, true), many);
+        let unsure = StepLine {
+            best_gflops: 0.0,
+            ..line.clone()
+        };
+        assert!(told(&unsure, false).ends_with(", best –"));
         let poor = StepLine {
             purpose: Some(Purpose::Train),
             samples: 64,

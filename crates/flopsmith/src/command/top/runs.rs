@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use flopsmith_config::Settings;
 use flopsmith_protocol::{
-    InfrastructureCause, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
+    InfrastructureCause, Interval, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
+    WorkloadMeasurement,
 };
 use flopsmith_run::console::table;
-use flopsmith_run::digits::{four, share};
+use flopsmith_run::digits::{four, give_or_take, share};
 use serde::Serialize;
 
 use super::board::age;
@@ -40,6 +41,8 @@ pub struct Run {
     pub best_gflops: Option<f64>,
     /// The worst workload of that program and its ratio to the plain reference there; none where there is one workload.
     pub worst: Option<(String, f64)>,
+    /// Interval of that ratio.
+    pub worst_interval: Option<Interval>,
     /// Each problem of a run over many, also those without a program so far; empty in a run with one problem, whose numbers
     /// are those of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -63,8 +66,10 @@ pub struct OfProblem {
     pub judged: u64,
     /// See `judged`.
     pub correct: u64,
-    /// The best ratio to its plain reference among these.
+    /// The best ratio to its plain reference among these; none without a measurement that converged.
     pub best_ratio: Option<f64>,
+    /// Interval of that ratio.
+    pub best_interval: Option<Interval>,
 }
 
 /// Whether a run is well.
@@ -90,11 +95,19 @@ struct Seen {
     purpose: Option<Purpose>,
     stage: u32,
     best: Option<f64>,
-    worst: Option<(String, f64)>,
-    /// Programs of each problem: judged, correct, and the best ratio.
-    problems: BTreeMap<ProblemId, (u64, u64, Option<f64>)>,
+    worst: Option<WorkloadMeasurement>,
+    problems: BTreeMap<ProblemId, Tally>,
     /// Verdicts of the newest programs, the newest last.
     newest: VecDeque<&'static str>,
+}
+
+/// The programs of a problem.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    judged: u64,
+    correct: u64,
+    /// The best ratio that converged, and its interval.
+    best: Option<(f64, Interval)>,
 }
 
 impl Runs {
@@ -109,8 +122,7 @@ impl Runs {
             let faster = seen.best.is_none_or(|best| best < measurement.gflops);
             if faster {
                 seen.best = Some(measurement.gflops);
-                let worst = measurement.worst();
-                seen.worst = worst.map(|worst| (worst.name.clone(), worst.ratio));
+                seen.worst = measurement.worst().cloned();
             }
         }
         // A second measurement belongs to a program of an earlier step.
@@ -119,12 +131,15 @@ impl Runs {
         }
         if outcome.verdict.counts() {
             let problem = candidate.problem.clone();
-            let (judged, correct, best) = seen.problems.entry(problem).or_default();
-            *judged += 1;
+            let tally = seen.problems.entry(problem).or_default();
+            tally.judged += 1;
             if let Some(measurement) = outcome.verdict.measurement() {
-                *correct += 1;
+                tally.correct += 1;
                 let ratio = measurement.ratio;
-                *best = Some(best.map_or(ratio, |best| f64::max(best, ratio)));
+                let better = tally.best.is_none_or(|(best, _)| best < ratio);
+                if measurement.converged() && better {
+                    tally.best = Some((ratio, measurement.interval));
+                }
             }
         }
         if candidate.step >= seen.step {
@@ -149,6 +164,9 @@ impl Runs {
             let now = now_unix_ms.saturating_sub(session.began_unix_ms);
             of.budget_seconds - (session.before_ms + now) as f64 / 1000.0
         });
+        // Speeds of different problems cannot be compared.
+        let of_one = seen.filter(|_| !many);
+        let worst = of_one.and_then(|seen| seen.worst.as_ref());
         Run {
             run: spec.run.to_string(),
             job: if spec.trains { "training" } else { "search" },
@@ -157,9 +175,9 @@ impl Runs {
             max_steps: settings.map(|of| of.max_steps).filter(|most| *most > 0),
             phase: seen.and_then(|seen| seen.purpose).map(phase),
             stage: seen.map(|seen| seen.stage),
-            // Speeds of different problems cannot be compared.
-            best_gflops: seen.and_then(|seen| seen.best).filter(|_| !many),
-            worst: seen.and_then(|seen| seen.worst.clone()).filter(|_| !many),
+            best_gflops: of_one.and_then(|seen| seen.best),
+            worst: worst.map(|worst| (worst.name.clone(), worst.ratio)),
+            worst_interval: worst.map(|worst| worst.interval),
             problems: match many {
                 true => problems(spec, seen),
                 false => Vec::new(),
@@ -177,12 +195,13 @@ fn problems(spec: &RunSpec, seen: Option<&Seen>) -> Vec<OfProblem> {
     let ids = spec.problems().map(|files| files.id.clone());
     let rows = ids.map(|problem| {
         let of = seen.and_then(|seen| seen.problems.get(&problem));
-        let (judged, correct, best_ratio) = of.copied().unwrap_or_default();
+        let of = of.copied().unwrap_or_default();
         OfProblem {
             problem,
-            judged,
-            correct,
-            best_ratio,
+            judged: of.judged,
+            correct: of.correct,
+            best_ratio: of.best.map(|(ratio, _)| ratio),
+            best_interval: of.best.map(|(_, interval)| interval),
         }
     });
     rows.collect()
@@ -286,15 +305,23 @@ impl Run {
                 0 => "–".to_owned(),
                 judged => share(of.correct as f64 / judged as f64),
             };
-            let best = match (of.best_ratio, of.judged) {
-                (Some(ratio), _) => format!("{}×", four(ratio)),
+            let best = match (of.best_ratio.zip(of.best_interval), of.judged) {
+                (Some((ratio, interval)), _) => times(ratio, &interval),
                 (None, 0) => "not tried".to_owned(),
-                (None, judged) => format!("none of {judged}"),
+                (None, judged) if of.correct == 0 => format!("none of {judged}"),
+                (None, _) => "not converged".to_owned(),
             };
             let empty = String::new;
             let name = format!("  {}", of.problem);
             vec![name, empty(), empty(), rate, best, empty(), empty()]
         })
+    }
+
+    /// The worst workload of the fastest program and its ratio.
+    fn worst_words(&self) -> Option<String> {
+        let (name, ratio) = self.worst.as_ref()?;
+        let ratio = times(*ratio, self.worst_interval.as_ref()?);
+        Some(format!("worst {name} {ratio}"))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -311,10 +338,8 @@ impl Run {
             or_dash(self.correct_rate.map(share)),
             or_dash(
                 self.solved()
-                    .or(self.best_gflops.map(|best| match &self.worst {
-                        Some((name, ratio)) => {
-                            format!("{} (worst {name} {}×)", four(best), four(*ratio))
-                        }
+                    .or(self.best_gflops.map(|best| match self.worst_words() {
+                        Some(worst) => format!("{} ({worst})", four(best)),
                         None => four(best),
                     })),
             ),
@@ -322,6 +347,11 @@ impl Run {
             health,
         ]
     }
+}
+
+/// A ratio and the half width of its interval.
+fn times(ratio: f64, interval: &Interval) -> String {
+    format!("{}× {}", four(ratio), give_or_take(ratio, interval))
 }
 
 /// The runs as lines of text.
@@ -429,18 +459,22 @@ mod tests {
 
     #[test]
     fn a_run_over_many_problems_has_a_line_for_each() {
-        let [solved, failing, idle] = ["solved", "failing", "idle"].map(|name| ProblemFiles {
+        let names = ["solved", "failing", "unsure", "idle"];
+        let [solved, failing, unsure, idle] = names.map(|name| ProblemFiles {
             id: ProblemId::new(name).unwrap(),
             definition: String::new(),
             reference: String::new(),
             baseline: None,
             magnitude: None,
         });
+        let unconverged = || Measured::at(300.0).unconverged().verdict();
         let mut runs = Runs::default();
         let outcomes = [
             (&solved, Measured::at(40.0).ratio(8.0).verdict()),
             (&solved, rejected(CandidateFault::Crash)),
+            (&solved, unconverged()),
             (&failing, rejected(CandidateFault::Format)),
+            (&unsure, unconverged()),
         ];
         for (sample, (of, verdict)) in (0..).zip(outcomes) {
             let candidate = CandidateRef {
@@ -452,23 +486,31 @@ mod tests {
         }
         let spec = RunSpec {
             problem: solved,
-            others: vec![failing, idle],
+            others: vec![failing, unsure, idle],
             ..spec(&Settings::default(), None)
         };
         let run = runs.run(&spec, NOW);
         assert_eq!(run.best_gflops, None);
         let lines = lines(&[run]);
-        assert_eq!(lines.len(), 1 + 1 + 3, "{lines:?}");
+        assert_eq!(lines.len(), 1 + 1 + 4, "{lines:?}");
         for (line, parts) in lines[1..].iter().zip([
-            ["1 of 3 problems", ""],
-            ["solved", "8.000×"],
+            ["2 of 4 problems", ""],
+            ["solved", "8.000× ±2.0 %"],
             ["failing", "none of 1"],
+            ["unsure", "not converged"],
             ["idle", "not tried"],
         ]) {
             for part in parts {
                 assert!(line.contains(part), "{part} is not in {line}");
             }
         }
+    }
+
+    #[test]
+    fn the_ratio_of_the_worst_workload_has_its_error() {
+        let measurement = Measured::at(40.0).over(&[("n=8", 0.5), ("n=16", 2.0)]);
+        let line = lines(&[after(&[Verdict::Measured { measurement }], 0)]).remove(1);
+        assert!(line.contains("40.00 (worst n=8 20.00× ±2.0 %)"), "{line}");
     }
 
     #[test]

@@ -214,6 +214,12 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
         &["sft", examples.to_str().unwrap(), "--output", output],
         &words,
     );
+    for (command, recipe) in other_recipes(folder.path(), place.path()) {
+        let text = fs::read_to_string(&recipe).unwrap() + "chat = true\n";
+        fs::write(&recipe, text).unwrap();
+        let recipe = recipe.to_str().unwrap();
+        wrong(&[command, recipe, "--output", output], &words);
+    }
     let runs = place.path().join("runs");
     wrong(
         &[
@@ -260,6 +266,10 @@ fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
         refused(folder.path(), &[words]);
         wrong(&["model", "sample", path, "--prompt", "x"], &[words]);
         let place = tempfile::tempdir().unwrap();
+        let evaluation = place.path().join("evaluation");
+        let evaluation = evaluation.to_str().unwrap();
+        let eval = ["eval", path, "--problem", "dgemm", "--output", evaluation];
+        wrong(&eval, &[words]);
         for recipe in recipes(folder.path(), place.path()) {
             let output = place.path().join("made");
             let output = output.to_str().unwrap();
@@ -298,10 +308,15 @@ fn a_head_of_its_own_is_told_by_an_inspection_and_used_with_a_warning() {
     command.args(["--problem", "dgemm", "--max-tokens", "1"]);
     let ended = run(command);
     assert_eq!(ended.code, Some(0), "{}", ended.said());
-    contains(
-        &ended.err,
-        &["the weights contain a separate head, and the model uses it"],
-    );
+    let warning = "the weights contain a separate head, and the model uses it";
+    contains(&ended.err, &[warning]);
+    // A training checks the files of its configuration in the same way.
+    let mut command = flopsmith();
+    command.args(["config", "check", "examples/dgemm.toml", "--set"]);
+    command.arg(format!("generator.model={}", folder.path().display()));
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.said());
+    contains(&ended.err, &[warning]);
 }
 
 /// All text that users write and this program reads, saved by an editor that adds a byte-order mark.

@@ -11,10 +11,14 @@ fn said(name: &str, source: &str) -> Option<String> {
 }
 
 fn said_in(folder: &str, name: &str, source: &str) -> Option<String> {
+    said_of(Language::Fortran, folder, name, source)
+}
+
+fn said_of(language: Language, folder: &str, name: &str, source: &str) -> Option<String> {
     let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let problem = Problem::load(&problems.join(name)).unwrap();
-    let found = lines::split(source, Language::Fortran).unwrap();
-    match check(&found.statements, &problem, Language::Fortran) {
+    let found = lines::split(source, language).unwrap();
+    match check(&found.statements, &problem, language) {
         Ok(()) => None,
         Err(Failure::Candidate { fault, detail }) => {
             assert_eq!(fault, CandidateFault::WrongSignature);
@@ -120,6 +124,23 @@ fn signatures_that_c_cannot_call_are_refused() {
     assert!(said("dgemm", function).unwrap().contains("subroutine"));
     let implicit = "subroutine dgemm(n, a, b, c) bind(c)\nreal*8 a(n,*), b(n,*), c(n,*)\nend";
     assert!(said("dgemm", implicit).unwrap().contains("by value"));
+}
+
+#[test]
+fn declarations_in_fixed_form_are_checked_as_well() {
+    for (declaration, words) in [
+        ("integer(c_int64_t), value :: n", "8 bytes"),
+        ("integer(c_int) :: n", "`value` is missing"),
+    ] {
+        let source = format!("{HEAD}{declaration}\nreal*8 a(*), b(*), c(*)\nend");
+        let lines: Vec<String> = source.lines().map(|line| format!("      {line}")).collect();
+        let problems = "../../problems";
+        let found = said_of(Language::Fortran77, problems, "dgemm", &lines.join("\n"));
+        assert!(
+            found.as_ref().is_some_and(|f| f.contains(words)),
+            "{declaration}: {found:?}"
+        );
+    }
 }
 
 #[test]

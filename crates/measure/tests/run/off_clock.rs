@@ -1,8 +1,9 @@
-//! Work outside of the clock: before it starts, and after the answer.
+//! Work outside of the clock: before it starts, after the answer, and while the baseline has its turn.
 
 use std::sync::Arc;
 
 use flopsmith_measure::{Purpose, Timer};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::{CandidateFault as F, Failure, Measurement};
 use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::skipped;
@@ -247,4 +248,76 @@ fn with_fast_rows(file: &str, fast: &Fast) -> String {
         "#define {problem} by_itself\n{}#undef {problem}\n{before}static void part({arguments}) {{ {rows}; }}\n{behind}",
         fixtures::text_of(fast.file)
     )
+}
+
+/// What a program of the corpus does between its answer to one order and the next order, instead of a single change of
+/// the baseline's inputs: it naps, and if its outputs are poisoned for more than one nap, the call is the baseline's.
+const BESIDE_THE_BASELINE: &str = "\
+    for (int made = 0; page[0] == last;) {
+      long nap[2] = {0, 200000};
+      enter(futex, (long)page, 0, (unsigned)last, nap);
+      made = POISONED ? made + 1 : 0;
+      if (page[0] != last || made != 2) continue;
+      turns++;
+      if (NOW) CHANGE;
+    }
+    last = page[0];
+    if ((last & 255) == 3) before = turns, turns = 0;
+";
+
+/// A program that never returns from its first call and changes inputs of the baseline's calls: of all for which `now`
+/// holds. `words` are the test for poison and the change.
+fn changes_inputs(problem: &Problem, [poisoned, change]: [&str; 2], now: &str) -> Vec<u8> {
+    let text = fixtures::text_of(&format!("inputs_of_the_baseline_{}.c", problem.id));
+    let at_once = text.replace("return calls > 1;", "return 1;");
+    let (above, rest) = at_once.split_once("    long time[2]").unwrap();
+    let (_, below) = rest.split_once("    last = page[0];\n").unwrap();
+    fixtures::built_of(
+        problem,
+        &format!(
+            "#define POISONED ({poisoned})\n#define CHANGE {change}\n#define NOW ({now})\n\
+             static int before, turns;\n{above}{BESIDE_THE_BASELINE}{below}"
+        ),
+    )
+}
+
+/// How many of `tries` measurements find changed inputs of the baseline; no more than `enough` are looked for.
+fn found_changed(timer: &mut Timer, object: &[u8], tries: u64, enough: usize) -> usize {
+    let seeds = 1..=tries;
+    let found = seeds.filter(|&seed| {
+        let measured = timer.measure(object, Purpose::Screen, seed, None);
+        let measured = measured.map(|timed| timed.measurement.ratio);
+        eprintln!("{measured:?}");
+        let words = "after a call of the baseline,";
+        matches!(measured, Err(Failure::Candidate { fault: F::InputModified, detail }) if detail.contains(words))
+    });
+    found.take(enough).count()
+}
+
+#[test]
+fn changed_inputs_of_the_baseline_are_found_after_each_of_its_calls() {
+    let _alone = alone();
+    // Random elements of a product are compared after each call. All elements are compared after one call in 24, which
+    // would rarely find the change in two of three measurements.
+    let product = fixtures::timed_at("dgemm", "n = 384");
+    let words = [
+        "((volatile unsigned long *)C)[n * n - 1] == 0x7ff8deadbeeff10f",
+        "for (int i = 0; i < n * n; i++) ((double *)A)[i] = 1",
+    ];
+    let object = changes_inputs(&product, words, "1");
+    let mut timer = fixtures::timer_of(product);
+    assert_eq!(found_changed(&mut timer, &object, 3, 2), 2);
+    // Of other problems, all inputs are compared after the calls that settle a result.
+    let sort = fixtures::timed_at("sort64", "batch = 60000");
+    let words = [
+        "((volatile unsigned *)out)[64 * batch - 1] == 0xdeadf10f",
+        "((int *)in)[0] ^= 1",
+    ];
+    let always = changes_inputs(&sort, words, "1");
+    // Two slow calls end the measurement. If the baseline makes all of its calls between them, as it does in every other
+    // measurement, only the one that settles the last result remains.
+    let at_the_end = changes_inputs(&sort, words, "before > 1");
+    let mut timer = fixtures::timer_of(sort);
+    assert_eq!(found_changed(&mut timer, &always, 3, 1), 1);
+    assert_eq!(found_changed(&mut timer, &at_the_end, 12, 1), 1);
 }

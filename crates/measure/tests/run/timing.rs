@@ -85,6 +85,51 @@ fn programs_faster_than_the_machine_get_no_number_and_no_blame() {
     assert!(detail.contains("measured peak"), "{detail}");
 }
 
+/// All shortest paths, with distances whose sums fit a byte, in arrays of bytes.
+fn paths_in_bytes() -> Arc<flopsmith_problem::Problem> {
+    let ints = "const int *weight, int *length";
+    let bytes = "const uint8_t *weight, uint8_t *length";
+    // The plain loop is the baseline, too.
+    let shipped = flopsmith_test_support::shipped::problem("floyd_warshall");
+    let reference = std::fs::read_to_string(shipped.join("reference.c")).unwrap();
+    assert!(reference.contains(ints));
+    let reference = format!("#include <stdint.h>\n{}", reference.replace(ints, bytes));
+    fixtures::edited("floyd_warshall", |file, mut text| {
+        if file != "problem.toml" {
+            return reference.clone();
+        }
+        for (from, to) in [
+            (ints, bytes),
+            ("\"i32\"", "\"u8\""),
+            (
+                "{ kind = \"distances\", high = \"1000000000\" }",
+                "{ kind = \"range\", low = \"1\", high = \"100\" }",
+            ),
+            ("[timed]\nn = 160", "[timed]\nn = 192"),
+            ("2*n*n*4", "2*n*n"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        text
+    })
+}
+
+/// Vectors hold eight times as many bytes as doubles. Here the program does more than twice as many operations as the
+/// peak of doubles permits.
+#[test]
+fn a_program_with_bytes_may_be_faster_than_any_with_floats() {
+    let _alone = alone();
+    let problem = paths_in_bytes();
+    let mut timer = fixtures::timer_of(Arc::clone(&problem));
+    let object = fixtures::program_of(&problem, "floyd_warshall_of_bytes.c");
+    let measured = timer.measure(&object, Purpose::Screen, 1, None).unwrap();
+    let gops = measured.measurement.gflops;
+    let doubles = timer.attestation().peak.gflops;
+    assert!(gops > doubles, "{gops} of {doubles}");
+    assert!(measured.measurement.share_of_peak < 1.5);
+}
+
 #[test]
 fn a_clearly_slower_program_is_decided_early_and_raw_samples_are_kept() {
     let _alone = alone();

@@ -80,7 +80,7 @@ PARTS = [
     Part("variants", "all variants of the corpus", f"{CORPUS} --test corpus -E 'test(variants)'", limit=2 * HOUR, sample="all"),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),
     Part("sanitizers", "sanitizers on all honest programs and all references", f"{CORPUS} --test sanitize", sample="all"),
-    Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run", sample="all"),
+    Part("problems", "timed calls of all problems, and short calls that begin before the clock", f"{CORPUS} --test problems --test run --success-output immediate", sample="all"),
     Part("nests", "every loop nest of the schedule space, and programs of all affine problems", "make nests", sample="all"),
     Part("long", "ten kills of a training, each resumed, and the timing precision of this machine", "make long"),
     Part("faults", "sixty faults on a cluster of processes", 'make faults ARGS="--faults 60"', limit=2 * HOUR),

@@ -1,8 +1,10 @@
 //! The generator of input elements: AES-128 in counter mode.
 //!
-//! Element `index` of stream `stream` under `seed` depends on no other element, so the supervisor can recompute any of
-//! them alone. The key consists of the secret seed and the number of the stream. An element reveals nothing about
-//! another one or about the seed, so a program has to read its inputs from memory.
+//! Word `index` of stream `stream` under `seed` depends on no other word, so the supervisor can recompute any of them
+//! alone. The key consists of the secret seed and the number of the stream. A word reveals nothing about another one or
+//! about the seed. Elements of most contents are made from a word each, so a program has to read its inputs from memory.
+//! Others reveal something about each other, by their definition, and nothing about the seed: `distances` lie near those
+//! between points, `repeating` numbers repeat one of the three before them, and running sums of `steps` stay in a range.
 
 use crate::cipher::{BATCH, Cipher};
 use crate::contents;

@@ -35,6 +35,11 @@ const DISAGREEING: f64 = 0.01;
 /// than the rounds hardly ever agree so well by chance.
 const CLEARLY: f64 = 3.0;
 
+/// The floors are believed over the rounds only if the ratio that they give exceeds the one of the lower quartiles of all
+/// calls by at most this much. Other processes hardly favour one side's fastest calls. A program does, if it is fast in
+/// a few calls and pauses at random in all others, so that its rounds disagree.
+const FAVOURED: f64 = 0.01;
+
 /// Samples lie on the floor if they exceed it by at most this share.
 pub const FLOOR_WIDTH: f64 = 0.005;
 
@@ -147,8 +152,9 @@ pub fn estimate(candidate: &[Burst], baseline: &[Burst]) -> Option<Estimate> {
     Some(sides.with(estimate, location))
 }
 
-/// The result of a measurement that came to the end of its budget: `estimate`, unless its rounds disagree and the
-/// floors clearly agree. That happens if other processes disturb most bursts of either side.
+/// The result of a measurement that came to the end of its budget: `estimate`, unless its rounds disagree, the floors
+/// clearly agree, and the lower quartiles of all calls support them. That happens if other processes disturb most
+/// bursts of either side.
 ///
 /// Call this only once, at the end: five parts agree by chance in a few of a hundred looks, and a rule that looks until
 /// the parts agree finds intervals that are far too narrow.
@@ -161,7 +167,12 @@ pub fn last_resort(candidate: &[Burst], baseline: &[Burst], estimate: Estimate) 
         return estimate;
     };
     match floors(candidate, baseline, sides.log_ratio()) {
-        Some(floors) if CLEARLY * floors.half() < half => sides.with(estimate, Some(floors)),
+        Some(floors)
+            if CLEARLY * floors.half() < half
+                && floors.value <= sides.log_ratio_of_quartiles() + FAVOURED =>
+        {
+            sides.with(estimate, Some(floors))
+        }
         _ => estimate,
     }
 }
@@ -234,6 +245,11 @@ impl Sides {
         (self.theirs.floor / self.ours.floor).ln()
     }
 
+    /// ln of the ratio of the lower quartiles of all calls.
+    fn log_ratio_of_quartiles(&self) -> f64 {
+        (self.theirs.quartile / self.ours.quartile).ln()
+    }
+
     /// `estimate` with the ratio at `location`, if there is one, and an interval that also covers errors that no
     /// scatter shows.
     fn with(&self, estimate: Estimate, location: Option<Location>) -> Estimate {
@@ -259,6 +275,7 @@ struct Side {
     calls: usize,
     bursts: usize,
     floor: f64,
+    quartile: f64,
     /// ln of the ratio of the two fastest calls.
     gap: f64,
     supported: bool,
@@ -284,6 +301,7 @@ impl Side {
             calls: samples.len(),
             bursts: bursts.iter().filter(|b| !b.counted().is_empty()).count(),
             floor,
+            quartile: quantile(&ascending, PAIR_QUANTILE)?,
             gap: match ascending.as_slice() {
                 [first, second, ..] => (second / first).ln(),
                 _ => 0.0,

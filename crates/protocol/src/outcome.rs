@@ -356,6 +356,8 @@ pub struct VerifiedSizes {
 impl VerifiedSizes {
     /// Least probability of detecting a program that is wrong at one size in [`VerifiedSizes::one_in`].
     pub const PROBABILITY: f64 = 0.99;
+    /// The rarest wrong sizes that a verification detects with this probability if time does not end it early.
+    pub const ONE_IN: u32 = 20;
 
     /// The result of a verification that called `met` of `legal` sizes. `drawn` of these were drawn at random, one from
     /// each of as many equal parts of all sizes. A program that is wrong at a share p of the sizes passes with a
@@ -382,10 +384,20 @@ impl std::fmt::Display for VerifiedSizes {
         match self.one_in {
             None if *legal == 1 => f.write_str("the only size"),
             None => write!(f, "all {legal} sizes"),
-            Some(one_in) => write!(
-                f,
-                "{met} of {legal} sizes: a program that is wrong at 1 in {one_in} sizes is found with a probability of {probability} or more"
-            ),
+            Some(one_in) => {
+                write!(
+                    f,
+                    "{met} of {legal} sizes: a program that is wrong at 1 in {one_in} sizes is found with a probability of {probability} or more"
+                )?;
+                if one_in < Self::ONE_IN {
+                    let claimed = Self::ONE_IN;
+                    write!(
+                        f,
+                        ", but not one that is wrong at 1 in {claimed}: time ended the verification"
+                    )?;
+                }
+                Ok(())
+            }
         }
     }
 }

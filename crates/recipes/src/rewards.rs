@@ -86,15 +86,13 @@ impl Fate {
     /// The fate of a program with this verdict, and the verdict's detail.
     fn of(verdict: Verdict) -> (Self, String) {
         match verdict {
-            Verdict::Measured { measurement } => {
-                match measurement.known_seconds_per_call() {
-                    Some(seconds) => (Fate::Seconds(seconds), String::new()),
-                    None => (
-                        Fate::Unknown(UnknownCause::NoSamples.name()),
-                        "its time has an unknown error".to_owned(),
-                    ),
-                }
-            }
+            Verdict::Measured { measurement } => match measurement.known_seconds_per_call() {
+                Some(seconds) => (Fate::Seconds(seconds), String::new()),
+                None => (
+                    Fate::Unknown(UnknownCause::NoSamples.name()),
+                    "its time has an unknown error".to_owned(),
+                ),
+            },
             Verdict::Rejected { fault, detail } => (Fate::Failed(fault), detail),
             Verdict::Infrastructure { cause, detail } => (Fate::Unknown(cause.name()), detail),
             Verdict::Unknown { cause, detail } => (Fate::Unknown(cause.name()), detail),

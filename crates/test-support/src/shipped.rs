@@ -2,7 +2,7 @@
 //!
 //! Tests that only read definitions take [`problems`]. Tests that build, verify or time programs take [`tried`] or
 //! [`share`]: problems in suites, whose number would otherwise decide how long all tests take, are left to the checks
-//! that try all cases.
+//! that try all cases, but for those of [`few_in_suites`].
 
 use std::path::{Path, PathBuf};
 
@@ -80,6 +80,35 @@ pub fn share<T>(
     }
 }
 
+/// The cases of problems in suites that a costly test tries for this commit besides its [`share`]: one in `parts`, and
+/// `most` at most. None if that share has them all, or if [`SHIPPED`] names its problems.
+pub fn few_in_suites<T>(
+    cases: impl IntoIterator<Item = T>,
+    of: impl Fn(&T) -> &str,
+    parts: usize,
+    most: usize,
+) -> Vec<T> {
+    let part = Part::of_commit(parts);
+    if named().is_some() || part.is_all() {
+        return Vec::new();
+    }
+    few(cases.into_iter(), of, part, most)
+}
+
+fn few<T>(
+    cases: impl Iterator<Item = T>,
+    of: impl Fn(&T) -> &str,
+    part: Part,
+    most: usize,
+) -> Vec<T> {
+    let in_suites = cases.filter(|case| !is_outside_suites(of(case)));
+    part.of(in_suites).take(most).collect()
+}
+
+fn is_outside_suites(problem: &str) -> bool {
+    is_problem(&root().join(problem))
+}
+
 /// A part of the cases outside suites, then, if asked for, all those in suites.
 fn divided<T>(
     cases: impl Iterator<Item = T>,
@@ -87,7 +116,7 @@ fn divided<T>(
     part: Part,
     with_suites: bool,
 ) -> Vec<T> {
-    let is_outside = |case: &T| is_problem(&root().join(of(case)));
+    let is_outside = |case: &T| is_outside_suites(of(case));
     let (others, mut in_suites): (Vec<T>, Vec<T>) = cases.partition(is_outside);
     if !with_suites {
         in_suites.clear();
@@ -172,6 +201,21 @@ mod tests {
         assert_eq!(found, ["dot", "lu", "polybench_lu"]);
         let found = divided(names.iter(), |n| n.as_str(), whole, false);
         assert_eq!(found, ["dot", "lu"]);
+    }
+
+    #[test]
+    fn commits_divide_the_problems_in_suites_as_well() {
+        let all: Vec<String> = problems().iter().map(|f| name(f).to_owned()).collect();
+        let of = |number: usize, most| {
+            let part = Part::named(&number.to_string(), 12);
+            few(all.iter(), |n| n.as_str(), part, most)
+        };
+        let tried: Vec<&String> = (0..12).flat_map(|number| of(number, 9)).collect();
+        let mut suites: Vec<&String> = all.iter().filter(|n| !is_outside_suites(n)).collect();
+        assert_eq!(tried.len(), suites.len());
+        suites.retain(|n| !tried.contains(n));
+        assert!(suites.is_empty(), "{suites:?}");
+        assert_eq!(of(0, 1).len(), 1);
     }
 
     #[test]

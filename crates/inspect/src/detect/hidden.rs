@@ -1,9 +1,11 @@
 //! Loops without a loop statement.
 //!
 //! The detection derives the loop nest from `for`, `while` and `do`. Backward jumps, computed jumps, cases inside
-//! loops, a `switch` in a loop that steps through states, and recursive functions also make loops, but the detection
-//! cannot derive the order and blocks of such loops from the text. This module finds them by tokens, because text that
-//! the grammar cannot parse must not hide one.
+//! loops, a `switch` in a loop that steps through states, functions that choose the next function, and recursive
+//! functions also make loops, but the detection cannot derive the order and blocks of such loops from the text. This
+//! module finds them by tokens, because text that the grammar cannot parse must not hide one.
+
+mod chosen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -44,6 +46,7 @@ pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
         jumps(all, &functions),
         cases(all),
         states(all),
+        chosen::find(all, &functions),
         recursion(all, &functions),
         algorithms(all, &functions).filter(|_| is_cxx),
     ];
@@ -490,135 +493,4 @@ fn is_called(all: &[Token<'_>], at: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scan::token::tokens;
-
-    fn what(source: &str, is_cxx: bool) -> Option<String> {
-        find(&tokens(source), is_cxx).map(|hidden| hidden.what)
-    }
-
-    #[test]
-    fn loops_that_no_statement_makes_are_found() {
-        for (source, words) in [
-            (
-                "void f(int n) { int i = 0; a: g(i); if (++i < n) goto a; }",
-                "jumps back",
-            ),
-            (
-                "void f(int n) { int i = 0; { a:; } if (++i < n) { goto a; } }",
-                "jumps back",
-            ),
-            ("void f(n) int n; { a: n--; if (n) goto a; }", "jumps back"),
-            (
-                "void f(int n) { ({ a: n--; if (n) goto a; 0; }); }",
-                "jumps back",
-            ),
-            (
-                "void f(int n) { [[maybe_unused]] again: n--; if (n) goto again; auto g = [] { again:; }; }",
-                "jumps back",
-            ),
-            (
-                "void f(int n) { [[a]] [[b(c[0])]] again: n--; if (n) goto again; }",
-                "jumps back",
-            ),
-            ("void f(void *p) { goto *p; }", "does not name"),
-            (
-                "void f(int n) { out:; void g(void) { goto out; } g(); }",
-                "leaves",
-            ),
-            (
-                "void f(int n) { switch (n % 2) { case 0: do { x(); case 1: x(); } while (--n); } }",
-                "inside of a loop",
-            ),
-            (
-                "void f(int n) { switch (n) do case 1: x(); while (--n); }",
-                "inside of a loop",
-            ),
-            (
-                "void f(int n) { switch (n) case 0: for (;;) { case 1: x(); } }",
-                "inside of a loop",
-            ),
-            (
-                "void f(int s) { for (;;) switch (s) { case 0: s = 1; break; case 1: return; } }",
-                "states",
-            ),
-            (
-                "void f(int s) { while (1) { switch (s) { case 0: s++; } } }",
-                "states",
-            ),
-            ("static void f(int i) { if (i) f(i - 1); }", "calls itself"),
-            (
-                "static void f(i) int i; { if (i) f(i - 1); }",
-                "calls itself",
-            ),
-            (
-                "static void g(int); static void f(int i) { g(i); } static void g(int i) { f(i); }",
-                "leads back",
-            ),
-            (
-                "static void f(int i) { void (*p)(int) = f; p(i); }",
-                "calls itself",
-            ),
-        ] {
-            let found = what(source, false);
-            assert!(
-                found.as_ref().is_some_and(|found| found.contains(words)),
-                "{source}: {found:?}"
-            );
-        }
-        for source in [
-            "void f() { std::transform(a, b, c, g); }",
-            "namespace s = std; void f() { s::for_each(a, b, g); }",
-            "namespace s = std; struct x { void for_each() {} }; void f() { s::for_each(a, b, g); }",
-            "namespace s = std; void f() { auto p = s::for_each<int *, G>; }",
-            "using namespace std; void f() { ::transform(a, b, c, g); }",
-            "using namespace std; struct x { void transform() {} }; void f() { ::transform(a, b, c, g); }",
-            "namespace own { using namespace std; } void f() { own::reduce(a, b); }",
-            "using namespace std; void f() { transform<int *>(a, b, c, g); (for_each)(a, b, g); }",
-            "using namespace std; void f() { (for_each)(a, b, g); }",
-            "using namespace std; void f(int n) { switch (n) { case 1: for_each(a, b, g); } }",
-            "void f() { std::template reduce<int *>(a, b); }",
-        ] {
-            let found = what(source, true);
-            assert!(
-                found
-                    .as_ref()
-                    .is_some_and(|found| found.contains("library")),
-                "{source}: {found:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn jumps_that_repeat_nothing_are_no_loops() {
-        for source in [
-            "void f(int n) { if (n < 0) goto out; g(n); out:; }",
-            "void f(int n) { for (;;) for (;;) if (g()) goto out; out: return; }",
-            "void f(int n) { a:; } void h(int n) { goto a; a:; }",
-            "void f(int n) { switch (n) { case 0: for (;;) g(); break; default: break; } }",
-            "void f(int n) { for (int i = 0; i < n; i++) switch (i % 3) { case 0: g(i); } }",
-            "static void f(int i) { g(i); } static void h(int i) { f(i); f(i); }",
-            "void f(int n) { x = n ? a : b; goto b; b:; }",
-            "void f(int n) { x = n ? c[d[i]] : b; goto b; b:; }",
-            "void f(int n) { n ? delete[] b : g(); goto b; b:; }",
-            "void f(int n) { if (n) goto out; g(n); [[maybe_unused]] out:; }",
-            "void f(int n) { void h(int i) { g(i); } h(n); }",
-            "void f(int n) { g(n); { f_(n); } } void g_(int n) { f(n); }",
-            "void f(int n) { for (;;) { x = _Generic(n, default: g)(n); } }",
-        ] {
-            assert_eq!(what(source, false), None, "{source}");
-        }
-        for source in [
-            "void f() { x.transform(y); std::fill(a, b, 0); }",
-            "static int reduce(int x) { return x; } void f() { reduce(1); ::reduce(1); }",
-            "namespace own { int reduce(int x) { return x; } } void f() { own::reduce(1); }",
-            "namespace own { int reduce(int x) { return x; } } using namespace own; void f() { own::reduce(1); }",
-            "using namespace std; struct own { static int reduce(int x) { return x; } }; void f() { own::reduce(1); }",
-            "enum class step { reduce, transform }; void f(step s) { if (s == step::reduce) g(); }",
-            "void f(int reduce, int n) { if (reduce < n && n > (reduce)) g(); }",
-        ] {
-            assert_eq!(what(source, true), None, "{source}");
-        }
-    }
-}
+mod tests;

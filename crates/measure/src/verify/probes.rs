@@ -48,19 +48,27 @@ impl Verifier {
         let Some(case) = self.cases_at(size).first().copied() else {
             return Ok(Vec::new());
         };
-        let arrays = &case.specification.arrays;
-        let mut outputs = arrays
-            .iter()
-            .filter(|array| array.role.is_written())
-            .map(|a| a.element);
-        let single = match outputs.next() {
-            Some(Element::F64) => false,
-            Some(Element::F32) => true,
-            _ => return Ok(Vec::new()),
-        };
         if self.problem.bound == ErrorBound::Exact {
             return Ok(Vec::new());
         }
+        let written = case.specification.arrays.iter();
+        let written = written.filter(|array| array.role.is_written());
+        let mut findings = Vec::new();
+        for single in precisions(written.map(|array| array.element)) {
+            findings.extend(self.downgrades_to(case, toolchain, honest, single, &mut rng)?);
+        }
+        Ok(findings)
+    }
+
+    /// The same for results of `single` precision or double, at this case.
+    fn downgrades_to(
+        &self,
+        case: &Case,
+        toolchain: &Toolchain,
+        honest: f64,
+        single: bool,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<Finding>, Failure> {
         let mut findings = Vec::new();
         for variant in downgrades::variants(&self.problem.reference_source, single) {
             let built = compile_own(
@@ -79,18 +87,16 @@ impl Verifier {
                 }) => continue,
                 Err(other) => return Err(other),
             };
-            let share = self.share_of(case, &object, |x| x, &mut rng)?;
+            let share = self.share_of(case, &object, |x| x, rng)?;
             findings.push(admitted(&variant.name, share, honest, variant.easy));
         }
-        if arrays
-            .iter()
-            .any(|array| array.role.is_read() && array.element.is_float())
-        {
+        let mut arrays = case.specification.arrays.iter();
+        if arrays.any(|array| array.role.is_read() && array.element.is_float()) {
             let (what, shorter): (_, fn(f64) -> f64) = match single {
                 true => ("inputs in half precision", half),
                 false => ("inputs in single precision", |x| f64::from(x as f32)),
             };
-            let share = self.share_of(case, &self.reference, shorter, &mut rng)?;
+            let share = self.share_of(case, &self.reference, shorter, rng)?;
             findings.push(admitted(what, share, honest, false));
         }
         Ok(findings)
@@ -332,6 +338,17 @@ impl Verifier {
     }
 }
 
+/// The precisions of these arrays' floats for which less exact versions of a reference are made, each once: true for
+/// single. Of floats of two bytes, programs compute in single precision, and the result's own digits are few.
+fn precisions(written: impl Iterator<Item = Element>) -> Vec<bool> {
+    let found: Vec<Element> = written.collect();
+    let precisions = [(Element::F64, false), (Element::F32, true)].into_iter();
+    precisions
+        .filter(|(element, _)| found.contains(element))
+        .map(|(_, single)| single)
+        .collect()
+}
+
 /// The bytes of every array before a call.
 fn draw(specification: &Specification, seed: u64) -> Vec<Vec<u8>> {
     let arrays = specification.arrays.iter();
@@ -384,6 +401,20 @@ mod tests {
         assert!(matches!(of(0.001, 0.0, false), Finding::Good(_)));
         assert!(matches!(of(0.001, 0.2, true), Finding::Warning(text) if text.contains("wider")));
         assert!(matches!(of(f64::INFINITY, 0.2, true), Finding::Good(_)));
+    }
+
+    #[test]
+    fn downgrades_are_made_for_the_floats_of_any_result() {
+        use Element::{Bf16, F16, F32, F64, I32, U8};
+        let of = |written: &[Element]| precisions(written.iter().copied());
+        assert_eq!(of(&[F64, F64]), [false]);
+        assert_eq!(
+            of(&[I32, F32]),
+            [true],
+            "a number of an element comes first"
+        );
+        assert_eq!(of(&[F32, U8, F64]), [false, true]);
+        assert!(of(&[I32, F16, Bf16]).is_empty());
     }
 
     #[test]

@@ -302,6 +302,12 @@ mod tests {
         let sweep = swept(problem("dot"), Thoroughness::Full, 1);
         let of = |done| sweep.verified(done).one_in.unwrap_or(0);
         assert_eq!((of(0), of(10), of(45), of(90)), (1, 2, 10, 20));
+        // A result with less than a full verification proves says so.
+        let says = |done| sweep.verified(done).to_string();
+        assert!(
+            says(45).ends_with("but not one that is wrong at 1 in 20: time ended the verification")
+        );
+        assert!(says(90).ends_with("with a probability of 0.99 or more"));
     }
 
     /// For each problem with more sizes than are met, and for programs that are wrong at one size in this many, chosen

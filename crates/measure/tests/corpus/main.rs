@@ -155,6 +155,23 @@ fn names_some() -> bool {
 
 /// Of the programs that have to run, each commit tries one of this many, and other commits try others.
 const RUN: usize = 4;
+/// Of those for problems in suites, each commit tries one of this many, and so many at most: each problem needs a timer of
+/// its own.
+const RUN_IN_SUITES: usize = 30;
+const MOST_IN_SUITES: usize = 3;
+
+/// Those programs for problems in suites. Programs that have to count take too long.
+fn sampled_in_suites(programs: &[Program]) -> Vec<&Program> {
+    if names_some() {
+        return Vec::new();
+    }
+    shipped::few_in_suites(
+        programs.iter().filter(|program| !program.is_to_count),
+        |program| &program.problem,
+        RUN_IN_SUITES,
+        MOST_IN_SUITES,
+    )
+}
 
 #[test]
 fn a_sample_of_the_programs_that_run_ends_as_it_says() {
@@ -167,7 +184,9 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
     let mut log = Log::of("programs");
     let running = attacks().into_iter().chain(honest());
     let running = running.filter(|program| !program.is_refused_before_it_runs());
-    let mut programs = sampled(running, RUN);
+    let running: Vec<Program> = running.collect();
+    let mut programs = sampled(&running, RUN);
+    programs.extend(sampled_in_suites(&running));
     // All programs of a problem that follow each other share one bench.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
     let all = programs.len();
@@ -180,8 +199,8 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
         lacks.is_none()
     });
     let left_out = all - programs.len();
-    let early = stages::refused_early(None, &programs.iter().collect::<Vec<_>>());
-    for (program, refused_early) in programs.iter().zip(early) {
+    let early = stages::refused_early(None, &programs);
+    for (program, refused_early) in programs.into_iter().zip(early) {
         let ended = refused_early.unwrap_or_else(|| stages.judge(program));
         log.line(&format!("{}: {}", program.name, words(&ended)));
         if !program.expected.holds(&ended) {

@@ -21,11 +21,22 @@ use flopsmith_measure::verify::soundness;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::{Finding, Problem};
 use flopsmith_protocol::{CandidateFault as F, Failure, TechniqueSet};
+use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::shipped;
 
 /// The problems that this commit tries, each at its first workload: one in `parts` of those outside suites.
 fn tried(parts: usize) -> Vec<Arc<Problem>> {
     let load = |path: &PathBuf| Arc::new(Problem::load(path).unwrap().only_first());
+    shipped::tried(parts).iter().map(load).collect()
+}
+
+/// The same problems; each at all of its workloads, if [`SAMPLE`](flopsmith_test_support::sample::SAMPLE) is `all`.
+fn tried_at_their_sizes(parts: usize) -> Vec<Arc<Problem>> {
+    let all = Part::of_commit(2).is_all();
+    let load = |path: &PathBuf| {
+        let problem = Problem::load(path).unwrap();
+        Arc::new(if all { problem } else { problem.only_first() })
+    };
     shipped::tried(parts).iter().map(load).collect()
 }
 

@@ -4,6 +4,7 @@
 
 mod certification;
 mod fixtures;
+mod off_clock;
 mod soundness;
 mod timing;
 mod verification;

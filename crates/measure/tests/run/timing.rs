@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_problem::Formula;
-use flopsmith_protocol::{
-    CandidateFault as F, Failure, InfrastructureCause, Measurement, StopReason,
-};
-use flopsmith_test_support::sample::Part;
+use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause, StopReason};
 use flopsmith_test_support::skipped;
 
-use crate::fixtures::{self, alone, altered_of, fault, program, timer};
+use crate::fixtures::{self, alone, fault, program, timer};
 
 #[test]
 fn a_fast_kernel_is_measured_beside_a_slow_one() {
@@ -86,6 +83,51 @@ fn programs_faster_than_the_machine_get_no_number_and_no_blame() {
     };
     assert_eq!(cause, InfrastructureCause::Implausible);
     assert!(detail.contains("measured peak"), "{detail}");
+}
+
+/// All shortest paths, with distances whose sums fit a byte, in arrays of bytes.
+fn paths_in_bytes() -> Arc<flopsmith_problem::Problem> {
+    let ints = "const int *weight, int *length";
+    let bytes = "const uint8_t *weight, uint8_t *length";
+    // The plain loop is the baseline, too.
+    let shipped = flopsmith_test_support::shipped::problem("floyd_warshall");
+    let reference = std::fs::read_to_string(shipped.join("reference.c")).unwrap();
+    assert!(reference.contains(ints));
+    let reference = format!("#include <stdint.h>\n{}", reference.replace(ints, bytes));
+    fixtures::edited("floyd_warshall", |file, mut text| {
+        if file != "problem.toml" {
+            return reference.clone();
+        }
+        for (from, to) in [
+            (ints, bytes),
+            ("\"i32\"", "\"u8\""),
+            (
+                "{ kind = \"distances\", high = \"1000000000\" }",
+                "{ kind = \"range\", low = \"1\", high = \"100\" }",
+            ),
+            ("[timed]\nn = 160", "[timed]\nn = 192"),
+            ("2*n*n*4", "2*n*n"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            text = text.replace(from, to);
+        }
+        text
+    })
+}
+
+/// Vectors hold eight times as many bytes as doubles. Here the program does more than twice as many operations as the
+/// peak of doubles permits.
+#[test]
+fn a_program_with_bytes_may_be_faster_than_any_with_floats() {
+    let _alone = alone();
+    let problem = paths_in_bytes();
+    let mut timer = fixtures::timer_of(Arc::clone(&problem));
+    let object = fixtures::program_of(&problem, "floyd_warshall_of_bytes.c");
+    let measured = timer.measure(&object, Purpose::Screen, 1, None).unwrap();
+    let gops = measured.measurement.gflops;
+    let doubles = timer.attestation().peak.gflops;
+    assert!(gops > doubles, "{gops} of {doubles}");
+    assert!(measured.measurement.share_of_peak < 1.5);
 }
 
 #[test]
@@ -312,179 +354,6 @@ fn two_threads_are_timed_and_none_may_stay_behind() {
         fault(left.map(|t| t.measurement), "thread_left_running.c").0,
         F::LeftRunning
     );
-}
-
-/// Each commit tries one in this many kinds of short calls.
-const SHORT: usize = 2;
-
-/// A process that does not sleep does five sixths of each call's work before its clock starts. Calls take 10 to 30 µs:
-/// in longer ones, the work that fits into the permitted wake-up time is no visible gain.
-#[test]
-fn short_calls_gain_nothing_by_work_before_the_clock_starts() {
-    let _alone = alone();
-    if fixtures::cores().supervisor.is_none() {
-        skipped("calls are timed by spinning only where there are two cores");
-        return;
-    }
-    let kinds = [
-        ("conv2d", "h = 48\nw = 96\nk = 5", &["naps"][..]),
-        ("dgemm", "n = 64", &["spins"]),
-        ("dgemv", "m = 240\nn = 240", &["naps"]),
-        ("prefix_sum", "n = 96000", &["spins", "yields"]),
-        ("softmax", "m = 24\nn = 128", &["naps", "spins", "yields"]),
-        ("transpose", "m = 192\nn = 192", &["yields"]),
-    ];
-    for (problem, timed, ways) in Part::of_commit(SHORT).of(kinds) {
-        gains_nothing(problem, timed, ways, fixtures::cores());
-    }
-}
-
-/// The supervisor has its own core and does not spin there, like on two hardware threads of one core: the kernel's core
-/// is free from the filler's last byte until the supervisor has woken up.
-#[test]
-fn short_calls_gain_nothing_by_work_before_the_clock_starts_where_both_sides_sleep() {
-    let _alone = alone();
-    let mut cores = fixtures::cores();
-    if cores.supervisor.take().is_none() {
-        skipped("the supervisor shares the only core");
-        return;
-    }
-    let [honest, early] = gains_nothing(
-        "softmax",
-        "m = 24\nn = 128",
-        &["spins", "yields", "naps"],
-        cores,
-    );
-    // So short calls scatter much here; the possible gain is a factor of six.
-    assert!(early < 3.0 * honest, "{early} instead of {honest}");
-}
-
-/// No program of the corpus that begins early in one of these ways is faster than the same program without it, by the
-/// ratios of the honest one and of the fastest of the others.
-fn gains_nothing(
-    problem: &str,
-    timed: &str,
-    ways: &[&str],
-    cores: flopsmith_machine::Cores,
-) -> [f64; 2] {
-    let problem = fixtures::timed_at(problem, timed);
-    let toolchain = flopsmith_compile::Toolchain::detect(None, &problem).unwrap();
-    let mut timer = flopsmith_measure::Timer::new(
-        fixtures::sandbox(),
-        fixtures::harness(),
-        Arc::clone(&problem),
-        &toolchain,
-        cores,
-        1,
-    )
-    .unwrap();
-    let early = |way: &str| format!("works_before_the_clock_{}_{way}.c", problem.id);
-    // The same loops, which never take a call for a timed one.
-    let (before, behind) = ("return calls > 1;", "return calls > 1 && 0;");
-    let honest = altered_of(&problem, &early(ways[0]), before, behind);
-    let honest = ranked(&mut timer, "honest", &honest).unwrap();
-    let mut fastest: f64 = 0.0;
-    for way in ways {
-        let object = fixtures::program_of(&problem, &early(way));
-        // Processes of one program differ by some per cent; the possible gain here is a factor of six.
-        if let Some(gained) = unless_refused(ranked(&mut timer, way, &object), way) {
-            assert!(gained.interval.low < 1.1 * honest.interval.high);
-            fastest = fastest.max(gained.ratio);
-        }
-    }
-    [honest.ratio, fastest]
-}
-
-/// Ranks a program, and prints how it did.
-fn ranked(
-    timer: &mut flopsmith_measure::Timer,
-    what: &str,
-    object: &[u8],
-) -> Result<Measurement, Failure> {
-    let timed = timer.measure(object, Purpose::Rank, 1, None)?;
-    let raw: serde_json::Value = serde_json::from_slice(&timed.raw).unwrap();
-    let charged = raw["charged_seconds"].as_f64().unwrap();
-    let m = timed.measurement;
-    eprintln!(
-        "{what}: {:.2} µs, {:.3} times the reference, [{:.3}, {:.3}], {:?}, {charged:.6} s charged",
-        m.seconds_per_call * 1e6,
-        m.ratio,
-        m.interval.low,
-        m.interval.high,
-        m.stop
-    );
-    Ok(m)
-}
-
-/// The numbers of a program that works before the clock starts; none if it is refused for that.
-fn unless_refused(ranked: Result<Measurement, Failure>, way: &str) -> Option<Measurement> {
-    match ranked {
-        Ok(measurement) => Some(measurement),
-        refused => {
-            let (fault, detail) = fault(refused, way);
-            assert!(
-                [F::LeftRunning, F::SkippedWork].contains(&fault),
-                "{detail}"
-            );
-            eprintln!("{way}: {detail}");
-            None
-        }
-    }
-}
-
-/// Two rankings of one program differ by this factor at most, beside their intervals: each is within one per cent of the
-/// truth (`examples/self_ratio`).
-const SAME: f64 = 1.02;
-
-/// The calls of a fast program take some 15 µs at the shipped size; those of the corpus, with slow loops, take a millisecond.
-/// Without a check, work before the clock makes them five times as fast.
-#[test]
-fn a_fast_program_gains_nothing_by_work_outside_of_the_clock() {
-    let _alone = alone();
-    if fixtures::cores().supervisor.is_none() {
-        skipped("calls are timed by spinning only where there are two cores");
-        return;
-    }
-    let problem = fixtures::shipped("softmax");
-    let mut timer = fixtures::timer_of(Arc::clone(&problem));
-    let honest = fixtures::program_of(&problem, FAST);
-    let mut most = || {
-        let honest = ranked(&mut timer, "honest", &honest).unwrap();
-        SAME * honest.interval.high
-    };
-    // The first processes of a session may be slow.
-    let most = most().max(most());
-    for way in [
-        "works_before_the_clock_softmax_spins.c",
-        "works_before_the_clock_softmax_yields.c",
-        "works_before_the_clock_softmax_naps.c",
-        "answers_a_little_early_softmax.c",
-    ] {
-        let object = fixtures::built_of(&problem, &in_fast_rows(way));
-        if let Some(early) = unless_refused(ranked(&mut timer, way, &object), way) {
-            let low = early.interval.low;
-            assert!(
-                low <= most,
-                "{way}: {low} times the reference instead of {most}"
-            );
-        }
-    }
-}
-
-/// The fast softmax.
-const FAST: &str = "softmax_by_a_polynomial.c";
-
-/// A program of the corpus with the rows of the fast softmax instead of its own. If it answers early, a third of the
-/// call is left.
-fn in_fast_rows(file: &str) -> String {
-    let slow = fixtures::text_of(file).replace("m / 32", "m / 3");
-    let (before, part) = slow.split_once("static void part(").unwrap();
-    let (arguments, part) = part.split_once(") {\n").unwrap();
-    let (_, behind) = part.split_once("\n}\n").unwrap();
-    format!(
-        "#define softmax by_itself\n{}#undef softmax\n{before}static void part({arguments}) {{\n(void)m;\nrows(from, to, n, in, out);\n}}\n{behind}",
-        fixtures::text_of(FAST)
-    )
 }
 
 #[test]

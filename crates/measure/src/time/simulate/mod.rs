@@ -11,6 +11,7 @@
 //! two hundred tries: with 2400 intervals 91.6 to 97.9 %.
 
 mod models;
+mod pauses;
 mod ranking;
 mod world;
 

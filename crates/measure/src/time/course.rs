@@ -12,6 +12,13 @@ use super::decision::{self, Limits, Progress, SLOW_CALL};
 use super::resolution::Resolution;
 use crate::stats::{self, Burst, Estimate};
 
+/// A measurement of many rounds pays for its preparations, which renew and compare arrays: its budget is spent at the
+/// latest when it has taken this many times the budget in all. Calls of microseconds beside megabytes of arrays would
+/// take minutes otherwise.
+const PREPARING: u32 = 8;
+/// Rounds before preparations are paid for: fewer would say too little.
+const MANY_ROUNDS: u32 = 24;
+
 /// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -62,6 +69,8 @@ pub struct Course {
     resolution: Resolution,
     ours: Side,
     theirs: Side,
+    /// Time that the turns took in all.
+    taken: Duration,
     /// Number of rounds begun.
     rounds: u32,
     /// The remaining turns of the present round, the next one at the end.
@@ -82,6 +91,7 @@ impl Course {
             resolution: Resolution::default(),
             ours: Side::default(),
             theirs: Side::default(),
+            taken: Duration::ZERO,
             rounds: 0,
             turns: Vec::new(),
             look: 2,
@@ -125,8 +135,9 @@ impl Course {
         Some(Turn { who, calls })
     }
 
-    /// Records that the calls of a turn took `seconds`.
-    pub fn saw(&mut self, turn: Turn, seconds: Vec<f64>) {
+    /// Records that the calls of a turn took `seconds`, and the turn with its preparations `taken`.
+    pub fn saw(&mut self, turn: Turn, seconds: Vec<f64>, taken: Duration) {
+        self.taken += taken;
         let first = self.rounds == 1;
         let side = match turn.who {
             Who::Candidate => &mut self.ours,
@@ -175,7 +186,10 @@ impl Course {
     /// The stop reason and the estimate if the rounds so far are enough. Called only between rounds. Each look is a
     /// chance to stop at an interval that is narrow by luck, so looks become rarer as rounds become many.
     fn enough(&mut self) -> Option<(StopReason, Estimate)> {
-        let spent = self.ours.spent + self.theirs.spent;
+        let mut spent = self.ours.spent + self.theirs.spent;
+        if self.rounds >= MANY_ROUNDS {
+            spent = spent.max(self.taken / PREPARING);
+        }
         let due = self.rounds >= self.look && spent >= self.limits.min;
         if self.rounds < 2 || (!due && spent < self.limits.max) {
             return None;
@@ -223,7 +237,8 @@ mod tests {
             } else {
                 theirs
             };
-            course.saw(turn, vec![call; turn.calls as usize]);
+            let seconds = vec![call; turn.calls as usize];
+            course.saw(turn, seconds, Duration::ZERO);
             turns.push(turn);
             assert!(turns.len() < 10_000, "it does not end");
         }
@@ -242,9 +257,41 @@ mod tests {
             // No estimate of such calls is ever certain.
             let seconds = (0..turn.calls).map(|_| call * rng.random_range(0.1..10.0));
             let seconds = seconds.collect();
-            course.saw(turn, seconds);
+            course.saw(turn, seconds, Duration::ZERO);
         }
         assert!(hand_shake * calls < 2 * limits.max, "{calls} calls");
+    }
+
+    #[test]
+    fn calls_with_long_preparations_come_to_an_end_after_many_rounds() {
+        let limits = Purpose::Rank.limits();
+        let rounds = |preparing: Duration| {
+            let mut course = Course::new(limits, None);
+            let mut rng = ChaCha8Rng::seed_from_u64(2);
+            let mut taken = Duration::ZERO;
+            while let Some(turn) = course.next_turn(&mut rng) {
+                // No estimate of such calls is ever certain.
+                let seconds = (0..turn.calls).map(|_| 1e-5 * rng.random_range(0.1..10.0));
+                let seconds: Vec<f64> = seconds.collect();
+                taken += preparing * turn.calls;
+                course.saw(turn, seconds, preparing * turn.calls);
+            }
+            (
+                course.finish().expect("it has ended").candidate.len(),
+                taken,
+            )
+        };
+        let (without, _) = rounds(Duration::ZERO);
+        let (short, _) = rounds(Duration::from_micros(50));
+        assert_eq!(short, without, "the budget is spent by calls");
+        let (some, taken) = rounds(Duration::from_millis(1));
+        assert!(
+            some < without && some > MANY_ROUNDS as usize,
+            "{some} rounds"
+        );
+        assert!(taken < 2 * PREPARING * limits.max, "{taken:?}");
+        let (least, _) = rounds(Duration::from_secs(1));
+        assert_eq!(least, MANY_ROUNDS as usize);
     }
 
     /// Measures calls of about 10 µs, each one or two per cent off, if hand-shakes differ by `error_seconds`. Returns
@@ -263,7 +310,7 @@ mod tests {
             let seconds =
                 (0..turn.calls).map(|_| 1e-5 * state * (1.0 + 0.02 * rng.random::<f64>()));
             let seconds = seconds.collect();
-            course.saw(turn, seconds);
+            course.saw(turn, seconds, Duration::ZERO);
         }
         let finished = course.finish().expect("it has ended");
         (
@@ -320,7 +367,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut course = Course::new(Purpose::Rank.limits(), None);
         let turn = course.next_turn(&mut rng).expect("a first turn");
-        course.saw(turn, vec![1e-3]);
+        course.saw(turn, vec![1e-3], Duration::ZERO);
         assert_eq!(course.call(Who::Candidate), Some(Duration::from_millis(1)));
         assert_eq!(course.finish(), None);
     }

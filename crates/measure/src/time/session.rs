@@ -1,6 +1,6 @@
 //! One measurement: bursts of candidate and baseline in random order, until the course ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, StopReason, UnknownCause};
 use rand::Rng;
@@ -135,7 +135,9 @@ impl Session<'_> {
                 Who::Baseline => None,
             };
             adversarial_calls += u32::from(adversarial.is_some());
+            let began = Instant::now();
             let seconds = self.burst(turn, adversarial, &mut checked)?;
+            let taken = began.elapsed();
             // For longer calls the hand-shake is negligible. A burst of the baseline has replaced the candidate's data
             // in the caches.
             let short = seconds.iter().all(|&s| s < SHORT_CALL);
@@ -143,7 +145,7 @@ impl Session<'_> {
                 self.empty_call()?;
             }
             self.spot_checks.spent(seconds.iter().sum());
-            course.saw(turn, seconds);
+            course.saw(turn, seconds, taken);
         }
         let call = |who| course.call(who).unwrap_or_default();
         let (our_call, their_call) = (call(Who::Candidate), call(Who::Baseline));

@@ -62,7 +62,8 @@ fn measure(
             Who::Candidate => call.0,
             Who::Baseline => call.1,
         };
-        course.saw(turn, world.burst(turn.who, base, turn.calls));
+        let seconds = world.burst(turn.who, base, turn.calls);
+        course.saw(turn, seconds, Duration::ZERO);
     }
     course.finish().expect("a measurement that has ended")
 }

@@ -34,7 +34,7 @@ fn with_pauses(equal_in_a_burst: bool, limits: Limits, seed: u64) -> Finished {
                 seconds
             }
         };
-        course.saw(turn, seconds);
+        course.saw(turn, seconds, Duration::ZERO);
     }
     course.finish().expect("a measurement that has ended")
 }

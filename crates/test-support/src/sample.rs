@@ -5,7 +5,8 @@
 use std::iter::{Skip, StepBy};
 use std::process::Command;
 
-/// The variable that names a sample instead of the commit: a whole number, or `all`.
+/// The variable that names a sample instead of the commit: a whole number, `all`, or `N/M`, every `M`th case from the
+/// `N`th.
 pub const SAMPLE: &str = "FLOPSMITH_SAMPLE";
 
 /// One case in a number of cases, or all.
@@ -33,7 +34,7 @@ impl Part {
             eprintln!("all cases ({why})");
         } else {
             let Self { first, one_in } = part;
-            eprintln!("sample {first} of {one_in} ({why}); {SAMPLE}={first} repeats it");
+            eprintln!("sample {first} of {one_in} ({why}); {SAMPLE}={first}/{one_in} repeats it");
         }
         part
     }
@@ -45,9 +46,22 @@ impl Part {
                 one_in: 1,
             };
         }
-        let number: u64 = named
-            .parse()
-            .expect("FLOPSMITH_SAMPLE is a whole number or `all`");
+        let whole = |text: &str| -> u64 {
+            let number = text.parse();
+            number.expect("FLOPSMITH_SAMPLE is a whole number, `all`, or two numbers as in 3/8")
+        };
+        if let Some((first, one_in)) = named.split_once('/') {
+            let (first, one_in) = (whole(first), whole(one_in));
+            assert!(
+                first < one_in,
+                "FLOPSMITH_SAMPLE={named}: there is no such part"
+            );
+            return Self {
+                first: first as usize,
+                one_in: one_in as usize,
+            };
+        }
+        let number = whole(named);
         Self {
             first: (number % parts as u64) as usize,
             one_in: parts,
@@ -108,6 +122,10 @@ mod tests {
         assert!(all.is_all() && all.of(0..11).eq(0..11));
         assert_eq!(all.shifted(3), all);
         assert_eq!(Part::named("7", 4), Part::named("3", 4));
+        let eighths = (0..8).flat_map(|first| Part::named(&format!("{first}/8"), 4).of(0..30));
+        let mut found: Vec<usize> = eighths.collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..30).collect::<Vec<_>>());
         assert_eq!(Part::named("3", 4).shifted(2), Part::named("1", 4));
     }
 

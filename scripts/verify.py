@@ -76,10 +76,10 @@ PARTS = [
     Part("build", "the program, with libtorch and without", "make build node"),
     Part("tests", "unit and integration tests", "make test"),
     Part("lint", "clippy, warnings are errors", "make lint"),
-    Part("corpus-gcc", "the whole corpus and all cheats, built by gcc", f"{CORPUS} --test corpus -E 'not test(clang) and not test(variants)'", limit=2 * HOUR, sample="all"),
+    Part("corpus-gcc", "the whole corpus and all cheats, built by gcc", f"{CORPUS} --test corpus -E 'not test(clang) and not test(/^a_sample_of_the_variants_/)'", limit=2 * HOUR, sample="all"),
     # In eighths, so that `--resume` repeats no more than one.
     *(
-        Part(f"variants-{n}", f"every eighth variant of the corpus, from number {n}", f"{CORPUS} --test corpus -E 'test(variants)'", sample=f"{n}/8")
+        Part(f"variants-{n}", f"every eighth variant of the corpus, from number {n}", f"{CORPUS} --test corpus -E 'test(/^a_sample_of_the_variants_/)'", sample=f"{n}/8")
         for n in range(8)
     ),
     Part("corpus-clang", "the whole corpus, built by clang", f"{CORPUS} --test corpus -E 'test(clang)'", lambda: have("clang"), sample="all"),

@@ -88,6 +88,9 @@ impl Bus {
     }
 
     /// Opens a bucket, and creates it if it is missing. A name may hold letters, digits, `-` and `_`.
+    ///
+    /// # Errors
+    /// [`Error::Kv`] with the name of the bucket, or [`Error::StoreFull`].
     pub async fn kv(&self, bucket: &str) -> Result<Kv> {
         let config = kv::Config {
             bucket: bucket.to_owned(),

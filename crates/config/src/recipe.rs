@@ -126,7 +126,7 @@ pub struct Rlpf {
     pub max_tokens: u32,
     /// End the training after this many steps in a row in which programs were judged and none was correct, and report
     /// the most frequent reasons of refusal. A policy that writes no correct program learns nothing from further steps.
-    /// 0 never ends it. Default as that of a run, 20.
+    /// 0 never ends it. Default 20, as for a run.
     #[serde(default = "usual_fruitless_steps_limit")]
     pub fruitless_steps_limit: u32,
     /// Steps between two checkpoints; 0 writes one only when interrupted. Default 10.

@@ -104,8 +104,8 @@ impl Unsuccessful {
         let judged = self.refused.count() + correct;
         let mut lines = refused(judged, correct, faults.iter().map(Reason::entry));
         if !failures.is_empty() {
-            let answers = counted(self.unmeasured.count(), "answer");
-            lines.push(format!("{answers} not measured:"));
+            let programs = counted(self.unmeasured.count(), "program");
+            lines.push(format!("{programs} not measured or judged:"));
             lines.extend(listed(failures.iter().map(Reason::entry)));
         }
         lines
@@ -178,7 +178,11 @@ mod tests {
         all.unmeasured.add(of("jail", "no room"));
         assert_eq!(
             all.lines(0),
-            ["1 answer not measured:", "  1 × jail", "    dot: no room",]
+            [
+                "1 program not measured or judged:",
+                "  1 × jail",
+                "    dot: no room",
+            ]
         );
     }
 

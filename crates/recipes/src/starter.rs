@@ -420,7 +420,8 @@ impl Bench {
         })
     }
 
-    /// GFLOPS of a program, as far as they are known; `None` if it fails, which is counted. `finished` is false if the length limit cut it off.
+    /// GFLOPS of a program, as far as they are known. `None` if it fails; `unsuccessful` then has the reason.
+    /// `finished` is false if the length limit cut it off.
     fn gflops(&mut self, source: &str, finished: bool, purpose: Purpose) -> Option<f64> {
         let language = self.evaluator.problem.language;
         let done = self.evaluator.evaluate(
@@ -440,9 +441,13 @@ impl Bench {
             Verdict::Rejected { fault, detail } => {
                 (&mut self.unsuccessful.refused, reason(fault.name(), detail))
             }
-            Verdict::Infrastructure { detail, .. } | Verdict::Unknown { detail, .. } => (
+            Verdict::Infrastructure { cause, detail } => (
                 &mut self.unsuccessful.unmeasured,
-                reason(done.verdict.kind(), detail),
+                reason(cause.name(), detail),
+            ),
+            Verdict::Unknown { cause, detail } => (
+                &mut self.unsuccessful.unmeasured,
+                reason(cause.name(), detail),
             ),
         };
         unsuccessful.add(reason);

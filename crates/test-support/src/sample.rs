@@ -5,8 +5,8 @@
 use std::iter::{Skip, StepBy};
 use std::process::Command;
 
-/// The variable that names a sample instead of the commit: a whole number, `all`, or `N/M`, every `M`th case from the
-/// `N`th.
+/// The variable that names a sample instead of the commit: a whole number, `all`, or `N/M`, every `M`th case from
+/// number `N`, counted from 0.
 pub const SAMPLE: &str = "FLOPSMITH_SAMPLE";
 
 /// One case in a number of cases, or all.
@@ -25,7 +25,10 @@ impl Part {
                 Some(hash) => {
                     let number = number(&hash);
                     let named = number.to_string();
-                    (Self::named(&named, parts), format!("commit {hash}"))
+                    (
+                        Self::named(&named, parts),
+                        format!("commit {hash}; {SAMPLE}={named} repeats it"),
+                    )
                 }
                 None => (Self::named("0", parts), "no commit is known".to_owned()),
             },
@@ -34,7 +37,7 @@ impl Part {
             eprintln!("all cases ({why})");
         } else {
             let Self { first, one_in } = part;
-            eprintln!("sample {first} of {one_in} ({why}); {SAMPLE}={first}/{one_in} repeats it");
+            eprintln!("sample {first} of {one_in} ({why})");
         }
         part
     }
@@ -66,6 +69,11 @@ impl Part {
             first: (number % parts as u64) as usize,
             one_in: parts,
         }
+    }
+
+    /// One in this many cases is tried.
+    pub fn one_in(self) -> usize {
+        self.one_in
     }
 
     /// True if all cases are tried.

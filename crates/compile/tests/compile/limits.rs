@@ -145,7 +145,16 @@ fn a_source_cannot_make_the_scan_long() {
     sums.push('}');
     let all: Vec<String> = (0..300).map(|i| format!("s{i}")).collect();
     sums.push_str(&format!("for(int i=0;i<n;i++)C[i]={};}}", all.join("+")));
-    for source in [calls, polys, sums] {
+    // Assignments in assignments, of which each may choose each function that is called behind it.
+    let depth = 150;
+    let most = problem().max_source_bytes - entry.len() - 10 * depth - 200;
+    let assigned = "x=".repeat(most / 2);
+    let chosen = format!(
+        "{entry}{{int x,(*t[9])(int);{assigned}{}0{};}}",
+        "t[".repeat(depth),
+        "](0)".repeat(depth)
+    );
+    for source in [calls, polys, sums, chosen] {
         assert!(
             source.len() <= problem().max_source_bytes,
             "{}",

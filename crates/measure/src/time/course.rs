@@ -186,14 +186,17 @@ impl Course {
     /// The stop reason and the estimate if the rounds so far are enough. Called only between rounds. Each look is a
     /// chance to stop at an interval that is narrow by luck, so looks become rarer as rounds become many.
     fn enough(&mut self) -> Option<(StopReason, Estimate)> {
-        let mut spent = self.ours.spent + self.theirs.spent;
-        if self.rounds >= MANY_ROUNDS {
-            spent = spent.max(self.taken / PREPARING);
-        }
+        let spent = self.ours.spent + self.theirs.spent;
+        let prepared = match self.rounds >= MANY_ROUNDS {
+            true => self.taken / PREPARING,
+            false => Duration::ZERO,
+        };
         let due = self.rounds >= self.look && spent >= self.limits.min;
-        if self.rounds < 2 || (!due && spent < self.limits.max) {
+        let over = spent.max(prepared) >= self.limits.max;
+        if self.rounds < 2 || !(due || over) {
             return None;
         }
+        let spent = if over { spent.max(prepared) } else { spent };
         self.look = self.rounds + (self.rounds / 8).max(1);
         let calls = self.ours.bursts.iter().map(|b| b.counted().len() as u32);
         let progress = Progress {

@@ -25,7 +25,8 @@ pub enum Purpose {
 pub struct Limits {
     /// Least time, even if the interval is already narrow enough.
     pub min: Duration,
-    /// Greatest time, but always two calls of the candidate.
+    /// Greatest time, but always two calls of the candidate. After many rounds an eighth of the time of all turns with
+    /// their preparations counts if it is more than that of the calls.
     pub max: Duration,
     /// Standard error of ln(ratio) at which the measurement ends early.
     pub target_log_se: f64,
@@ -119,7 +120,7 @@ pub fn warm_up(calls: u32) -> usize {
 /// The state of a measurement so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Sum of all timed calls of both sides.
+    /// Sum of all timed calls of both sides, or the time that [`Limits::max`] counts where that is spent.
     pub spent: Duration,
     /// Counted calls of the candidate.
     pub calls: u32,

@@ -28,8 +28,8 @@ pub fn run(args: &Dataset) -> Result<ExitCode> {
     }
 }
 
-/// The `runtime_s` of a program's line, which is none inside if the program is wrong. None if the verdict says nothing
-/// about the program.
+/// The `runtime_s` of a program's line: `Some(None)` if the program is wrong, `None` if the verdict says nothing about
+/// the program.
 fn runtime_s(verdict: &Verdict) -> Option<Option<f64>> {
     match verdict {
         Verdict::Measured { measurement } => measurement.known_seconds_per_call().map(Some),

@@ -146,6 +146,7 @@ fn jumps_that_repeat_nothing_are_no_loops() {
         "void f(int n) { for (;;) { x = _Generic(n, default: g)(n); } }",
         "void f(int n) { for (;;) { x = (*t[n])(x); n = t[0](n); s = c[s] + g(n); } }",
         "void f(int n) { for (;;) { x.max = max(x.max, n); x = (T)(x); x = g(x)(n); } }",
+        "void f(int n) { for (;;) { p->kind = table[kind](n); o.n = g[n](3); } }",
     ] {
         assert_eq!(what(source, false), None, "{source}");
     }
@@ -156,7 +157,7 @@ fn jumps_that_repeat_nothing_are_no_loops() {
         "namespace own { int reduce(int x) { return x; } } using namespace own; void f() { own::reduce(1); }",
         "using namespace std; struct own { static int reduce(int x) { return x; } }; void f() { own::reduce(1); }",
         "enum class step { reduce, transform }; void f(step s) { if (s == step::reduce) g(); }",
-        "void f() { for (;;) { auto max = std::max(a, b); a.rows = b.rows(); sum = [sum](int i) { return i; }(1); } }",
+        "void f() { for (;;) { auto max = std::max(a, b); c[i].max = d[j].max(x); a.rows = b.rows(); sum = [sum](int i) { return i; }(1); } }",
         "void f(int reduce, int n) { if (reduce < n && n > (reduce)) g(); }",
     ] {
         assert_eq!(what(source, true), None, "{source}");

@@ -9,8 +9,8 @@ const FAST: f64 = 0.0625;
 /// Measurements with each kind of pauses.
 const TRIES: u64 = 20;
 
-/// A measurement of a program that needs half of the time for a few calls and pauses at random in all others, for as
-/// long as they take at most: for as long in all calls of a burst, or for another time in each.
+/// A measurement of a program that needs half of the time for a few calls and pauses at random in all others. A pause is
+/// at most as long as a call. It is the same in all calls of a burst, or drawn for each call.
 fn with_pauses(equal_in_a_burst: bool, limits: Limits, seed: u64) -> Finished {
     let mut world = World::new(&[Part::Jitter(0.01)], seed);
     let mut luck = ChaCha8Rng::seed_from_u64(seed ^ 0xfa57);

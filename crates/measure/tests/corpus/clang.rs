@@ -6,7 +6,7 @@ use flopsmith_protocol::Verdict;
 use flopsmith_test_support::skipped;
 
 use crate::program::{Expected, Program, attacks, gains_nothing, honest};
-use crate::stages::{Stages, refused_early};
+use crate::stages::{Stages, first_looks};
 use crate::{Log, fixtures, sampled, words};
 
 const CLANG: &str = "clang";
@@ -49,9 +49,9 @@ fn programs_built_by_clang_get_their_verdict() {
     programs = sampled(programs, SAMPLED);
     let mut wrong = Vec::new();
     let mut log = Log::of("clang");
-    let early = refused_early(Some(CLANG), &programs);
-    for (program, early) in programs.into_iter().zip(early) {
-        let ended = early.unwrap_or_else(|| stages.judge(program));
+    let looks = first_looks(Some(CLANG), &programs);
+    for (program, look) in programs.into_iter().zip(looks) {
+        let ended = stages.judge_after(look, program);
         let text = words(&ended);
         log.line(&format!("{}: {text}", program.name));
         // If one compiler refuses a program, the audit of the other compiler's object may refuse it, and a trick that

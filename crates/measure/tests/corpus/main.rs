@@ -199,9 +199,9 @@ fn a_sample_of_the_programs_that_run_ends_as_it_says() {
         lacks.is_none()
     });
     let left_out = all - programs.len();
-    let early = stages::refused_early(None, &programs);
-    for (program, refused_early) in programs.into_iter().zip(early) {
-        let ended = refused_early.unwrap_or_else(|| stages.judge(program));
+    let looks = stages::first_looks(None, &programs);
+    for (program, look) in programs.into_iter().zip(looks) {
+        let ended = stages.judge_after(look, program);
         log.line(&format!("{}: {}", program.name, words(&ended)));
         if !program.expected.holds(&ended) {
             let text = words(&ended);
@@ -407,12 +407,22 @@ fn attacks_that_are_wrong_in_every_call_must_be_refused_at_any_speed() {
     assert!(verified >= 60, "{verified} attacks");
 }
 
-/// All variants that `made` makes of the programs that this machine can run, each with its name and its trigger.
+/// A variant of a program, its name and its trigger.
+type Varied = (Program, &'static str, Acts);
+
+/// A part of the variants, in the order of their problems, so that those that follow each other share a bench.
+fn by_problem(part: Part, variants: &[Varied]) -> Vec<&Varied> {
+    let mut chosen: Vec<&Varied> = part.of(variants).collect();
+    chosen.sort_by(|(a, ..), (b, ..)| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
+    chosen
+}
+
+/// All variants that `made` makes of the programs that this machine can run.
 fn variants_of(
     programs: Vec<Program>,
     stages: &Stages,
     made: fn(&str, &Entry<'_>) -> Vec<Variant>,
-) -> Vec<(Program, &'static str, Acts)> {
+) -> Vec<Varied> {
     let cores = flopsmith_machine::pinning::allowed_cores().len();
     let mut problems: BTreeMap<String, Arc<Problem>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -452,11 +462,11 @@ fn try_variants(part: Part) -> usize {
     let (mut refused, mut unmeasured, mut unbuilt) = (0, 0, 0);
     let (mut harmless, mut passed) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-attacks");
-    let all: Vec<_> = part.of(&all).collect();
+    let all = by_problem(part, &all);
     let programs: Vec<&Program> = all.iter().map(|(program, ..)| program).collect();
-    let early = stages::refused_early(None, &programs);
-    for ((program, how, acts), early) in all.into_iter().zip(early) {
-        let ended = early.unwrap_or_else(|| stages.judge(program));
+    let looks = stages::first_looks(None, &programs);
+    for ((program, how, acts), look) in all.into_iter().zip(looks) {
+        let ended = stages.judge_after(look, program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         log.line(&text);
         match &ended.verdict {
@@ -507,8 +517,11 @@ fn try_honest_variants(part: Part) -> usize {
     let (mut measured, mut unmeasured) = (0, 0);
     let (mut refused, mut unbuilt) = (Vec::new(), Vec::new());
     let mut log = Log::of("variants-of-honest-programs");
-    for (program, how, _) in part.of(&all) {
-        let ended = stages.judge(program);
+    let all = by_problem(part, &all);
+    let programs: Vec<&Program> = all.iter().map(|(program, ..)| program).collect();
+    let looks = stages::first_looks(None, &programs);
+    for ((program, how, _), look) in all.into_iter().zip(looks) {
+        let ended = stages.judge_after(look, program);
         let text = format!("{}, {how}: {}", program.name, words(&ended));
         log.line(&text);
         match &ended.verdict {

@@ -59,15 +59,27 @@ struct Bench {
     /// Builds the simple honest loops of attacks on the usual problem. Always by gcc: the compile stage refuses OpenMP
     /// as clang links it.
     by_gcc: Evaluator,
-    verifier: Verifier,
+    /// Made when the first program has to be verified here: most of those that are timed were verified at a first look.
+    verifier: Option<Verifier>,
     threads: u32,
     /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
     timed: Option<Timed>,
 }
 
+/// The verifier of a pipeline.
+fn verifier_in<'v>(
+    place: &'v mut Option<Verifier>,
+    evaluator: &Evaluator,
+    threads: u32,
+) -> &'v mut Verifier {
+    place.get_or_insert_with(|| evaluator.verifier(threads).unwrap())
+}
+
 /// The timer of a pipeline, and the speed of plain loops by it.
 struct Timed {
     timer: Timer,
+    /// The plain loops, compiled and verified. Made when they are first timed.
+    loops: Option<Prepared>,
     plain: Plain,
 }
 
@@ -75,17 +87,22 @@ impl Timed {
     fn new(
         evaluator: &Evaluator,
         by_gcc: &Evaluator,
-        verifier: &mut Verifier,
+        verifier: &mut Option<Verifier>,
         threads: u32,
     ) -> Self {
         let mut timer = evaluator.timer(threads).unwrap();
         // In other problems than the usual one, the honest loops of attacks are the reference.
-        let plain = match evaluator.problem.id.as_str() {
-            USUAL => plain_loops(by_gcc, verifier, &mut timer, threads),
-            _ => Plain {
-                ratio: 1.0,
-                gflops: timer.reference_gflops(),
-            },
+        let (loops, plain) = match evaluator.problem.id.as_str() {
+            USUAL => {
+                let verifier = verifier_in(verifier, evaluator, threads);
+                let loops = plain_loops(by_gcc, verifier, threads);
+                let plain = speed_of(&loops, &mut timer);
+                (Some(loops), plain)
+            }
+            _ => {
+                let gflops = timer.reference_gflops();
+                (None, Plain { ratio: 1.0, gflops })
+            }
         };
         eprintln!(
             "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
@@ -93,7 +110,11 @@ impl Timed {
             plain.ratio,
             timer.reference_gflops()
         );
-        Self { timer, plain }
+        Self {
+            timer,
+            loops,
+            plain,
+        }
     }
 }
 
@@ -111,7 +132,7 @@ impl Bench {
         // with some probability.
         let evaluator = evaluator.seeded(30).with_sanitizers(threads);
         Bench {
-            verifier: evaluator.verifier(threads).unwrap(),
+            verifier: None,
             evaluator,
             by_gcc: by_gcc.seeded(30),
             threads,
@@ -127,16 +148,23 @@ impl Bench {
         }
         let last_look = purpose == Purpose::Certify;
         let (language, source) = (program.language, &program.source);
-        let mut prepared = evaluator.prepare(language, source, &mut self.verifier, last_look);
+        let verifier = verifier_in(&mut self.verifier, &self.evaluator, self.threads);
+        let mut prepared = evaluator.prepare(language, source, verifier, last_look);
         // A screening also decides about a program that has to count and passed up to here.
         if last_look && !program.is_to_count {
-            prepared.verify_other_layouts(&mut self.verifier);
+            prepared.verify_other_layouts(verifier);
         }
         prepared
     }
 
-    fn judge(&mut self, program: &Program, purpose: Purpose) -> Evaluated {
-        let prepared = self.prepared(program, purpose);
+    /// Compiles, verifies and times a program; a program that was looked at before is `prepared`, and only timed.
+    fn judge(
+        &mut self,
+        program: &Program,
+        purpose: Purpose,
+        prepared: Option<Prepared>,
+    ) -> Evaluated {
+        let prepared = prepared.unwrap_or_else(|| self.prepared(program, purpose));
         let (evaluator, by_gcc) = (&self.evaluator, &self.by_gcc);
         let (verifier, threads) = (&mut self.verifier, self.threads);
         if let Some(failure) = prepared.failure() {
@@ -157,7 +185,11 @@ impl Bench {
                 USUAL => by_gcc,
                 _ => evaluator,
             };
-            let now = plain_loops(by, verifier, &mut timed.timer, threads);
+            let loops = timed.loops.get_or_insert_with(|| {
+                let verifier = verifier_in(verifier, evaluator, threads);
+                plain_loops(by, verifier, threads)
+            });
+            let now = speed_of(loops, &mut timed.timer);
             timed.plain = timed.plain.and_now(now);
         }
         done
@@ -200,16 +232,9 @@ pub fn is_above_a_roof(verdict: &Verdict) -> bool {
     )
 }
 
-/// The speed of the plain honest loops of attacks, relative to the reference: simple loops in the usual problem, the
-/// reference itself in others. Times would not be enough: the machine may become faster from one program to the next.
-/// Neither would the reference's own number: some loops run at one of two speeds in each process, 1.5 times apart
-/// (Floyd–Warshall's on Zen 5), and programs are measured in their own processes.
-fn plain_loops(
-    evaluator: &Evaluator,
-    verifier: &mut Verifier,
-    timer: &mut Timer,
-    threads: u32,
-) -> Plain {
+/// The plain honest loops of attacks: simple loops in the usual problem, the reference itself in others. They are
+/// compiled and verified once, and timed as often as an attack is certified.
+fn plain_loops(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> Prepared {
     let loops = match (evaluator.problem.id.as_str(), threads) {
         (USUAL, 1) => include_str!("honest/ikj.c").to_owned(),
         (USUAL, _) => include_str!("honest/openmp.c").to_owned(),
@@ -217,7 +242,16 @@ fn plain_loops(
     };
     let mut evaluator = evaluator.clone().permitting(TechniqueSet::all());
     evaluator.sanitizers = None;
-    let plain = evaluator.evaluate(Language::C, &loops, verifier, timer, Purpose::Certify);
+    let mut loops = evaluator.prepare(Language::C, &loops, verifier, true);
+    loops.verify_other_layouts(verifier);
+    loops
+}
+
+/// The speed of plain loops, relative to the reference. Times would not be enough: the machine may become faster from
+/// one program to the next. Neither would the reference's own number: some loops run at one of two speeds in each
+/// process, 1.5 times apart (Floyd–Warshall's on Zen 5), and programs are measured in their own processes.
+fn speed_of(loops: &Prepared, timer: &mut Timer) -> Plain {
+    let plain = loops.time(timer, Purpose::Certify, None);
     match plain.verdict {
         Verdict::Measured { measurement } => Plain {
             ratio: measurement.ratio,
@@ -225,6 +259,12 @@ fn plain_loops(
         },
         other => panic!("plain loops: {other:?}"),
     }
+}
+
+/// A program that was compiled and verified, and the time that this took.
+pub struct Look {
+    prepared: Prepared,
+    seconds: f64,
 }
 
 #[derive(Default)]
@@ -251,13 +291,32 @@ impl Stages {
     /// the standard of the plain loops, each time beside them: a cheat gains every time, while a program that gained
     /// only once ran during a disturbance.
     pub fn judge(&mut self, program: &Program) -> Ended {
+        self.judge_from(program, None)
+    }
+
+    /// The same for a program that [`first_looks`] compiled and verified: a fault that was found then is its result, and
+    /// a program without one is timed. After any other failure the program is judged anew, since it was beside others.
+    pub fn judge_after(&mut self, look: Look, program: &Program) -> Ended {
+        match look.prepared.failure() {
+            None => self.judge_from(program, Some(look)),
+            Some(failure @ Failure::Candidate { .. }) => Ended {
+                verdict: failure.clone().into(),
+                techniques: look.prepared.techniques(),
+                seconds: look.seconds,
+                plain: None,
+            },
+            Some(_) => self.judge(program),
+        }
+    }
+
+    fn judge_from(&mut self, program: &Program, look: Option<Look>) -> Ended {
         let purpose = purpose_of(program);
-        let mut ended = self.once(program, purpose);
+        let mut ended = self.once(program, purpose, look);
         let mut tried = 1;
         while tried < tries(program, &ended.verdict) {
             tried += 1;
             self.tried_again += 1;
-            ended = self.once(program, purpose);
+            ended = self.once(program, purpose, None);
         }
         if program.is_to_count || !program.seems_to_gain(&ended) {
             return ended;
@@ -266,7 +325,7 @@ impl Stages {
         // The majority of the certifications decides, since a single one may be wrong in either direction.
         let (mut gained, mut not) = (0, 0);
         for _ in 0..BESIDE {
-            let certified = self.once(program, Purpose::Certify);
+            let certified = self.once(program, Purpose::Certify, None);
             // A program that cannot be measured again keeps its earlier number.
             if certified.verdict.counts() {
                 ended = certified;
@@ -286,17 +345,14 @@ impl Stages {
         ended
     }
 
-    /// Compiles and verifies a program. Returns its result if this refuses it; any other program has to be timed.
-    fn refused(&mut self, program: &Program) -> Option<Ended> {
+    /// Compiles and verifies a program.
+    fn look(&mut self, program: &Program) -> Look {
         let started = Instant::now();
         let prepared = self.bench(program).prepared(program, purpose_of(program));
-        let failure = prepared.failure()?;
-        matches!(failure, Failure::Candidate { .. }).then(|| Ended {
-            verdict: failure.clone().into(),
-            techniques: prepared.techniques(),
+        Look {
+            prepared,
             seconds: started.elapsed().as_secs_f64(),
-            plain: None,
-        })
+        }
     }
 
     /// The reason why programs in a language cannot be built here.
@@ -332,14 +388,18 @@ impl Stages {
             .or_insert_with(|| Bench::new(compiler, problem, threads))
     }
 
-    fn once(&mut self, program: &Program, purpose: Purpose) -> Ended {
+    fn once(&mut self, program: &Program, purpose: Purpose, look: Option<Look>) -> Ended {
         let started = Instant::now();
+        let (prepared, before) = match look {
+            Some(look) => (Some(look.prepared), look.seconds),
+            None => (None, 0.0),
+        };
         let bench = self.bench(program);
-        let done = bench.judge(program, purpose);
+        let done = bench.judge(program, purpose, prepared);
         Ended {
             verdict: done.verdict,
             techniques: done.techniques,
-            seconds: started.elapsed().as_secs_f64(),
+            seconds: before + started.elapsed().as_secs_f64(),
             plain: bench.timed.as_ref().map(|timed| timed.plain),
         }
     }
@@ -357,11 +417,11 @@ fn purpose_of(program: &Program) -> Purpose {
 /// own bench.
 const AT_ONCE: usize = 8;
 
-/// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns the verdict of
-/// each refused program, and none for one that has to be timed.
-pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Option<Ended>> {
+/// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns a look at each
+/// program, in their order.
+pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Look> {
     let next = AtomicUsize::new(0);
-    let ended = Mutex::new(BTreeMap::new());
+    let looks = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in pinning::allowed_cores() {
             scope.spawn(|| {
@@ -375,18 +435,14 @@ pub fn refused_early(compiler: Option<&'static str>, programs: &[&Program]) -> V
                         return;
                     }
                     for (number, program) in programs.iter().enumerate().skip(first).take(AT_ONCE) {
-                        if let Some(refused) = stages.refused(program) {
-                            ended.lock().unwrap().insert(number, refused);
-                        }
+                        let look = stages.look(program);
+                        looks.lock().unwrap().insert(number, look);
                     }
                 }
             });
         }
     });
-    let mut ended = ended.into_inner().unwrap();
-    (0..programs.len())
-        .map(|number| ended.remove(&number))
-        .collect()
+    looks.into_inner().unwrap().into_values().collect()
 }
 
 #[test]

@@ -18,7 +18,7 @@ use flopsmith_test_support::sample::Part;
 use flopsmith_test_support::shipped;
 
 use crate::program::{Expected, Program, honest};
-use crate::stages::{Stages, refused_early};
+use crate::stages::{Stages, first_looks};
 use crate::{Log, fixtures, words};
 use form::Form;
 use kinds::{CHEATS, Cheat};
@@ -158,9 +158,9 @@ fn a_share_of_the_cheats_for_every_problem_is_refused() {
         .zip(&problems)
         .flat_map(|(number, problem)| part.shifted(number).of(programs(problem, &CHEATS)))
         .collect();
-    let early = refused_early(None, &cheats.iter().collect::<Vec<_>>());
-    for (program, early) in cheats.iter().zip(early) {
-        let ended = early.unwrap_or_else(|| stages.judge(program));
+    let looks = first_looks(None, &cheats.iter().collect::<Vec<_>>());
+    for (program, look) in cheats.iter().zip(looks) {
+        let ended = stages.judge_after(look, program);
         let text = format!("{}: {}", program.name, words(&ended));
         log.line(&text);
         if !program.expected.holds(&ended) {

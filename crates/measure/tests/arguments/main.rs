@@ -277,6 +277,7 @@ fn right_programs_pass_and_wrong_ones_do_not() {
 fn timed_calls_are_checked_whatever_their_arguments_are() {
     let _alone = fixtures::alone();
     let mut wrong = Vec::new();
+    let mut tried = 0;
     for name in TIMED {
         let Some(problem) = problem(name) else {
             continue;
@@ -292,21 +293,26 @@ fn timed_calls_are_checked_whatever_their_arguments_are() {
         )
         .unwrap_or_else(|e| panic!("{name}: {e}"));
         timer.set_limits(Purpose::Screen, LONG);
-        for program in programs(name) {
+        // The timer need not find what the verifier refuses before.
+        let timed = programs(name).into_iter();
+        for program in timed.filter(|program| program.stage != Stage::Verifier) {
             let Some(object) = built(&problem, &program) else {
                 continue;
             };
+            tried += 1;
             for seed in 0..2 {
                 let found = timer.measure(&object, Purpose::Screen, seed, None);
                 let found = found.map(|timed| timed.measurement);
                 let text = format!("{}: {found:?}", program.name);
-                if program.stage != Stage::Verifier && ended(found) != program.ends {
+                if ended(found) != program.ends {
                     wrong.push(text);
                 }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // A machine may lack compilers of other languages, and a short type.
+    assert!(tried >= 12, "{tried}");
 }
 
 #[test]

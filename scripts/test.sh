@@ -11,21 +11,34 @@ runner=$(scripts/setup.sh --tool cargo-nextest) || exit
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
-scripts/setup_test.sh 2>&1 | tee "$work/scripts" || status=$?
-for tests in scripts/bench/*_test.py scripts/test_verify.py clients/python/tests/test_client.py clients/python/tests/test_pages.py; do
-    python3 "$tests" 2>&1 | tee -a "$work/scripts" || status=$?
-done
+# Tests of scripts start many small processes one after the other, and run while cargo compiles.
+script_tests() {
+    local tests failed=0
+    scripts/setup_test.sh || failed=$?
+    for tests in scripts/bench/*_test.py scripts/test_verify.py clients/python/tests/test_client.py clients/python/tests/test_pages.py; do
+        python3 "$tests" || failed=$?
+    done
+    return "$failed"
+}
+script_tests >"$work/scripts" 2>&1 &
+scripts=$!
 # Tests append the checks that they leave out to this file (flopsmith-test-support): the runner hides the output of a test that passes.
 skipped=${FLOPSMITH_SKIPPED:-$work/skipped}
 : >"$skipped"
 # The unit tests of a crate share a process: a thousand processes would each load libtorch for a second to run for a millisecond.
 export FLOPSMITH_SKIPPED=$skipped
+: >"$work/unit"
 if [ "$*" = "--workspace --tests" ]; then
-    cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee -a "$work/scripts" || status=$?
-    # Tests that measure the machine run alone (.config/nextest.toml).
-    set -- "$@" -E 'kind(test) + test(/^peak::/)'
+    # All test programs in one build: in two, the processors idle at the end of each.
+    cargo test --release --locked --workspace --tests --no-run || status=$?
+    cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
+    # Tests that measure the machine run alone (.config/nextest.toml). The runner starts no program of which no test is chosen.
+    set -- "$@" -E 'kind(test) + (package(flopsmith-machine) & test(/^peak::/))'
 fi
-"$runner" nextest run --release --locked --test-threads $((2 * $(nproc))) "$@" 2>&1 | tee "$work/tests" || status=$?
+# No test that measures has begun yet.
+wait "$scripts" || status=$?
+cat "$work/scripts"
+"$runner" nextest run --release --locked --test-threads $((3 * $(nproc))) "$@" 2>&1 | tee "$work/tests" || status=$?
 
 if [ -s "$skipped" ]; then
     printf '\nleft out by tests that passed:\n'
@@ -40,7 +53,7 @@ awk '/^test result: / {
         }
     }
     /^test .* \.\.\. FAILED$/ { names = names "\n  " $2 }
-    END { printf "\nunit tests and scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts"
+    END { printf "\nunit tests and scripts: %d passed, %d failed%s\n", passed, failed, names }' "$work/scripts" "$work/unit"
 # The closing lines of the runner: its totals, and the failed tests.
 sed -n '/^ *Summary \[/,$p' "$work/tests"
 exit "$status"

@@ -78,7 +78,7 @@ fn tokens_of_words_end_where_words_of_c_end() {
         assert!(found, "{around:?}");
     }
     // Words and operators that occurred are one token, and others are made of smaller ones.
-    assert_eq!(tokens("for(long i=0;i<=rows-1;i++){").len(), 19);
+    assert_eq!(tokens("for(long i=0;i<=rows-1;i++){").len(), 18);
     let kind = |c: char| match c {
         c if c.is_alphabetic() => 0,
         c if c.is_numeric() => 1,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flopsmith_archive::mix::Mix;
+use flopsmith_problem::prompt::Style;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -342,7 +343,8 @@ pub struct Generator {
     pub top_k: u32,
     /// Largest number of new tokens in an answer.
     pub max_tokens: u32,
-    /// Style of the prompts: `compact` for the starter model, `full` for chat models.
+    /// Style of the prompts: `compact` for the starter model, `nest` (the loop nest of the reference) for models that have
+    /// learned to read nests, `full` for chat models.
     pub prompt: Prompt,
     /// Strings that end an answer. The answer contains the string that ended it; programs are read without it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -442,8 +444,21 @@ impl GeneratorKind {
 pub enum Prompt {
     /// One line.
     Compact,
+    /// The loop nest of the reference.
+    Nest,
     /// The whole task in words.
     Full,
+}
+
+impl Prompt {
+    /// The style that it names.
+    pub fn style(self) -> Style {
+        match self {
+            Self::Compact => Style::Compact,
+            Self::Nest => Style::Nest,
+            Self::Full => Style::Full,
+        }
+    }
 }
 
 /// Conversations of a training step.

@@ -30,6 +30,10 @@ pub struct Settings {
     /// training step has a fresh random loop nest, and both evaluations have the same `evaluate_tasks` other ones.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suite: String,
+    /// Number of tasks of each training step that have a fresh random loop nest each, as those of `suite = "random"`,
+    /// beside the tasks of `problems` or `suite`. The run evaluates none of these nests. Default: 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub random: u32,
     /// Names of problems that the run must not train on, for `flopsmith eval` after it. They are left out of `suite`, and
     /// refused in `problem` and `problems`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,6 +133,7 @@ impl Default for Settings {
             problem: "dgemm".into(),
             problems: Vec::new(),
             suite: String::new(),
+            random: 0,
             hold_out: Vec::new(),
             mix: Mix::Uniform,
             workloads: Vec::new(),
@@ -168,6 +173,20 @@ impl Settings {
     /// True for a run whose training tasks each have a fresh random loop nest.
     pub fn is_stream(&self) -> bool {
         self.suite == STREAM
+    }
+
+    /// True if tasks of training steps have fresh random loop nests.
+    pub fn has_fresh(&self) -> bool {
+        self.is_stream() || self.random > 0
+    }
+
+    /// Number of tasks with fresh nests among so many tasks of a training step.
+    pub fn fresh_of(&self, tasks: u32) -> u32 {
+        if self.is_stream() {
+            return tasks;
+        }
+        let share = u64::from(self.random) * u64::from(tasks) / u64::from(self.tasks.max(1));
+        u32::try_from(share).unwrap_or(tasks).min(tasks)
     }
 
     /// Number of the problems that a run shows by themselves: all that it trains on, or those of a stream's evaluations.

@@ -133,8 +133,9 @@ pub fn report(folder: &Path) -> String {
     format!("{} report {}", program(), path(folder))
 }
 
-/// The command that evaluates a model before and after its training on problems that it was not trained on.
-pub fn evaluate(before: &Path, after: &Path, problems: &[String]) -> String {
+/// The command that evaluates a model before and after its training on problems that it was not trained on, with prompts of
+/// the training's style.
+pub fn evaluate(before: &Path, after: &Path, problems: &[String], prompt: Prompt) -> String {
     let mut line = format!(
         "{} eval {} {}",
         program(),
@@ -143,6 +144,9 @@ pub fn evaluate(before: &Path, after: &Path, problems: &[String]) -> String {
     );
     for name in problems {
         line.push_str(&format!(" --problem {}", quoted(name)));
+    }
+    if prompt == Prompt::Nest {
+        line.push_str(" --prompt nest");
     }
     line
 }

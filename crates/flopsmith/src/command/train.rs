@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::journal::replace;
+#[cfg(feature = "torch")]
+use flopsmith_actors::stream;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
@@ -109,9 +111,8 @@ pub fn check(settings: &Settings) -> Result<()> {
 /// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
-    use flopsmith_config::Prompt;
-    use flopsmith_problem::prompt::{self, Style};
-    let problems = paths::problems_of(settings)?;
+    let mut problems = paths::problems_of(settings)?;
+    problems.extend(some_fresh(settings)?);
     let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
@@ -128,18 +129,15 @@ pub fn check_files(settings: &Settings) -> Result<()> {
         );
     }
     // The longest prompt without an earlier program: evaluations permit every technique.
-    let style = match settings.generator.prompt {
-        Prompt::Compact => Style::Compact,
-        Prompt::Full => Style::Full,
-    };
+    let style = settings.generator.prompt.style();
     let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
     let max_tokens = i64::from(settings.generator.max_tokens);
     for problem in &problems {
         let permitted = settings.sqd.techniques.union(problem.techniques);
-        let text = prompt::render(problem, permitted, None, style);
+        let text = super::problem::asked(problem, permitted, style)?;
         let message = flopsmith_policy::chat::Message::user(text);
         let prompt_tokens = tokenizer
-            .encode_messages(&[message], style == Style::Full)
+            .encode_messages(&[message], style.is_chat())
             .map_err(unusable)?
             .len() as i64;
         if prompt_tokens + max_tokens > model.max_position_embeddings {
@@ -155,6 +153,24 @@ pub fn check_files(settings: &Settings) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The first nests that a run with fresh ones trains on. A later nest may have a longer prompt, whose answers then have less
+/// room.
+#[cfg(feature = "torch")]
+fn some_fresh(settings: &Settings) -> Result<Vec<flopsmith_problem::Problem>> {
+    const LOOKED_AT: usize = 32;
+    let fresh = settings.fresh_of(settings.tasks);
+    if fresh == 0 {
+        return Ok(Vec::new());
+    }
+    let numbers = settings.tasks - fresh..settings.tasks;
+    let tasks = (1..).flat_map(|step| numbers.clone().map(move |number| (step, number)));
+    let nests = tasks.take(LOOKED_AT).map(|(step, number)| {
+        let id = stream::trained(settings, step, number)?;
+        paths::nest(&id, settings)
+    });
+    nests.collect()
 }
 
 #[cfg(not(feature = "torch"))]
@@ -256,7 +272,9 @@ pub fn finish(
         }
         if trained && !bench_settings.hold_out.is_empty() {
             let initial = paths::model(&bench_settings.generator.model);
-            let held_out = shell::evaluate(&initial, &model, &bench_settings.hold_out);
+            let held_out = &bench_settings.hold_out;
+            let prompt = bench_settings.generator.prompt;
+            let held_out = shell::evaluate(&initial, &model, held_out, prompt);
             say(&format!("held out     {held_out}"));
         }
     }

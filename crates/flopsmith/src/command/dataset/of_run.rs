@@ -23,7 +23,7 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     let mut problems = paths::problems_of(&settings)?;
     let style = settings.generator.prompt.style();
     let outcomes = summary::by_problem(summary::outcomes(&path)?);
-    if settings.is_stream() {
+    if settings.has_fresh() {
         let evaluated: Vec<ProblemId> = problems.iter().map(|of| of.id.clone()).collect();
         for id in outcomes.keys().filter(|id| !evaluated.contains(id)) {
             problems.push(paths::nest(id, &settings)?);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_config::Settings;
+use flopsmith_config::{Prompt, Settings};
 use flopsmith_problem::Language;
 use flopsmith_protocol::ProblemId;
 
@@ -270,8 +270,17 @@ mod tests {
         );
         let held_out = ["lu".to_owned(), "my problems/x".to_owned()];
         assert_eq!(
-            evaluate(Path::new("m"), Path::new("runs/a/model"), &held_out),
+            evaluate(
+                Path::new("m"),
+                Path::new("runs/a/model"),
+                &held_out,
+                Prompt::Compact
+            ),
             typed("eval before=m after=runs/a/model --problem lu --problem 'my problems/x'")
+        );
+        assert_eq!(
+            evaluate(Path::new("m"), Path::new("n"), &held_out[..1], Prompt::Nest),
+            typed("eval before=m after=n --problem lu --prompt nest")
         );
     }
 

@@ -220,7 +220,8 @@ fn fresh(recipe: &Recipe) -> Result<Vec<Problem>> {
     // A corpus draws its seeds from all numbers, so none of these is among them but by chance.
     let first = recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let seeds = (0..u64::from(recipe.evaluate_nests)).map(|n| first.wrapping_add(n));
-    let nests = seeds.map(|seed| Ok(Problem::from_files(random::problem(seed)?)?));
+    let nests =
+        seeds.map(|seed| -> Result<Problem> { Ok(Problem::from_files(random::problem(seed)?)?) });
     nests.collect()
 }
 
@@ -238,7 +239,7 @@ fn made(corpus: &Corpus, wanted: usize) -> Result<Vec<Example>> {
             let start = |worker: u64| {
                 let from = first + worker * PART;
                 let numbers = from..from + PART;
-                scope.spawn(move || numbers.flat_map(|n| corpus.of_nest(n)).collect())
+                scope.spawn(move || numbers.flat_map(|n| corpus.of_nest(n)).collect::<Vec<_>>())
             };
             let workers: Vec<_> = (0..threads).map(start).collect();
             let joined = workers.into_iter().map(|worker| {

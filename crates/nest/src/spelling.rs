@@ -52,7 +52,7 @@ mod tests {
         let text = "\nvoid f(int n, const double *A)\n{\n#pragma omp simd reduction(+:part)\n    for (long i = 0; i <= n - 1; i++) {\n        y[i] = - -A[i * n + 1] * *p;\n    }\n}\n";
         assert_eq!(
             tight(text),
-            "void f(int n,const double*A)\n{\n#pragma omp simd reduction(+:part)\nfor(long i=0;i<=n-1;i++){\ny[i]=- -A[i*n+1]* *p;\n}\n}\n"
+            "void f(int n,const double*A)\n{\n#pragma omp simd reduction(+:part)\nfor(long i=0;i<=n-1;i++){\ny[i]= - -A[i*n+1]* *p;\n}\n}\n"
         );
     }
 

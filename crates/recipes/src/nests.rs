@@ -366,15 +366,26 @@ impl Look<'_> {
         let prompt = prompt::render(problem, permitted, None, Style::Nest);
         let prompt = prompt.map_err(|e| usage(e.to_string()))?;
         let prompt = self.tokenizer.encode_prompt(&prompt)?;
+        let samples = u64::from(self.recipe.evaluate_samples);
+        let mut share = Share {
+            problem: problem.id.to_string(),
+            samples,
+            correct: 0,
+            unmeasured: 0,
+            distinct: 0,
+        };
+        // A nest that the model has no room for has no right program.
         let room = self.model.config().max_position_embeddings - prompt.len() as i64;
+        let Some(room) = u32::try_from(room).ok().filter(|room| *room > 0) else {
+            return Ok(share);
+        };
         let most = u32::try_from(self.longest * 5 / 4).unwrap_or(u32::MAX);
         let sampling = Sampling {
             temperature: 1.0,
             top_p: 1.0,
             top_k: 0,
-            max_tokens: most.min(u32::try_from(room).unwrap_or(0).max(1)),
+            max_tokens: most.clamp(1, room),
         };
-        let samples = u64::from(self.recipe.evaluate_samples);
         let seed = self.recipe.seed.wrapping_mul(1_000_003);
         let requests: Vec<Request> = (0..samples)
             .map(|n| Request {
@@ -388,13 +399,6 @@ impl Look<'_> {
         let of = Arc::new(problem.clone());
         let evaluator = evaluator::open(of, "gcc", self.allow_weaker_jail)?.permitting(permitted);
         let mut verifier = evaluator.verifier(1)?;
-        let mut share = Share {
-            problem: problem.id.to_string(),
-            samples,
-            correct: 0,
-            unmeasured: 0,
-            distinct: 0,
-        };
         let mut programs = std::collections::BTreeSet::new();
         for sample in sample(self.model, &requests, self.tokenizer.eos(), |_| {})? {
             let source = self.tokenizer.decode(&sample.tokens)?;

@@ -152,12 +152,15 @@ impl Source for PolicySource {
                 problem.language,
                 task.group_size as usize,
             ));
-            let ids = self.prompt(problem, task)?;
-            // Prompts of fresh nests have any length: an answer to a long one may have less room than others.
+            let mut ids = self.prompt(problem, task)?;
+            // Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does
+            // not fit the model at all is answered without its beginning, which gives no right program.
             let positions = self.handle.config().max_position_embeddings;
-            let room = u32::try_from(positions - ids.len() as i64).unwrap_or(0);
+            let most = usize::try_from(positions - 1).unwrap_or(usize::MAX);
+            ids.drain(..ids.len().saturating_sub(most));
+            let room = u32::try_from(positions - ids.len() as i64).unwrap_or(1);
             let sampling = Sampling {
-                max_tokens: task.sampling.max_tokens.min(room.max(1)),
+                max_tokens: task.sampling.max_tokens.min(room),
                 ..task.sampling.clone()
             };
             for sample in 0..task.group_size {

@@ -111,8 +111,7 @@ pub fn check(settings: &Settings) -> Result<()> {
 /// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
-    let mut problems = paths::problems_of(settings)?;
-    problems.extend(some_fresh(settings)?);
+    let problems = paths::problems_of(settings)?;
     let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
         usage(format!(
@@ -132,31 +131,56 @@ pub fn check_files(settings: &Settings) -> Result<()> {
     let style = settings.generator.prompt.style();
     let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
     let max_tokens = i64::from(settings.generator.max_tokens);
-    for problem in &problems {
+    let tokens = |problem: &flopsmith_problem::Problem| -> Result<i64> {
         let permitted = settings.sqd.techniques.union(problem.techniques);
         let text = super::problem::asked(problem, permitted, style)?;
         let message = flopsmith_policy::chat::Message::user(text);
-        let prompt_tokens = tokenizer
-            .encode_messages(&[message], style.is_chat())
-            .map_err(unusable)?
-            .len() as i64;
+        let ids = tokenizer.encode_messages(&[message], style.is_chat());
+        Ok(ids.map_err(unusable)?.len() as i64)
+    };
+    let too_long = |prompt_tokens: i64, of: &str| {
+        usage(format!(
+            "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
+            folder.display(),
+            model.max_position_embeddings
+        ))
+    };
+    for problem in &problems {
+        let prompt_tokens = tokens(problem)?;
         if prompt_tokens + max_tokens > model.max_position_embeddings {
             let of = match settings.has_many() {
                 true => format!(" of {}", problem.id),
                 false => String::new(),
             };
-            return Err(usage(format!(
-                "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
-                folder.display(),
-                model.max_position_embeddings
-            )));
+            return Err(too_long(prompt_tokens, &of));
         }
     }
-    Ok(())
+    // Fresh nests have prompts of any length, and an answer to a long one has less room. Few may have so long ones.
+    let fresh = some_fresh(settings)?;
+    let mut long = Vec::new();
+    for nest in &fresh {
+        let prompt_tokens = tokens(nest)?;
+        if prompt_tokens + max_tokens > model.max_position_embeddings {
+            long.push(prompt_tokens);
+        }
+    }
+    match long.first() {
+        Some(first) if 2 * long.len() > fresh.len() => {
+            Err(too_long(*first, " of a fresh nest, like those of most,"))
+        }
+        Some(_) => {
+            say(&format!(
+                "note: the prompts of {} of {} fresh nests leave answers less room than `generator.max_tokens`",
+                long.len(),
+                fresh.len()
+            ));
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
-/// The first nests that a run with fresh ones trains on. A later nest may have a longer prompt, whose answers then have less
-/// room.
+/// The first nests that a run with fresh ones trains on.
 #[cfg(feature = "torch")]
 fn some_fresh(settings: &Settings) -> Result<Vec<flopsmith_problem::Problem>> {
     const LOOKED_AT: usize = 32;
@@ -166,7 +190,8 @@ fn some_fresh(settings: &Settings) -> Result<Vec<flopsmith_problem::Problem>> {
     }
     let numbers = settings.tasks - fresh..settings.tasks;
     let tasks = (1..).flat_map(|step| numbers.clone().map(move |number| (step, number)));
-    let nests = tasks.take(LOOKED_AT).map(|(step, number)| {
+    let nests = tasks.take(LOOKED_AT);
+    let nests = nests.map(|(step, number)| -> Result<flopsmith_problem::Problem> {
         let id = stream::trained(settings, step, number)?;
         paths::nest(&id, settings)
     });

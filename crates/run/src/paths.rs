@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
 use flopsmith_config::{Mix, Settings};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{ProblemFiles, ProblemId};
+use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec};
 
 use crate::console::usage;
 use crate::start;
@@ -198,6 +198,19 @@ pub fn problems_of(settings: &Settings) -> Result<Vec<Problem>> {
         problems.push(problem);
     }
     Ok(problems)
+}
+
+/// The problems of a run that another process announced, as [`problems_of`] gives them there. The announcement of a stream has
+/// the first of its evaluated nests, and the settings make all of them.
+///
+/// # Errors
+/// If the files or the settings do not fit each other.
+pub fn announced(spec: &RunSpec, settings: &Settings) -> Result<Vec<Problem>> {
+    if settings.is_stream() {
+        return problems_of(settings);
+    }
+    let files = spec.problems().cloned();
+    files.map(|files| of_files(files, settings)).collect()
 }
 
 /// A random nest by its name, as [`problem_of`] gives a problem.

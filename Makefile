@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train search test verify long variants nests fuzz starter bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
+.PHONY: help setup build node train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -33,6 +33,14 @@ node: ## build target/node/release/flopsmith for benchmark nodes: everything but
 
 train: build ## train the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" continues)
 	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)
+
+# The evaluation takes minutes and continues where it was interrupted; it lies in the run's folder.
+train-suite: build ## train models/nests on twelve problems and fresh random nests, and evaluate eight held-out problems before and after (half an hour; first make starter-nests)
+	@test -f models/nests/model.safetensors || { echo "there is no model in models/nests; run make starter-nests first" >&2; exit 2; }
+	@$(FLOPSMITH) train examples/train-suite.toml $(ARGS)
+	@run=$$(ls -td runs/train-suite-*/ | head -n 1) && held=$$(sed -n '/^hold_out = \[/,/^\]/p' examples/train-suite.toml | grep -o '"[a-z0-9_]*"' | tr -d '"' | sed 's/^/--problem /') \
+	  && $(FLOPSMITH) eval before=models/nests after="$${run}model" $$held --prompt nest --max-tokens 640 --output "$${run}held-out" \
+	  && $(FLOPSMITH) eval compare "$${run}held-out#before" "$${run}held-out#after"
 
 search: build ## the same machinery without a model: the fastest verified dgemm of 256 x 256 matrices in five minutes, on stdout
 	@$(FLOPSMITH) search --problem dgemm --workload n=256 $(ARGS)
@@ -60,6 +68,9 @@ fuzz: ## fuzz for an hour, twenty minutes for each parser; needs a nightly compi
 
 starter: build ## train the starter model anew from its recipe
 	@$(FLOPSMITH) sft models/starter/recipe.toml $(ARGS)
+
+starter-nests: build ## train models/nests, which reads loop nests, from its recipe (two hours; ARGS="--resume" continues)
+	@$(FLOPSMITH) sft models/nests/recipe.toml $(ARGS)
 
 bench: build ## measure Flopsmith itself: bus, evaluation, repeatability, sampling, training (ten quiet minutes)
 	@cargo build --release --workspace --locked --examples >&2

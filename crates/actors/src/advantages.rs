@@ -11,6 +11,7 @@ use crate::best_answers::BestAnswers;
 use crate::ledger::Groups;
 use crate::peaks::Peaks;
 use crate::returns::conversations;
+use crate::stream::is_fresh;
 use flopsmith_config::{Loss, Settings};
 
 /// A sample to train on.
@@ -68,7 +69,7 @@ impl StageBests {
 /// samples without tokens; both are counted as dropped.
 ///
 /// `peaks` are the machine's, the same for the whole run. `bests` and `best_answers` are passed as they
-/// were before this step, and are updated with it, but not by a stream, whose problems occur once. Best answers that the
+/// were before this step, and are updated with it, but not by fresh nests, which occur once. Best answers that the
 /// step falls short of are added, without log-probabilities.
 pub fn with_advantages(
     groups: Groups,
@@ -162,13 +163,13 @@ pub fn with_advantages(
         None => group_advantages(&rewards, settings.advantage.scale, settings.advantage.kind),
     };
     let left_out = flat_samples_are_left_out(settings);
-    // Kept for nests that never occur again, they would only make every checkpoint larger.
-    let kept = !settings.is_stream();
     let mut advantaged = Vec::new();
     let samples = groups.into_iter().flatten().zip(raw);
     for ((sample, (reward, error)), advantage) in samples.zip(advantages.into_iter().flatten()) {
         let candidate = &sample.outcome.candidate;
         let measured = sample.outcome.verdict.measurement();
+        // Kept for nests that never occur again, they would only make every checkpoint larger.
+        let kept = !is_fresh(settings, &candidate.problem);
         if let Some(m) = measured.filter(|_| kept) {
             if !candidate.exploration {
                 bests.note(candidate, m.known_gflops());

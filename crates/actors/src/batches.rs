@@ -13,6 +13,7 @@ use crate::ledger::{Groups, Ledger};
 use crate::node::Context;
 use crate::peaks::Peaks;
 use crate::rounds::Rounds;
+use crate::stream::is_fresh;
 
 /// All data of a training step.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,10 +120,10 @@ impl Batches {
             };
             if self.ledger.awaited(step).next().is_none() {
                 let groups = self.ledger.take(step);
-                if !self.context.settings.is_stream() {
-                    let samples = groups.iter().flatten();
-                    self.bests.learn(samples.map(|sample| &sample.outcome));
-                }
+                let outcomes = groups.iter().flatten().map(|sample| &sample.outcome);
+                let settings = &self.context.settings;
+                let kept = outcomes.filter(|o| !is_fresh(settings, &o.candidate.problem));
+                self.bests.learn(kept);
                 return Ok(Batch {
                     step,
                     groups,

@@ -1,6 +1,7 @@
-//! Fresh random loop nests as the problems of a run (`suite = "random"`). Pure.
+//! Fresh random loop nests as the problems of a run: of all training tasks with `suite = "random"`, of some with `random`.
+//! Pure.
 //!
-//! Each task of a training step has a nest of its own, which occurs in no other step. The nests of both evaluations are
+//! Each of these tasks has a nest of its own, which occurs in no other step. The nests of both evaluations are
 //! the same, and none of them is trained on. All of them follow from the run's seed, the step and the number of the task,
 //! so a resumed run has the nests of an undisturbed one. The name of a nest is its seed: a node makes the files from the
 //! name and needs no list.
@@ -41,12 +42,21 @@ pub fn evaluated(settings: &Settings) -> Result<Vec<ProblemId>, Error> {
         .collect()
 }
 
+/// True for a nest that occurs in one training step of a run with these settings.
+pub fn is_fresh(settings: &Settings, problem: &ProblemId) -> bool {
+    settings.has_fresh() && seed(problem).is_some_and(|seed| seed % 2 == 1)
+}
+
+/// The seed in the name of a nest.
+fn seed(problem: &ProblemId) -> Option<u64> {
+    let seed = problem.as_str().strip_prefix("random_")?.parse().ok()?;
+    // `random_007` and `random_+7` are other names.
+    (random::name(seed) == problem.as_str()).then_some(seed)
+}
+
 /// The files of a nest by its name; none if the name is not that of a random nest.
 pub fn files(problem: &ProblemId) -> Option<ProblemFiles> {
-    let seed = problem.as_str().strip_prefix("random_")?.parse().ok()?;
-    let files = random::problem(seed).ok()?;
-    // `random_007` and `random_+7` are other names.
-    (files.id == *problem).then_some(files)
+    random::problem(seed(problem)?).ok()
 }
 
 /// A nest as a run with these settings has it.
@@ -61,9 +71,9 @@ pub fn problem(settings: &Settings, id: &ProblemId) -> Result<Problem, Error> {
     Ok(problem.with_flags(flags.map_err(|e| unusable(e.to_string()))?))
 }
 
-/// The nests of these tasks that the context does not have; none for a run with named problems.
+/// The nests of these tasks that the context does not have; none for a run with named problems alone.
 pub fn of_tasks(context: &Context, tasks: &[Task]) -> Result<Vec<Problem>, Error> {
-    if !context.settings.is_stream() {
+    if !context.settings.has_fresh() {
         return Ok(Vec::new());
     }
     let fresh = tasks.iter().map(|task| &task.problem);
@@ -105,6 +115,25 @@ mod tests {
             let first = all();
             prop_assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 8 + 20 * 8);
             prop_assert_eq!(first, all());
+        }
+    }
+
+    #[test]
+    fn fresh_nests_are_told_from_the_others_by_their_names() {
+        let settings = Settings {
+            suite: "random".into(),
+            ..settings(3)
+        };
+        let none = Settings::default();
+        for step in 1..9 {
+            let trained = trained(&settings, step, 0).expect("an id");
+            assert!(is_fresh(&settings, &trained) && !is_fresh(&none, &trained));
+        }
+        let others = evaluated(&settings).expect("ids");
+        let others = others.iter().map(ProblemId::as_str);
+        for name in others.chain(["dgemm", "random_007", "random_x"]) {
+            let id = ProblemId::new(name).expect("an id");
+            assert!(!is_fresh(&settings, &id), "{name}");
         }
     }
 

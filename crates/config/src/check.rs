@@ -144,17 +144,41 @@ fn check_problems(settings: &Settings) -> Result<(), Usage> {
             }
         }
     }
-    if settings.is_stream() && settings.generator.prompt == Prompt::Compact {
-        return Err(usage(
-            "`generator.prompt` is \"compact\", which only names a problem, and nobody knows a fresh nest of `suite = \"random\"` by its name; set it to \"full\"",
-        ));
-    }
+    check_fresh(settings)?;
     if settings.has_many() && settings.start.is_some() {
         return Err(usage(
             "`start` is a program for one problem; leave it out, or name one problem",
         ));
     }
     Ok(())
+}
+
+/// Checks the settings that fresh random nests need.
+fn check_fresh(settings: &Settings) -> Result<(), Usage> {
+    if settings.has_fresh() && settings.generator.prompt == Prompt::Compact {
+        return Err(usage(
+            "`generator.prompt` is \"compact\", which only names a problem, and nobody knows a fresh random nest by its name; set it to \"nest\" or \"full\"",
+        ));
+    }
+    if settings.random == 0 {
+        return Ok(());
+    }
+    let why = if settings.is_stream() {
+        "`suite = \"random\"` has fresh nests in all tasks; leave one of them out".to_owned()
+    } else if !settings.has_many() && settings.suite.is_empty() {
+        "it adds fresh nests to a run over several problems, and the run has one; set `problems` or `suite`".to_owned()
+    } else if settings.random >= settings.tasks {
+        format!(
+            "and `tasks` is {}; leave at least one task of a step to the problems",
+            settings.tasks
+        )
+    } else if !settings.workloads.is_empty() {
+        "and `workloads` names sizes, which fresh nests do not have; leave one of them out"
+            .to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(usage(format!("`random` is {}: {why}", settings.random)))
 }
 
 fn check_endpoint(settings: &Settings) -> Result<(), Usage> {

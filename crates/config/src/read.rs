@@ -114,7 +114,8 @@ fn one_or_many(settings: &mut Settings, named: Option<&str>) -> Result<()> {
     if list.or(suite).is_some() {
         settings.problem.clear();
     }
-    if settings.problems.len() == 1 {
+    // An empty name is an error of the list.
+    if settings.problems.len() == 1 && !settings.problems[0].is_empty() {
         settings.problem = settings.problems.remove(0);
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flopsmith_archive::mix::Mix;
+use flopsmith_problem::prompt::Style;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -29,6 +30,10 @@ pub struct Settings {
     /// training step has a fresh random loop nest, and both evaluations have the same `evaluate_tasks` other ones.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suite: String,
+    /// Number of tasks of each training step that have a fresh random loop nest each, as those of `suite = "random"`,
+    /// beside the tasks of `problems` or `suite`. The run evaluates none of these nests. Default: 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub random: u32,
     /// Names of problems that the run must not train on, for `flopsmith eval` after it. They are left out of `suite`, and
     /// refused in `problem` and `problems`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -128,6 +133,7 @@ impl Default for Settings {
             problem: "dgemm".into(),
             problems: Vec::new(),
             suite: String::new(),
+            random: 0,
             hold_out: Vec::new(),
             mix: Mix::Uniform,
             workloads: Vec::new(),
@@ -167,6 +173,20 @@ impl Settings {
     /// True for a run whose training tasks each have a fresh random loop nest.
     pub fn is_stream(&self) -> bool {
         self.suite == STREAM
+    }
+
+    /// True if tasks of training steps have fresh random loop nests.
+    pub fn has_fresh(&self) -> bool {
+        self.is_stream() || self.random > 0
+    }
+
+    /// Number of tasks with fresh nests among so many tasks of a training step.
+    pub fn fresh_of(&self, tasks: u32) -> u32 {
+        if self.is_stream() {
+            return tasks;
+        }
+        let share = u64::from(self.random) * u64::from(tasks) / u64::from(self.tasks.max(1));
+        u32::try_from(share).unwrap_or(tasks).min(tasks)
     }
 
     /// Number of the problems that a run shows by themselves: all that it trains on, or those of a stream's evaluations.
@@ -342,7 +362,8 @@ pub struct Generator {
     pub top_k: u32,
     /// Largest number of new tokens in an answer.
     pub max_tokens: u32,
-    /// Style of the prompts: `compact` for the starter model, `full` for chat models.
+    /// Style of the prompts: `compact` for the starter model, `nest` (the loop nest of the reference) for models that have
+    /// learned to read nests, `full` for chat models.
     pub prompt: Prompt,
     /// Strings that end an answer. The answer contains the string that ended it; programs are read without it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -442,8 +463,21 @@ impl GeneratorKind {
 pub enum Prompt {
     /// One line.
     Compact,
+    /// The loop nest of the reference.
+    Nest,
     /// The whole task in words.
     Full,
+}
+
+impl Prompt {
+    /// The style that it names.
+    pub fn style(self) -> Style {
+        match self {
+            Self::Compact => Style::Compact,
+            Self::Nest => Style::Nest,
+            Self::Full => Style::Full,
+        }
+    }
 }
 
 /// Conversations of a training step.

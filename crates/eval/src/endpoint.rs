@@ -25,7 +25,7 @@ pub fn check(order: &Order, model: &Model, folder: &Folder) -> Result<()> {
     let Kind::Endpoint(endpoint) = &model.kind else {
         return Ok(());
     };
-    if asks(order, model, folder).is_empty() {
+    if asks(order, model, folder)?.is_empty() {
         return Ok(());
     }
     Key::of(endpoint).map_err(wrong)?;
@@ -44,7 +44,7 @@ pub fn answer(
     folder: &mut Folder,
     stopped: &CancellationToken,
 ) -> Result<bool> {
-    let asks = asks(order, model, folder);
+    let asks = asks(order, model, folder)?;
     if asks.is_empty() {
         return Ok(true);
     }
@@ -176,7 +176,7 @@ impl Answers<'_> {
 
 /// The requests for the answers that are missing: first the first answers to all problems, then the second ones, so that a
 /// budget that ends early leaves no problem without answers.
-fn asks(order: &Order, model: &Model, folder: &Folder) -> Vec<Ask> {
+fn asks(order: &Order, model: &Model, folder: &Folder) -> Result<Vec<Ask>> {
     let style = style(order);
     let mut rounds: BTreeMap<u32, Vec<(&Problem, String)>> = BTreeMap::new();
     for problem in &order.problems {
@@ -184,7 +184,7 @@ fn asks(order: &Order, model: &Model, folder: &Folder) -> Vec<Ask> {
         if missing.is_empty() {
             continue;
         }
-        let text = prompt_for(order, problem, style);
+        let text = prompt_for(order, problem, style)?;
         for number in missing {
             let round = rounds.entry(number).or_default();
             round.push((problem.as_ref(), text.clone()));
@@ -198,13 +198,14 @@ fn asks(order: &Order, model: &Model, folder: &Folder) -> Vec<Ask> {
             seed: order.seed.wrapping_add(u64::from(number)),
         })
     });
-    asks.collect()
+    Ok(asks.collect())
 }
 
 /// Models behind endpoints read messages, so the whole task in words is the usual prompt.
 fn style(order: &Order) -> Style {
     match order.prompt {
         Prompt::Compact => Style::Compact,
+        Prompt::Nest => Style::Nest,
         Prompt::Auto | Prompt::Full => Style::Full,
     }
 }

@@ -78,6 +78,8 @@ pub enum Prompt {
     Auto,
     /// One line, for small models that were trained on it.
     Compact,
+    /// The loop nest of the reference, for small models that were trained on nests.
+    Nest,
     /// The whole task in words. The program must stand in a fenced block of the answer.
     Full,
 }

@@ -46,6 +46,7 @@ pub fn answer(
     let (policy, tokenizer) = open(order, path)?;
     let style = match order.prompt {
         Prompt::Compact => Style::Compact,
+        Prompt::Nest => Style::Nest,
         Prompt::Full => Style::Full,
         Prompt::Auto if tokenizer.has_chat_template() => Style::Full,
         Prompt::Auto => Style::Compact,
@@ -53,9 +54,9 @@ pub fn answer(
     let mut asked = Vec::with_capacity(todo.len());
     // Every prompt is checked before the first answer.
     for (problem, missing) in todo {
-        let text = prompt_for(order, problem, style);
+        let text = prompt_for(order, problem, style)?;
         let messages = [Message::user(&text)];
-        let ids = tokenizer.encode_messages(&messages, style == Style::Full)?;
+        let ids = tokenizer.encode_messages(&messages, style.is_chat())?;
         let room = policy.config().max_position_embeddings - ids.len() as i64;
         let sampling = Sampling {
             max_tokens: order

@@ -1,19 +1,25 @@
 //! Prompts of language models.
 
+use anyhow::Result;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
+use flopsmith_run::console::usage;
 
 use crate::{Order, Task};
 
 /// The prompt for a problem.
-pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> String {
-    let text = prompt::render(problem, order.permitted(problem), None, style);
-    match order.task {
+///
+/// # Errors
+/// Wrong usage: the style states nests, and the problem has none.
+pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<String> {
+    let text = flopsmith_nest::prompt::render(problem, order.permitted(problem), None, style);
+    let text = text.map_err(|e| usage(e.to_string()))?;
+    Ok(match order.task {
         Task::Write => text,
         Task::Optimise => {
             // References are in C, whatever the language of the answers.
-            let fence = (style == Style::Full).then_some("c");
+            let fence = style.is_chat().then_some("c");
             prompt::improve(&text, &problem.reference_source, fence)
         }
-    }
+    })
 }

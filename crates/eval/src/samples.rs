@@ -129,6 +129,7 @@ fn of_file(order: &Order, model: &Model, path: &Path) -> Result<Vec<Answer>> {
 fn style(asked: Prompt) -> Style {
     match asked {
         Prompt::Compact => Style::Compact,
+        Prompt::Nest => Style::Nest,
         Prompt::Auto | Prompt::Full => Style::Full,
     }
 }

@@ -529,6 +529,9 @@ pub enum Problem {
         /// Print the short prompt of the starter model instead of the full prompt.
         #[arg(long)]
         compact: bool,
+        /// Print the prompt that states the loop nest of the reference instead of the full prompt.
+        #[arg(long, conflicts_with = "compact")]
+        nest: bool,
         /// Print the prompt in this format.
         #[arg(long, value_enum, default_value = "text", env = "FLOPSMITH_FORMAT")]
         format: Format,
@@ -588,6 +591,9 @@ pub enum Model {
         /// Use the full prompt instead of the starter model's short one.
         #[arg(long)]
         full: bool,
+        /// Use the prompt that states the loop nest of the reference instead of the short one.
+        #[arg(long, conflicts_with = "full")]
+        nest: bool,
         /// Print this many samples.
         #[arg(long, short, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         number: u32,

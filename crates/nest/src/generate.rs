@@ -21,7 +21,7 @@ use crate::schedule::{Group, Grouping, Schedule, Style};
 use maker::Maker;
 
 pub use groups::{Members, fills, members};
-pub(crate) use text::{Code, Round, atom};
+pub(crate) use text::{Code, Round, atom, is_used, poly};
 
 /// Why a schedule gives no program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

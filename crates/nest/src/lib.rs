@@ -3,7 +3,8 @@
 //! [`read`] turns the plain reference of a problem into a [`program::Program`]: statements whose iterations are the integer points of
 //! polyhedra, with affine subscripts. [`schedule`] gives them another order: loops interchanged, tiled, skewed, fused or split, with
 //! register tiles, vectors, packed operands and threads. [`generate`] writes that order as C. [`space`] draws and changes schedules.
-//! [`random`] makes problems of random nests.
+//! [`random`] makes problems of random nests. [`prompt`] states a nest as prompts do, and [`corpus`] makes prompts with programs for a
+//! model to learn from, without the nests that [`canonical`] tells to be held-out ones.
 //!
 //! Invariants:
 //! - a schedule that [`generate`] accepts keeps the order of every two iterations that access the same element, one of them writing;
@@ -11,14 +12,19 @@
 //! - this crate is pure: it runs no compiler and measures nothing, and randomness comes from the caller, as a generator or as a seed.
 
 pub mod affine;
+pub mod canonical;
+pub mod corpus;
 pub mod dependence;
 pub mod generate;
 pub mod labels;
 mod leaf;
 pub mod poly;
 pub mod program;
+pub mod prompt;
 pub mod random;
 pub mod read;
+mod renamed;
 pub mod schedule;
 pub mod search;
 pub mod space;
+pub mod spelling;

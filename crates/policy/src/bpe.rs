@@ -25,12 +25,27 @@ const PIECES: &str = concat!(
     r"|\s+",
 );
 
+/// The words of C: names, digits one by one, operators, and every other character by itself. Within a piece of [`PIECES`],
+/// neighbours are of other kinds, or pairs that no operator consists of.
+const WORDS: &str = r"\p{L}+|\p{N}|[-+*/%<>=!]=|\+\+|--|&&|\|\||\s|[^\s\p{L}\p{N}]";
+
 /// Learns merges from `texts` until there are `vocab_size` tokens (or nothing is left to merge).
 ///
 /// Every byte has its own token, so every text (in Unicode's composed form) can be encoded. `specials` come first, in
 /// their order; the first of them ends an answer and pads batches. The same input gives the same tokenizer, bit for
 /// bit.
 pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Result<Tokenizer> {
+    train(texts, vocab_size, specials, PIECES)
+}
+
+/// As [`train_bpe`], with merges within words of C only: no token has a name and a bracket, a blank or an operator. So a name
+/// or a subscript has the same tokens wherever it stands, and can be copied token by token.
+pub fn train_words(texts: &[String], vocab_size: usize, specials: &[&str]) -> Result<Tokenizer> {
+    train(texts, vocab_size, specials, WORDS)
+}
+
+/// Learns merges within the pieces of a rule. The tokenizer splits by [`PIECES`] whatever the rule.
+fn train(texts: &[String], vocab_size: usize, specials: &[&str], rule: &str) -> Result<Tokenizer> {
     let Some(end) = specials.first() else {
         return Err(Error::Input(
             "a tokenizer needs at least one special token: the first ends an answer".into(),
@@ -43,24 +58,11 @@ pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Resu
             specials.len()
         )));
     }
-    let failed = |source| Error::Tokenizer {
-        doing: "learn merges",
-        source,
-    };
-    let split = Split::new(
-        SplitPattern::Regex(PIECES.into()),
-        SplitDelimiterBehavior::Isolated,
-        false,
-    )
-    .map_err(failed)?;
     let bytes = ByteLevel::new(false, false, false);
     let mut inner = tokenizers::Tokenizer::new(BPE::default());
     inner
         .with_normalizer(Some(NFC))
-        .with_pre_tokenizer(Some(PreTokenizerWrapper::Sequence(Sequence::new(vec![
-            PreTokenizerWrapper::Split(split),
-            PreTokenizerWrapper::ByteLevel(bytes),
-        ]))))
+        .with_pre_tokenizer(Some(splitting(rule)?))
         .with_decoder(Some(bytes));
     let trainer = BpeTrainerBuilder::new()
         .show_progress(false)
@@ -77,5 +79,27 @@ pub fn train_bpe(texts: &[String], vocab_size: usize, specials: &[&str]) -> Resu
     inner
         .train(&mut TrainerWrapper::BpeTrainer(trainer), texts.iter())
         .map_err(failed)?;
+    inner.with_pre_tokenizer(Some(splitting(PIECES)?));
     Ok(Tokenizer::trained(inner, end))
+}
+
+/// Splits a text into the pieces of a rule, and these into bytes.
+fn splitting(rule: &str) -> Result<PreTokenizerWrapper> {
+    let split = Split::new(
+        SplitPattern::Regex(rule.into()),
+        SplitDelimiterBehavior::Isolated,
+        false,
+    )
+    .map_err(failed)?;
+    Ok(PreTokenizerWrapper::Sequence(Sequence::new(vec![
+        PreTokenizerWrapper::Split(split),
+        PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, false, false)),
+    ])))
+}
+
+fn failed(source: tokenizers::Error) -> Error {
+    Error::Tokenizer {
+        doing: "learn merges",
+        source,
+    }
 }

@@ -48,7 +48,7 @@ pub mod threads;
 mod tokenizer;
 mod vocabulary;
 
-pub use bpe::train_bpe;
+pub use bpe::{train_bpe, train_words};
 pub use checkpoint::{Reading, TensorBytes, dtype_of};
 pub use config::{Config, Scalar};
 pub use ending::{End, Stops};

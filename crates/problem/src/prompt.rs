@@ -11,10 +11,20 @@ use crate::{
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// One line, for small models that were trained on it.
+    /// One line, for small models that were trained on it ([`one_line`]).
     Compact,
-    /// The whole task in words, for chat models.
+    /// The loop nest of the reference, for small models that were trained on nests. `flopsmith-nest` reads the nest and
+    /// states it.
+    Nest,
+    /// The whole task in words, for chat models ([`full`]).
     Full,
+}
+
+impl Style {
+    /// True if the prompt is a message to a chat model, whose program stands in a fenced block of the answer.
+    pub fn is_chat(self) -> bool {
+        self == Self::Full
+    }
 }
 
 /// One line on a technique, for prompts.
@@ -37,17 +47,9 @@ pub fn definition(technique: Technique) -> &'static str {
     }
 }
 
-/// The prompt for a problem with some techniques permitted, perhaps with a program to build on.
-pub fn render(
-    problem: &Problem,
-    permitted: TechniqueSet,
-    elite: Option<&EliteHint>,
-    style: Style,
-) -> String {
-    match style {
-        Style::Compact => compact(&named(problem), permitted),
-        Style::Full => full(problem, permitted, elite),
-    }
+/// The prompt that only names a problem, with some techniques permitted.
+pub fn one_line(problem: &Problem, permitted: TechniqueSet) -> String {
+    compact(&named(problem), permitted)
 }
 
 /// The name of a problem in a one-line prompt, with the arguments that are neither sizes nor plain inputs and outputs.
@@ -110,7 +112,8 @@ pub fn answer(source: &str, fence: Option<&str>) -> String {
     }
 }
 
-fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
+/// The whole task in words, with some techniques permitted, perhaps with a program to build on.
+pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint>) -> String {
     let mut text = String::new();
     let out = &mut text;
     let task = problem.prompt_text.as_deref().unwrap_or(&problem.title);
@@ -317,7 +320,7 @@ fn sizes(problem: &Problem) -> String {
 /// The program in an answer, which is in `language`; none when there is none.
 pub fn extract(answer: &str, style: Style, language: Language) -> Option<String> {
     match style {
-        Style::Compact => (!answer.trim().is_empty()).then(|| answer.to_owned()),
+        Style::Compact | Style::Nest => (!answer.trim().is_empty()).then(|| answer.to_owned()),
         Style::Full => last_block(answer, language),
     }
 }

@@ -9,14 +9,13 @@ use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_policy::Model;
 use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::interrupt::Watch;
 use flopsmith_run::jsonl;
-use flopsmith_run::ticker::Ticker;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
 use crate::checkpoints::Checkpoints;
+use crate::fit::fit;
 use crate::skipped::Skipped;
 use crate::{REPORT, Reader, apart, beside, open, refused, save, unrestorable};
 use flopsmith_run::exit::{INTERRUPTED, OK};
@@ -77,8 +76,6 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         training.restore(files).map_err(unrestorable)?;
         say(&format!("resuming after update {}", training.steps_done()));
     }
-    let watch = Watch::start()?;
-    let mut ticker = Ticker::new(50);
     let mut skipped = Skipped::of(&output, order.resume)?;
     let shown = |place: usize| {
         let (prompt, answer) = &examples[place];
@@ -87,34 +84,10 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
             "answer": reader.text(answer), "answer_tokens": answer,
         })
     };
-    loop {
-        let step = training.step();
-        let Some(progress) = skipped.step(step, &training.take_skipped(), shown)? else {
-            break;
-        };
-        ticker.tick(progress.step, progress.steps, || {
-            let validation = progress
-                .val_loss
-                .map(|v| format!(", validation {v:.4}"))
-                .unwrap_or_default();
-            format!(
-                "update {}/{}: loss {:.4}{validation}, {:.0} tokens/s",
-                progress.step, progress.steps, progress.loss, progress.tokens_per_s
-            )
-        });
-        let every = recipe.checkpoint_every;
-        let over = progress.step == progress.steps;
-        let interrupted = watch.asked().is_cancelled() && !over;
-        if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
-            checkpoints.write(progress.step, &training.state()?)?;
-        }
-        if interrupted {
-            ticker.end();
-            say("interrupted; give --resume to continue from here");
-            return Ok(INTERRUPTED);
-        }
+    let every = recipe.checkpoint_every;
+    if !fit(&mut training, &checkpoints, every, &mut skipped, shown)? {
+        return Ok(INTERRUPTED);
     }
-    ticker.end();
     let digest = save(
         &training.model,
         &reader.tokenizer,

@@ -25,6 +25,8 @@ mod checkpoints;
 mod conversation;
 mod corpus_best;
 mod examples;
+mod fit;
+mod nests;
 pub mod pairs;
 mod reasons;
 mod rewards;

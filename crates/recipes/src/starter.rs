@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flopsmith_config::Dtype;
 use flopsmith_config::SftConfig;
 use flopsmith_evaluate::Evaluator;
-use flopsmith_generator::corpus::{self, CorpusConfig, Example};
+use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::Space;
 use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_measure::{Purpose, Timer, Verifier};
@@ -29,7 +29,7 @@ use crate::skipped::Skipped;
 use crate::{base_of, forget, save};
 
 /// The token that ends a program.
-const END: &str = "<|endoftext|>";
+pub(crate) const END: &str = "<|endoftext|>";
 
 /// Files that are written next to a model.
 const EVALUATION: &str = "evaluation.json";
@@ -66,7 +66,7 @@ struct Recipe {
 /// Where the weights begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "start", rename_all = "snake_case")]
-enum Start {
+pub(crate) enum Start {
     /// From random weights of this shape, with a tokenizer made from the corpus.
     Random {
         /// Size of the vocabulary.
@@ -162,9 +162,12 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     if crate::examples::is_for(&text) {
         return crate::examples::run(order, &text);
     }
+    if crate::nests::is_for(&text) {
+        return crate::nests::run(order, &text);
+    }
     if order.resume {
         return Err(usage(
-            "--resume is only for recipes with files of examples; a recipe that makes its own corpus writes no checkpoints",
+            "--resume is only for recipes with files of examples or with [nests]; a recipe with [corpus] writes no checkpoints",
         ));
     }
     let recipe: Recipe = flopsmith_config::read(&text, &order.recipe.display().to_string())?;
@@ -183,7 +186,15 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     };
     let examples = corpus::build(&space, recipe.seed, &wanted);
     enough(examples.len(), &recipe)?;
-    let (model, tokenizer) = start(&recipe, &examples)?;
+    let (model, tokenizer) = recipe
+        .model
+        .begin(recipe.dtype, recipe.seed, |vocab_size| {
+            let texts = examples.iter().take(4000);
+            let texts: Vec<String> = texts
+                .map(|e| format!("{}{}", e.prompt, e.program))
+                .collect();
+            Ok(train_bpe(&texts, vocab_size, &[END])?)
+        })?;
     let mut pairs = Vec::with_capacity(examples.len());
     let end = *tokenizer
         .eos()
@@ -301,51 +312,54 @@ fn enough(found: usize, recipe: &Recipe) -> Result<()> {
     )))
 }
 
-fn start(recipe: &Recipe, examples: &[Example]) -> Result<(Model, Tokenizer)> {
-    let device = Device::cuda_if_available();
-    match &recipe.model {
-        Start::Folder { folder } => {
-            let folder = paths::model(folder);
-            let model = crate::load(&folder, recipe.dtype)?;
-            let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
-            Ok((model, tokenizer))
-        }
-        Start::Random {
-            vocab_size,
-            hidden_size,
-            intermediate_size,
-            num_hidden_layers,
-            num_attention_heads,
-            num_key_value_heads,
-        } => {
-            let texts: Vec<String> = examples
-                .iter()
-                .take(4000)
-                .map(|e| format!("{}{}", e.prompt, e.program))
-                .collect();
-            let tokenizer = train_bpe(&texts, *vocab_size, &[END])?;
-            let vocabulary = i64::try_from(tokenizer.vocab_size())?;
-            let mut shape = Config::new(
-                vocabulary,
-                *hidden_size,
-                *intermediate_size,
-                *num_hidden_layers,
-                *num_attention_heads,
-                *num_key_value_heads,
-            );
-            shape.tie_word_embeddings = true;
-            shape.max_position_embeddings = 1024;
-            shape.rope_theta = Some(10_000.0);
-            shape.eos_token_id = tokenizer
-                .eos()
-                .first()
-                .map(|id| flopsmith_policy::config::TokenIds::One(*id));
-            let seed = i64::from_le_bytes(recipe.seed.to_le_bytes());
-            let kind = match recipe.dtype {
-                Dtype::Bfloat16 => Kind::BFloat16,
-                Dtype::Float32 | Dtype::Auto => Kind::Float,
-            };
-            Ok((Model::random(shape, seed, device, kind)?, tokenizer))
+impl Start {
+    /// The model, and its tokenizer: that of its folder, or the one that `trained` makes with this size of the vocabulary.
+    pub(crate) fn begin(
+        &self,
+        dtype: Dtype,
+        seed: u64,
+        trained: impl FnOnce(usize) -> Result<Tokenizer>,
+    ) -> Result<(Model, Tokenizer)> {
+        let device = Device::cuda_if_available();
+        match self {
+            Start::Folder { folder } => {
+                let folder = paths::model(folder);
+                let model = crate::load(&folder, dtype)?;
+                let tokenizer = flopsmith_policy::fitting_tokenizer(&folder, model.config())?;
+                Ok((model, tokenizer))
+            }
+            Start::Random {
+                vocab_size,
+                hidden_size,
+                intermediate_size,
+                num_hidden_layers,
+                num_attention_heads,
+                num_key_value_heads,
+            } => {
+                let tokenizer = trained(*vocab_size)?;
+                let vocabulary = i64::try_from(tokenizer.vocab_size())?;
+                let mut shape = Config::new(
+                    vocabulary,
+                    *hidden_size,
+                    *intermediate_size,
+                    *num_hidden_layers,
+                    *num_attention_heads,
+                    *num_key_value_heads,
+                );
+                shape.tie_word_embeddings = true;
+                shape.max_position_embeddings = 1024;
+                shape.rope_theta = Some(10_000.0);
+                shape.eos_token_id = tokenizer
+                    .eos()
+                    .first()
+                    .map(|id| flopsmith_policy::config::TokenIds::One(*id));
+                let seed = i64::from_le_bytes(seed.to_le_bytes());
+                let kind = match dtype {
+                    Dtype::Bfloat16 => Kind::BFloat16,
+                    Dtype::Float32 | Dtype::Auto => Kind::Float,
+                };
+                Ok((Model::random(shape, seed, device, kind)?, tokenizer))
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
 use flopsmith_config::{Mix, Settings};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{ProblemFiles, ProblemId};
+use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec};
 
 use crate::console::usage;
 use crate::start;
@@ -189,9 +189,28 @@ pub fn problems_of(settings: &Settings) -> Result<Vec<Problem>> {
                 problem.id
             )));
         }
+        if settings.random > 0 && stream::files(&problem.id).is_some() {
+            return Err(usage(format!(
+                "`problems` names {}, and `random` adds fresh nests with names like this one; leave one of them out",
+                problem.id
+            )));
+        }
         problems.push(problem);
     }
     Ok(problems)
+}
+
+/// The problems of a run that another process announced, as [`problems_of`] gives them there. The announcement of a stream has
+/// the first of its evaluated nests, and the settings make all of them.
+///
+/// # Errors
+/// If the files or the settings do not fit each other.
+pub fn announced(spec: &RunSpec, settings: &Settings) -> Result<Vec<Problem>> {
+    if settings.is_stream() {
+        return problems_of(settings);
+    }
+    let files = spec.problems().cloned();
+    files.map(|files| of_files(files, settings)).collect()
 }
 
 /// A random nest by its name, as [`problem_of`] gives a problem.
@@ -230,6 +249,11 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
                 "a workload is named beside `suite = \"random\"`, and each of its nests has one size; leave out --workload and `workloads`",
             )),
         };
+    }
+    if settings.random > 0 && !settings.workloads.is_empty() {
+        return Err(usage(
+            "a workload is named beside `random`, and fresh nests have one size; leave out --workload and `workloads`, or `random`",
+        ));
     }
     if !settings.suite.is_empty() {
         let of_suite = suite(&settings.suite)?;
@@ -284,6 +308,12 @@ fn replace_suite(
         1 if settings.mix != Mix::Uniform => {
             return Err(usage(format!(
                 "`mix` divides tasks among many problems, and the suite `{}` has one for this run, `{}`; leave `mix` out, or name more problems",
+                settings.suite, kept[0]
+            )));
+        }
+        1 if settings.random > 0 => {
+            return Err(usage(format!(
+                "`random` adds fresh nests to a run over several problems, and the suite `{}` has one for this run, `{}`; leave `random` out, or name more problems",
                 settings.suite, kept[0]
             )));
         }

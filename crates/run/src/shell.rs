@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopsmith_config::Settings;
+use flopsmith_config::{Prompt, Settings};
 use flopsmith_problem::Language;
 use flopsmith_protocol::ProblemId;
 
@@ -133,8 +133,9 @@ pub fn report(folder: &Path) -> String {
     format!("{} report {}", program(), path(folder))
 }
 
-/// The command that evaluates a model before and after its training on problems that it was not trained on.
-pub fn evaluate(before: &Path, after: &Path, problems: &[String]) -> String {
+/// The command that evaluates a model before and after its training on problems that it was not trained on, with prompts of
+/// the training's style.
+pub fn evaluate(before: &Path, after: &Path, problems: &[String], prompt: Prompt) -> String {
     let mut line = format!(
         "{} eval {} {}",
         program(),
@@ -143,6 +144,9 @@ pub fn evaluate(before: &Path, after: &Path, problems: &[String]) -> String {
     );
     for name in problems {
         line.push_str(&format!(" --problem {}", quoted(name)));
+    }
+    if prompt == Prompt::Nest {
+        line.push_str(" --prompt nest");
     }
     line
 }
@@ -266,8 +270,17 @@ mod tests {
         );
         let held_out = ["lu".to_owned(), "my problems/x".to_owned()];
         assert_eq!(
-            evaluate(Path::new("m"), Path::new("runs/a/model"), &held_out),
+            evaluate(
+                Path::new("m"),
+                Path::new("runs/a/model"),
+                &held_out,
+                Prompt::Compact
+            ),
             typed("eval before=m after=runs/a/model --problem lu --problem 'my problems/x'")
+        );
+        assert_eq!(
+            evaluate(Path::new("m"), Path::new("n"), &held_out[..1], Prompt::Nest),
+            typed("eval before=m after=n --problem lu --prompt nest")
         );
     }
 

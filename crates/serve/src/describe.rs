@@ -138,7 +138,7 @@ impl Described {
             includes: problem.includes.clone(),
             max_source_bytes: problem.max_source_bytes,
             digest: problem.digest.to_string(),
-            prompt: prompt::render(problem, permitted, None, prompt::Style::Full),
+            prompt: prompt::full(problem, permitted, None),
         }
     }
 }

@@ -273,10 +273,13 @@ fn rewards_are_relative_to_the_best_before_the_step() {
 }
 
 #[test]
-fn a_stream_keeps_nothing_of_problems_that_never_occur_again() {
-    let kept = |settings: &Settings| {
+fn nothing_is_kept_of_fresh_nests_which_never_occur_again() {
+    let kept = |settings: &Settings, problem: &str| {
         let (mut bests, mut answers) = (StageBests::default(), BestAnswers::default());
-        let step = group(1, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
+        let mut step = group(1, vec![measured(10.0, 0.2), measured(20.0, 0.4)]);
+        for sample in step.iter_mut().flatten() {
+            sample.outcome.candidate.problem = ProblemId::new(problem).expect("an id");
+        }
         let (samples, _) = with_advantages(step, settings, Some(50.0), &mut bests, &mut answers);
         assert_eq!(samples.len(), 2);
         (bests, answers)
@@ -286,10 +289,18 @@ fn a_stream_keeps_nothing_of_problems_that_never_occur_again() {
         suite: "random".into(),
         ..relative_to_best()
     };
-    assert_eq!(kept(&stream), Default::default());
-    let (bests, answers) = kept(&relative_to_best());
-    assert_ne!(bests, StageBests::default());
-    assert_ne!(answers, BestAnswers::default());
+    let mixed = Settings {
+        random: 2,
+        ..relative_to_best()
+    };
+    for settings in [&stream, &mixed] {
+        assert_eq!(kept(settings, "random_7"), Default::default());
+    }
+    for (settings, problem) in [(&mixed, "dgemm"), (&relative_to_best(), "random_7")] {
+        let (bests, answers) = kept(settings, problem);
+        assert_ne!(bests, StageBests::default());
+        assert_ne!(answers, BestAnswers::default());
+    }
 }
 
 #[test]

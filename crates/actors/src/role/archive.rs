@@ -34,6 +34,7 @@ use crate::ledger::note;
 use crate::node::Context;
 use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
+use crate::stream::is_fresh;
 use crate::trace::candidate_span;
 
 mod restart;
@@ -239,12 +240,17 @@ impl Archive {
             && work.repeated.is_empty()
         {
             work.steps.close(step);
-            // A nest of a stream occurs in one step only, so nothing is relative to its best speed.
-            if purpose == Purpose::Train && !self.context.settings.is_stream() {
-                work.saved.bests.learn(work.arrived.values());
+            // A fresh nest occurs in one step only, so nothing is relative to its best speed or follows its scores.
+            let settings = &self.context.settings;
+            let kept = |problem: &ProblemId| !is_fresh(settings, problem);
+            if purpose == Purpose::Train {
+                let outcomes = work.arrived.values();
+                let outcomes = outcomes.filter(|outcome| kept(&outcome.candidate.problem));
+                work.saved.bests.learn(outcomes);
             }
             if let Some(progress) = &mut work.saved.progress {
-                for (problem, mean) in tasks::mean_scores(work.arrived.values()) {
+                let means = tasks::mean_scores(work.arrived.values()).into_iter();
+                for (problem, mean) in means.filter(|(problem, _)| kept(problem)) {
                     progress.note(problem, mean);
                 }
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flopsmith_config::{Generator, Prompt};
+use flopsmith_config::Generator;
 use flopsmith_endpoint::{
     Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
 };
@@ -105,10 +105,7 @@ impl EndpointSource {
         Ok(Self {
             client,
             name: format!("{}#{}", endpoint.url, endpoint.model),
-            style: match generator.prompt {
-                Prompt::Compact => prompt::Style::Compact,
-                Prompt::Full => prompt::Style::Full,
-            },
+            style: generator.prompt.style(),
             context: Arc::clone(context),
             file,
             kept: kept.collect(),
@@ -208,7 +205,8 @@ impl Source for EndpointSource {
         for (place, task) in tasks.iter().enumerate() {
             let problem = problem_of(problems, task)?;
             let elite = task.elite.as_ref();
-            let text = prompt::render(problem, task.permitted, elite, self.style);
+            let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style)
+                .map_err(|e| Error::Generator(e.to_string()))?;
             let name = task.id.to_string();
             // The bus may give out a task again while it is held. Its answers are those of the first one.
             if places.contains_key(&name) {

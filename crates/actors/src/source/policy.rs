@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Detour, Extras, Handle, Request, Stops, Tokenizer};
 use flopsmith_problem::{Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Task};
+use flopsmith_protocol::{ArtifactRef, Exchange, PolicyVersion, RawAnswer, Sampling, Task};
 use flopsmith_store::Store;
 
 use crate::answer::{Answer, Answers, Sampled, Source, problem_of};
 use crate::error::Error;
 use crate::memory;
-use flopsmith_config::{Generator, Prompt};
+use flopsmith_config::Generator;
 
 /// Samples programs from a policy that lives on a thread of its own.
 pub struct PolicySource {
@@ -38,10 +38,6 @@ impl PolicySource {
         store: Store,
         settings: &Generator,
     ) -> Self {
-        let style = match settings.prompt {
-            Prompt::Compact => prompt::Style::Compact,
-            Prompt::Full => prompt::Style::Full,
-        };
         let mut bounds = handle.bounds();
         if let Some(rows) = settings.rows {
             bounds.rows = rows as usize;
@@ -58,7 +54,7 @@ impl PolicySource {
             number_tokens: tokenizer.number_tokens().into(),
             tokenizer,
             store,
-            style,
+            style: settings.prompt.style(),
             version: None,
         }
     }
@@ -68,7 +64,9 @@ impl PolicySource {
     /// The tokens before an answer to a task: the prompt, and what was said since. Of a conversation that leaves no room
     /// for an answer, the oldest answers are left out.
     fn prompt(&self, problem: &Problem, task: &Task) -> Result<Vec<u32>, Error> {
-        let text = prompt::render(problem, task.permitted, task.elite.as_ref(), self.style);
+        let elite = task.elite.as_ref();
+        let text = flopsmith_nest::prompt::render(problem, task.permitted, elite, self.style);
+        let text = text.map_err(failed)?;
         let positions = self.handle.config().max_position_embeddings;
         let room = positions - i64::from(task.sampling.max_tokens);
         let mut history = task.history.as_slice();
@@ -88,7 +86,7 @@ impl PolicySource {
         history: &[Exchange],
         problem: &Problem,
     ) -> Result<Vec<u32>, Error> {
-        let chat = self.style == prompt::Style::Full;
+        let chat = self.style.is_chat();
         let fence = chat.then(|| problem.language.fence());
         let mut messages = vec![Message::user(text)];
         for Exchange { answer, result } in history {
@@ -154,7 +152,17 @@ impl Source for PolicySource {
                 problem.language,
                 task.group_size as usize,
             ));
-            let ids = self.prompt(problem, task)?;
+            let mut ids = self.prompt(problem, task)?;
+            // Prompts of fresh nests have any length. An answer to a long one has less room than others, and one that does
+            // not fit the model at all is answered without its beginning, which gives no right program.
+            let positions = self.handle.config().max_position_embeddings;
+            let most = usize::try_from(positions - 1).unwrap_or(usize::MAX);
+            ids.drain(..ids.len().saturating_sub(most));
+            let room = u32::try_from(positions - ids.len() as i64).unwrap_or(1);
+            let sampling = Sampling {
+                max_tokens: task.sampling.max_tokens.min(room),
+                ..task.sampling.clone()
+            };
             for sample in 0..task.group_size {
                 let seed = task
                     .seed
@@ -163,7 +171,7 @@ impl Source for PolicySource {
                 requests.push(Request {
                     prompt: ids.clone(),
                     seed,
-                    sampling: task.sampling.clone(),
+                    sampling: sampling.clone(),
                     extras: Extras {
                         stops: self.stops.clone(),
                         repeats: self.repeats,

@@ -238,6 +238,55 @@ async fn a_stream_evaluates_the_same_nests_and_trains_on_fresh_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn fresh_nests_join_named_problems_in_training_steps_only() {
+    let world = World::new().await;
+    let mixed = Settings {
+        problem: String::new(),
+        problems: vec!["dgemm".into(), "dot".into()],
+        random: 1,
+        tasks: 3,
+        evaluate_tasks: 2,
+        ..settings()
+    };
+    let fresh = stream::trained(&mixed, 1, 2).unwrap();
+    let context = world.context_of(mixed.clone(), &["dot"]);
+    let working = start(Archive::new(context, Job::Train, CancellationToken::new()));
+    let queue = WorkerOptions::new(Queue::generate("schedule").all(), 3);
+    let mut tasks = world.bus.worker::<Task>(queue).await.unwrap();
+    for (step, purpose, expected) in [
+        (0, Purpose::EvaluateStart, vec!["dgemm", "dot"]),
+        (1, Purpose::Train, vec!["dgemm", "dot", fresh.as_str()]),
+    ] {
+        let mut seen = BTreeMap::new();
+        let mut outcomes = Vec::new();
+        for _ in 0..expected.len() {
+            let delivery = soon(tasks.next()).await.unwrap();
+            let task = delivery.message().clone();
+            let number = task.id.group().unwrap();
+            assert_eq!((task.step, task.purpose), (step, purpose));
+            for sample in 0..task.group_size {
+                let of = CandidateRef {
+                    problem: task.problem.clone(),
+                    ..candidate(step, number, sample, purpose)
+                };
+                outcomes.push(outcome(of, wrong()));
+            }
+            if task.problem == fresh {
+                let nest = stream::problem(&mixed, &fresh).unwrap();
+                let pool = mixed.sqd.techniques.intersection(nest.techniques);
+                assert_eq!(task.permitted, pool, "a nest occurs once");
+            }
+            seen.insert(number, task.problem.to_string());
+            delivery.done().await.unwrap();
+        }
+        assert_eq!(seen.into_values().collect::<Vec<_>>(), expected);
+        let subject = subjects::outcome(&run_id());
+        world.bus.publish_many(&subject, &outcomes).await.unwrap();
+    }
+    working.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_resumed_at_its_end_still_waits_for_second_measurements() {
     let world = World::new().await;
     let subject = subjects::outcome(&run_id());

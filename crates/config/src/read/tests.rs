@@ -161,11 +161,23 @@ fn a_run_has_one_problem_or_many() {
     let stream = read(stream).expect("usable");
     assert!(stream.has_many() && stream.is_stream());
     assert_eq!((stream.problem_count(), stream.evaluation_tasks(3)), (3, 3));
+    assert!(stream.has_fresh() && stream.fresh_of(5) == 5);
+    let mixed =
+        "problems = [\"lu\", \"dot\"]\ntasks = 8\nrandom = 2\n[generator]\nprompt = \"nest\"\n";
+    let mixed = read(mixed).expect("usable");
+    assert!(mixed.has_many() && mixed.has_fresh() && !mixed.is_stream());
+    assert_eq!(
+        [0, 3, 4, 8].map(|tasks| mixed.fresh_of(tasks)),
+        [0, 0, 1, 2]
+    );
+    assert!(!many.has_fresh() && many.fresh_of(8) == 0);
+    let written = toml::to_string(&mixed).expect("TOML");
+    assert_eq!(read(&written).expect("usable"), mixed);
     let written = toml::to_string(&stream).expect("TOML");
     assert_eq!(read(&written).expect("usable"), stream);
     // A run with one problem is written as it was before there were many.
     let written = toml::to_string(&one).expect("TOML");
-    for key in ["problems", "suite", "hold_out", "mix"] {
+    for key in ["problems", "suite", "random", "hold_out", "mix"] {
         assert!(!written.contains(key), "{key}: {written}");
     }
 }
@@ -240,6 +252,30 @@ fn problems_that_contradict_each_other_are_refused_by_name() {
             ["line 3", "`generator.prompt` is \"compact\""],
         ),
         ("problem = \"\"\n", ["line 1", "`problem` is empty"]),
+        (
+            "problems = [\"\"]\n",
+            ["line 1", "`problems` has an empty name"],
+        ),
+        (
+            "random = 2\n[generator]\nprompt = \"nest\"\n",
+            ["line 1", "the run has one; set `problems`"],
+        ),
+        (
+            "suite = \"random\"\nrandom = 2\n[generator]\nprompt = \"full\"\n",
+            ["line 2", "`random` is 2: `suite = \"random\"`"],
+        ),
+        (
+            "problems = [\"lu\", \"dot\"]\ntasks = 4\nrandom = 4\n[generator]\nprompt = \"nest\"\n",
+            ["line 3", "`tasks` is 4"],
+        ),
+        (
+            "problems = [\"lu\", \"dot\"]\nrandom = 1\nworkloads = [\"n=8\"]\n[generator]\nprompt = \"nest\"\n",
+            ["line 2", "`workloads` names sizes"],
+        ),
+        (
+            "problems = [\"lu\", \"dot\"]\nrandom = 1\n[generator]\nprompt = \"compact\"\n",
+            ["line 4", "set it to \"nest\" or \"full\""],
+        ),
         (
             "problems = [\"lu\", \"\"]\n",
             ["line 1", "`problems` has an empty name"],

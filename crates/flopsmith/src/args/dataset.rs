@@ -69,6 +69,9 @@ pub struct Measure {
     /// Use the full prompt for --permit instead of the starter model's short one.
     #[arg(long, requires = "permit")]
     pub full: bool,
+    /// Use the prompt that states the loop nest of the reference for --permit instead of the short one.
+    #[arg(long, requires = "permit", conflicts_with = "full")]
+    pub nest: bool,
     /// Write this as the programs' origin.
     #[arg(long, default_value = "schedule_space")]
     pub origin: String,

@@ -9,7 +9,8 @@ use super::Format;
 
 /// Shown under the options of `sft`.
 pub const SFT: &str = "\
-A recipe trains on programs of the schedule space, as models/starter/recipe.toml does, or on files of examples:
+A recipe trains on programs of the schedule space, as models/starter/recipe.toml does, on random loop nests, as
+models/nests/recipe.toml does, or on files of examples:
   model = \"models/starter\"
   examples = \"data/sft.jsonl\"               # {\"prompt\": …, \"answer\": …} a line, from `flopsmith dataset split`
   validation = \"data/sft_evaluation.jsonl\" # may be left out
@@ -98,8 +99,8 @@ pub struct Sft {
     /// Write the model into this folder; into the recipe's folder when left out.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
-    /// Continue from the newest checkpoint in the folder, with the same recipe. Only recipes with files of examples
-    /// write checkpoints.
+    /// Continue from the newest checkpoint in the folder, with the same recipe. Recipes with files of examples and
+    /// with [nests] write checkpoints.
     #[arg(long)]
     pub resume: bool,
     /// Print the result in this format.

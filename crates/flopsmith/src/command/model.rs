@@ -10,7 +10,7 @@ use flopsmith_policy::{
     Adapter, Bounds, Device, End, Extras, Kind, Model as Loaded, Request, Stops, Tokenizer,
     inspect, sample_stream,
 };
-use flopsmith_problem::prompt;
+use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Sampling;
 use flopsmith_run::console::{data, piece, say, usage};
 use flopsmith_run::paths;
@@ -53,6 +53,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             prompt: text,
             permit,
             full,
+            nest,
             number,
             temperature,
             top_p,
@@ -66,22 +67,22 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             seed,
         } => {
             let (model, tokenizer) = load(folder, *dtype)?;
-            let style = if *full {
-                prompt::Style::Full
-            } else {
-                prompt::Style::Compact
+            let style = match (*full, *nest) {
+                (true, _) => Style::Full,
+                (_, true) => Style::Nest,
+                _ => Style::Compact,
             };
             let text = match (problem, text) {
                 (Some(problem), _) => {
                     let definition = paths::problem(problem)?;
                     let permitted = super::problem::permitted(permit.as_deref(), &definition)?;
-                    prompt::render(&definition, permitted, None, style)
+                    super::problem::asked(&definition, permitted, style)?
                 }
                 (None, Some(text)) => text.clone(),
                 (None, None) => return Err(usage("give --problem or --prompt")),
             };
             let messages = [flopsmith_policy::chat::Message::user(text)];
-            let ids = tokenizer.encode_messages(&messages, style == prompt::Style::Full)?;
+            let ids = tokenizer.encode_messages(&messages, style.is_chat())?;
             let sampling = Sampling {
                 temperature: *temperature,
                 top_p: *top_p,

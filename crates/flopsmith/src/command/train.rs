@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use flopsmith_actors::journal::replace;
+#[cfg(feature = "torch")]
+use flopsmith_actors::stream;
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 use flopsmith_problem::Language;
@@ -109,8 +111,6 @@ pub fn check(settings: &Settings) -> Result<()> {
 /// find the same errors one after the other, minutes later.
 #[cfg(feature = "torch")]
 pub fn check_files(settings: &Settings) -> Result<()> {
-    use flopsmith_config::Prompt;
-    use flopsmith_problem::prompt::{self, Style};
     let problems = paths::problems_of(settings)?;
     let folder = paths::model(&settings.generator.model);
     let unusable = |e: flopsmith_policy::Error| {
@@ -128,33 +128,74 @@ pub fn check_files(settings: &Settings) -> Result<()> {
         );
     }
     // The longest prompt without an earlier program: evaluations permit every technique.
-    let style = match settings.generator.prompt {
-        Prompt::Compact => Style::Compact,
-        Prompt::Full => Style::Full,
-    };
+    let style = settings.generator.prompt.style();
     let tokenizer = flopsmith_policy::Tokenizer::load(&folder).map_err(unusable)?;
     let max_tokens = i64::from(settings.generator.max_tokens);
-    for problem in &problems {
+    let tokens = |problem: &flopsmith_problem::Problem| -> Result<i64> {
         let permitted = settings.sqd.techniques.union(problem.techniques);
-        let text = prompt::render(problem, permitted, None, style);
+        let text = super::problem::asked(problem, permitted, style)?;
         let message = flopsmith_policy::chat::Message::user(text);
-        let prompt_tokens = tokenizer
-            .encode_messages(&[message], style == Style::Full)
-            .map_err(unusable)?
-            .len() as i64;
+        let ids = tokenizer.encode_messages(&[message], style.is_chat());
+        Ok(ids.map_err(unusable)?.len() as i64)
+    };
+    let too_long = |prompt_tokens: i64, of: &str| {
+        usage(format!(
+            "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
+            folder.display(),
+            model.max_position_embeddings
+        ))
+    };
+    for problem in &problems {
+        let prompt_tokens = tokens(problem)?;
         if prompt_tokens + max_tokens > model.max_position_embeddings {
             let of = match settings.has_many() {
                 true => format!(" of {}", problem.id),
                 false => String::new(),
             };
-            return Err(usage(format!(
-                "`generator.max_tokens` is {max_tokens} and the prompt{of} takes {prompt_tokens} tokens: the model in {} has {} positions for both together",
-                folder.display(),
-                model.max_position_embeddings
-            )));
+            return Err(too_long(prompt_tokens, &of));
         }
     }
-    Ok(())
+    // Fresh nests have prompts of any length, and an answer to a long one has less room. Few may have so long ones.
+    let fresh = some_fresh(settings)?;
+    let mut long = Vec::new();
+    for nest in &fresh {
+        let prompt_tokens = tokens(nest)?;
+        if prompt_tokens + max_tokens > model.max_position_embeddings {
+            long.push(prompt_tokens);
+        }
+    }
+    match long.first() {
+        Some(first) if 2 * long.len() > fresh.len() => {
+            Err(too_long(*first, " of a fresh nest, like those of most,"))
+        }
+        Some(_) => {
+            say(&format!(
+                "note: the prompts of {} of {} fresh nests leave answers less room than `generator.max_tokens`",
+                long.len(),
+                fresh.len()
+            ));
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first nests that a run with fresh ones trains on.
+#[cfg(feature = "torch")]
+fn some_fresh(settings: &Settings) -> Result<Vec<flopsmith_problem::Problem>> {
+    const LOOKED_AT: usize = 32;
+    let fresh = settings.fresh_of(settings.tasks);
+    if fresh == 0 {
+        return Ok(Vec::new());
+    }
+    let numbers = settings.tasks - fresh..settings.tasks;
+    let tasks = (1..).flat_map(|step| numbers.clone().map(move |number| (step, number)));
+    let nests = tasks.take(LOOKED_AT);
+    let nests = nests.map(|(step, number)| -> Result<flopsmith_problem::Problem> {
+        let id = stream::trained(settings, step, number)?;
+        paths::nest(&id, settings)
+    });
+    nests.collect()
 }
 
 #[cfg(not(feature = "torch"))]
@@ -256,7 +297,9 @@ pub fn finish(
         }
         if trained && !bench_settings.hold_out.is_empty() {
             let initial = paths::model(&bench_settings.generator.model);
-            let held_out = shell::evaluate(&initial, &model, &bench_settings.hold_out);
+            let held_out = &bench_settings.hold_out;
+            let prompt = bench_settings.generator.prompt;
+            let held_out = shell::evaluate(&initial, &model, held_out, prompt);
             say(&format!("held out     {held_out}"));
         }
     }

@@ -56,6 +56,10 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["problem", "prompt", "examples"],
         "the folder examples holds no problem.toml",
     );
+    says(
+        &["problem", "prompt", "sort64", "--nest"],
+        "the reference of sort64 is no affine loop nest",
+    );
     let flags = ["--problem", "dgemm", "--flags", "-O3 -march=nosuch"];
     says(
         &[&["bench", "problems/dgemm/baseline.c"], &flags[..]].concat(),
@@ -123,6 +127,12 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
     let prompt = object(&["problem", "prompt", "dgemm"]);
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
+    let prompt = object(&["problem", "prompt", "dgemm", "--nest", "--permit", "simd"]);
+    let nest = prompt["prompt"].as_str().unwrap_or_default();
+    assert!(
+        nest.starts_with("// nest: simd\nvoid dgemm(int n,"),
+        "{nest}"
+    );
     let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
     assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
     assert!(

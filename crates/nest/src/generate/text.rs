@@ -139,7 +139,7 @@ impl Code {
     pub fn finish(mut self, program: &Program) -> String {
         let mut text = String::new();
         let scratch: Vec<usize> = (0..program.arrays.len())
-            .filter(|n| program.arrays[*n].origin == Origin::Scratch && self.is_used(program, *n))
+            .filter(|n| program.arrays[*n].origin == Origin::Scratch && is_used(program, *n))
             .collect();
         let mut begin = String::new();
         let mut end = String::new();
@@ -174,13 +174,6 @@ impl Code {
             program.prototype, self.lines
         );
         text
-    }
-
-    fn is_used(&self, program: &Program, array: usize) -> bool {
-        program
-            .statements
-            .iter()
-            .any(|s| s.target.array == array || s.reads().iter().any(|a| a.array == array))
     }
 
     /// Writes loops and leaves.
@@ -435,6 +428,14 @@ impl Code {
             }
         }
     }
+}
+
+/// True if a statement reads or writes the array.
+pub fn is_used(program: &Program, array: usize) -> bool {
+    program
+        .statements
+        .iter()
+        .any(|s| s.target.array == array || s.reads().iter().any(|a| a.array == array))
 }
 
 /// A number in the source's spelling; in single precision numbers with a fraction get the suffix of that type.

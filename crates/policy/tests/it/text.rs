@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use flopsmith_policy::chat::Message;
-use flopsmith_policy::{Error, Tokenizer, train_bpe};
+use flopsmith_policy::{Error, Tokenizer, train_bpe, train_words};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -43,6 +43,64 @@ fn training_is_deterministic_and_compresses() {
         "{tokens} tokens for {} bytes",
         text.len()
     );
+}
+
+/// A subscript has the same tokens after a bracket, after an operator and after a blank, whatever stands around it.
+#[test]
+fn tokens_of_words_end_where_words_of_c_end() {
+    let texts: Vec<String> = (0..40)
+        .map(|i| {
+            format!(
+                "void kernel(int rows,const double*A,double*B)\nfor(long i=0;i<=rows-1;i++){{\nB[i*rows+{i}]+=A[(i+{i})*rows+j]*A[i*rows+j];\n}}\n"
+            )
+        })
+        .collect();
+    let tokenizer = train_words(&texts, 600, &["<|end|>"]).unwrap();
+    let tokens = |text: &str| -> Vec<String> {
+        let ids = tokenizer.encode(text).unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), text);
+        ids.iter()
+            .map(|id| tokenizer.decode(&[*id]).unwrap())
+            .collect()
+    };
+    let subscript = ["i", "*", "rows", "+", "j"];
+    for (before, after) in [
+        ("A[", "]"),
+        ("B[(", ")*2]"),
+        ("long ", ";"),
+        ("=", ";\n"),
+        ("-(", "))++"),
+    ] {
+        let around = tokens(&format!("{before}{}{after}", subscript.concat()));
+        let found = around
+            .windows(subscript.len())
+            .any(|window| window == subscript);
+        assert!(found, "{around:?}");
+    }
+    // Words and operators that occurred are one token, and others are made of smaller ones.
+    assert_eq!(tokens("for(long i=0;i<=rows-1;i++){").len(), 18);
+    let kind = |c: char| match c {
+        c if c.is_alphabetic() => 0,
+        c if c.is_numeric() => 1,
+        c if c.is_whitespace() => 2,
+        _ => 3,
+    };
+    for token in tokens(&texts.concat())
+        .iter()
+        .chain(&tokens("void other_name2(float *x1)"))
+    {
+        let mut kinds: Vec<i32> = token.chars().map(kind).collect();
+        kinds.dedup();
+        assert_eq!(kinds.len(), 1, "{token:?}");
+    }
+    // The rule of a folder is the one that other programs apply to it.
+    let rule = |tokenizer: &Tokenizer| -> serde_json::Value {
+        let folder = tempfile::tempdir().unwrap();
+        tokenizer.save(folder.path()).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("tokenizer.json")).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["pre_tokenizer"].clone()
+    };
+    assert_eq!(rule(&tokenizer), rule(&trained()));
 }
 
 #[test]

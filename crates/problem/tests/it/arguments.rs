@@ -2,7 +2,7 @@
 //! them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use flopsmith_problem::prompt::{Style, render};
+use flopsmith_problem::prompt::{full, one_line};
 use flopsmith_problem::{ArgKind, Arithmetic, Element, Language, Params, Problem, Role};
 use flopsmith_protocol::ProblemFiles;
 
@@ -477,12 +477,12 @@ fn the_bound_of_a_product_is_for_nothing_else() {
 #[test]
 fn prompts_tell_of_scalars_and_of_arrays_in_place() {
     let problem = exact(PROTOTYPE, &AXPBY).unwrap();
-    let said = |problem: &Problem, style| render(problem, problem.techniques, None, style);
+    let said = |problem: &Problem| full(problem, problem.techniques, None);
     assert_eq!(
-        said(&problem, Style::Compact),
+        one_line(&problem, problem.techniques),
         "// f (inout y, scalar alpha beta): simd\n"
     );
-    let full = said(&problem, Style::Full);
+    let full = said(&problem);
     for line in [
         PROTOTYPE,
         "`alpha` is a double from 0.5 (included) to 2*n (excluded), drawn in secret and anew for each call.",
@@ -498,7 +498,7 @@ fn prompts_tell_of_scalars_and_of_arrays_in_place() {
         let args = [AXPBY[0], array.as_str()];
         let mut problem = exact(&format!("void f(int n, {c_type} *x);"), &args).unwrap();
         problem.language = language;
-        said(&problem, Style::Full)
+        said(&problem)
     };
     for (element, c_type, language, words) in [
         (

@@ -206,15 +206,13 @@ fn broken_toml_and_wrong_types_have_a_line() {
 
 #[test]
 fn functions_that_do_what_is_asked_for_are_forbidden_and_the_prompt_says_so() {
-    use flopsmith_problem::prompt::{Style, render};
+    use flopsmith_problem::prompt::full;
     let sort = Problem::load(&shipped("sort64")).unwrap();
     assert_eq!(sort.forbidden, ["qsort"]);
-    assert!(render(&sort, sort.techniques, None, Style::Full).contains("no `qsort`"));
+    assert!(full(&sort, sort.techniques, None).contains("no `qsort`"));
     let mut product = with(|t| t).unwrap();
     assert_eq!(product.forbidden, ["matmul"]);
-    let said = |problem: &flopsmith_problem::Problem| {
-        render(problem, problem.techniques, None, Style::Full)
-    };
+    let said = |problem: &flopsmith_problem::Problem| full(problem, problem.techniques, None);
     // C has no library that does it and may be linked.
     assert!(!said(&product).contains(", no `"));
     product.language = flopsmith_problem::Language::Cxx;
@@ -230,7 +228,7 @@ fn functions_that_do_what_is_asked_for_are_forbidden_and_the_prompt_says_so() {
 
 #[test]
 fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
-    use flopsmith_problem::prompt::{Style, render};
+    use flopsmith_problem::prompt::full;
     for (name, parts) in [
         (
             "dgemm",
@@ -245,7 +243,7 @@ fn a_prompt_says_where_sizes_lie_and_how_long_a_program_may_be() {
         ("dgemv", &["(m from 1 to 1000; n from 1 to 1000)"]),
     ] {
         let problem = Problem::load(&shipped(name)).unwrap();
-        let prompt = render(&problem, problem.techniques, None, Style::Full);
+        let prompt = full(&problem, problem.techniques, None);
         for part in parts {
             assert!(prompt.contains(part), "{part:?} in {prompt}");
         }

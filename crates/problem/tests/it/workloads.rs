@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flopsmith_problem::prompt::{Style, render};
+use flopsmith_problem::prompt::full;
 use flopsmith_problem::{Caches, Finding, Params, Problem, check};
 
 /// dgemm with this in place of its workloads.
@@ -189,7 +189,7 @@ fn every_workload_is_looked_at() {
 
 #[test]
 fn a_prompt_names_the_sizes_that_count() {
-    let told = |problem: &Problem| render(problem, problem.techniques, None, Style::Full);
+    let told = |problem: &Problem| full(problem, problem.techniques, None);
     let cold = "in calls that find none of their arrays in a cache";
     let one = told(&shipped().select(&["n=256"]).unwrap());
     assert!(one.contains(", and timed at n = 256. The same"), "{one}");

@@ -55,7 +55,11 @@ pub async fn announce(
         run: folder.id.clone(),
         version: version(),
         problem: problem.files(),
-        others: others.iter().map(|problem| problem.files()).collect(),
+        // Nodes make the nests of a stream by themselves: hundreds would not fit into a message.
+        others: match settings.is_stream() {
+            true => Vec::new(),
+            false => others.iter().map(|problem| problem.files()).collect(),
+        },
         settings_json: serde_json::to_string(&without_ways)?,
         machine_class: class.clone(),
         trains: job == Job::Train,

@@ -103,8 +103,8 @@ impl Benches {
         }
         let settings = settings_of(&spec)?;
         let named = spec.problems().find(|files| files.id == *problem).cloned();
-        // The name of a nest of a stream is enough to make it.
-        let made = || stream::files(problem).filter(|_| settings.is_stream());
+        // The name of a fresh nest is enough to make it.
+        let made = || stream::files(problem).filter(|_| settings.has_fresh());
         let Some(files) = named.or_else(made) else {
             let known: Vec<&str> = spec.problems().map(|files| files.id.as_str()).collect();
             return Err(unusable(format!(
@@ -114,7 +114,8 @@ impl Benches {
         };
         let of_a_step = match settings.is_stream() {
             true => settings.tasks.max(settings.evaluate_tasks) as usize,
-            false => spec.problems().count(),
+            // Those of two steps: the nests of a step push out those of the step before, and no problem of the run.
+            false => spec.problems().count() + 2 * settings.random as usize,
         };
         let kept = of_a_step.clamp(KEPT, KEPT_OF_RUN);
         tracing::info!(%run, %problem, "working for another run or problem");

@@ -239,15 +239,14 @@ impl House {
     }
 
     fn context(&self, spec: &RunSpec, settings: Settings, folder: &Path) -> Result<Arc<Context>> {
-        let problem = paths::of_files(spec.problem.clone(), &settings)?;
-        let others = spec.others.iter().cloned();
-        let others = others.map(|files| paths::of_files(files, &settings).map(Arc::new));
-        let others = others.collect::<Result<Vec<_>>>()?;
+        let mut problems = paths::announced(spec, &settings)?.into_iter().map(Arc::new);
+        let problem = problems.next().context("a run has a problem")?;
+        let others = problems.collect();
         Ok(Context::new(Parts {
             run: spec.run.clone(),
             settings,
             folder: folder.to_owned(),
-            problem: Arc::new(problem),
+            problem,
             others,
             toolchain: comparability::workers_toolchain(),
             // Programs are measured by the run's machine class, not by this node's.

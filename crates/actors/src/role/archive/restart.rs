@@ -16,6 +16,7 @@ use crate::course::Course;
 use crate::error::Error;
 use crate::peaks::Peaks;
 use crate::role_lease::RoleLease;
+use crate::stream::is_fresh;
 
 impl Archive {
     /// The state to continue from: the one that was saved last, or the initial state of a new run.
@@ -90,11 +91,14 @@ impl Archive {
         made.collect()
     }
 
-    /// The stages of a problem as they begin. A nest of a stream occurs once, so it permits its whole pool at once.
+    /// The stages of a problem as they begin. A fresh nest occurs once, so it permits its whole pool at once, and so do the
+    /// evaluated nests of a stream.
     pub(super) fn stages_of(&self, problem: &Problem) -> Result<Sqd, Error> {
         let context = &self.context;
         let rules = &context.settings.sqd;
-        let rules = match (context.settings.has_many(), context.settings.is_stream()) {
+        let settings = &context.settings;
+        let at_once = settings.is_stream() || is_fresh(settings, &problem.id);
+        let rules = match (settings.has_many(), at_once) {
             (false, _) => rules.clone(),
             (_, false) => rules.within(problem.techniques),
             (_, true) => rules.within(problem.techniques).disabled(),

@@ -187,13 +187,15 @@ impl Archive {
         }
     }
 
-    /// The fresh nests of a round of a stream, one for each task; none of an evaluation and of a run with named problems.
+    /// The fresh nests of a round, one for each of its last tasks; none of an evaluation and of a run with named problems
+    /// alone.
     fn fresh(&self, step: u64, purpose: Purpose, round: Round) -> Result<Vec<ProblemId>, Error> {
         let settings = &self.context.settings;
-        if !settings.is_stream() || purpose != Purpose::Train {
+        if purpose != Purpose::Train {
             return Ok(Vec::new());
         }
-        (round.from..round.to)
+        let fresh = settings.fresh_of(round.to - round.from);
+        (round.to - fresh..round.to)
             .map(|number| stream::trained(settings, step, number))
             .collect()
     }
@@ -209,7 +211,7 @@ impl Archive {
     ) -> Result<(), Error> {
         let settings = &self.context.settings;
         let stages = &mut work.saved.sqd;
-        if settings.is_stream() && round.number == 0 {
+        if settings.has_fresh() && round.number == 0 {
             let context = &self.context;
             stages.retain(|id, sqd| context.of(id).is_some() || sqd.pending().next().is_some());
         }
@@ -251,22 +253,26 @@ impl Archive {
             }
         };
         let fresh = self.fresh(step, purpose, round)?;
-        let problems: Vec<&ProblemId> = match fresh.as_slice() {
-            [] => self.context.problems().map(|of| &of.problem.id).collect(),
-            fresh => fresh.iter().collect(),
-        };
+        // The first tasks of a round are of the run's problems, and each of the others has a nest of its own.
+        let named = (round.to - round.from).saturating_sub(fresh.len() as u32);
+        let of_run = self.context.problems().map(|of| &of.problem.id);
+        let mut problems: Vec<&ProblemId> = of_run.filter(|_| named > 0).collect();
         let (tasks, group_size) = self.size_of(step, purpose);
-        let first_turn = step.wrapping_mul(u64::from(tasks));
-        let turns = match &work.saved.progress {
+        let tasks_of_run = match purpose {
+            Purpose::Train => tasks - settings.fresh_of(tasks),
+            _ => tasks,
+        };
+        let first_turn = step.wrapping_mul(u64::from(tasks_of_run));
+        let mut turns = match &work.saved.progress {
             Some(progress) if !evaluation => {
-                let count = (round.to - round.from) as usize;
                 // The plan of the first problem begins with the draw of `seed` and `another` alone.
                 let seed = seed.wrapping_add(another) ^ 0x8ebc_6af0_9c88_c6e3;
-                apportion(&progress.shares(&problems), count, seed, step)
+                apportion(&progress.shares(&problems), named as usize, seed, step)
             }
-            _ if !fresh.is_empty() => (0..fresh.len()).collect(),
-            _ => turns(problems.len(), first_turn, round.from..round.to),
+            _ => turns(problems.len(), first_turn, round.from..round.from + named),
         };
+        turns.extend(problems.len()..problems.len() + fresh.len());
+        problems.extend(&fresh);
         // The plans of each problem, in the order of its tasks.
         let mut plans: Vec<_> = (0u64..)
             .zip(&problems)

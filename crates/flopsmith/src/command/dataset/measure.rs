@@ -7,7 +7,7 @@ use anyhow::Result;
 use flopsmith_generator::measured::Program;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
-use flopsmith_problem::prompt::{self, Style};
+use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::{TechniqueSet, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::ticker::Ticker;
@@ -31,11 +31,12 @@ fn one_prompt(args: &Measure, problem: &Problem) -> Result<Option<(TechniqueSet,
     };
     let text = (text != "all").then_some(text);
     let permitted = super::super::problem::permitted(text, problem)?;
-    let style = match args.full {
-        true => Style::Full,
-        false => Style::Compact,
+    let style = match (args.full, args.nest) {
+        (true, _) => Style::Full,
+        (_, true) => Style::Nest,
+        _ => Style::Compact,
     };
-    let prompt = prompt::render(problem, permitted, None, style);
+    let prompt = super::super::problem::asked(problem, permitted, style)?;
     Ok(Some((permitted, prompt)))
 }
 

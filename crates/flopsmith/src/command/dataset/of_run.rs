@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use flopsmith_config::Prompt;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
-use flopsmith_problem::prompt::{self, Style};
+use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::{MachineClass, Outcome, ProblemId};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::{folder, paths, summary};
 
+use super::super::problem::asked;
 use crate::args::OfRun;
 
 /// Prints the measured programs of a run.
@@ -21,12 +21,9 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
     let path = folder::find(args.place.folder(), name, |_| true)?;
     let settings = flopsmith_config::load(&path.join("config.toml"), &[])?;
     let mut problems = paths::problems_of(&settings)?;
-    let style = match settings.generator.prompt {
-        Prompt::Compact => Style::Compact,
-        Prompt::Full => Style::Full,
-    };
+    let style = settings.generator.prompt.style();
     let outcomes = summary::by_problem(summary::outcomes(&path)?);
-    if settings.is_stream() {
+    if settings.has_fresh() {
         let evaluated: Vec<ProblemId> = problems.iter().map(|of| of.id.clone()).collect();
         for id in outcomes.keys().filter(|id| !evaluated.contains(id)) {
             problems.push(paths::nest(id, &settings)?);
@@ -39,7 +36,7 @@ pub fn run(args: &OfRun) -> Result<ExitCode> {
             .map(Vec::as_slice)
             .unwrap_or_default();
         let timed = (problem, &settings.workloads[..]);
-        let (of_problem, others) = self::programs(outcomes, timed, style, &origin(&path));
+        let (of_problem, others) = self::programs(outcomes, timed, style, &origin(&path))?;
         programs.extend(of_problem);
         left_out += others;
     }
@@ -75,34 +72,35 @@ fn programs(
     (problem, workloads): (&Problem, &[String]),
     style: Style,
     origin: &str,
-) -> (Vec<Program>, usize) {
+) -> Result<(Vec<Program>, usize)> {
     let mut classes: BTreeMap<&MachineClass, usize> = BTreeMap::new();
     for outcome in outcomes.iter().filter(|o| o.verdict.counts()) {
         *classes.entry(&outcome.machine_class).or_default() += 1;
     }
     let commonest = classes.iter().max_by_key(|(_, count)| **count);
     let class = commonest.map(|(class, _)| *class);
-    let programs: Vec<Program> = outcomes
-        .iter()
-        .filter(|o| Some(&o.machine_class) == class)
-        .filter_map(|outcome| {
-            let runtime_s = super::runtime_s(&outcome.verdict)?;
-            let program = Program {
-                problem: outcome.candidate.problem.to_string(),
-                workloads: workloads.to_vec(),
-                prompt: prompt::render(problem, outcome.candidate.permitted, None, style),
-                source: outcome.source.clone(),
-                runtime_s,
-                correct: runtime_s.is_some(),
-                origin: origin.to_owned(),
-                rank: None,
-            };
-            // An answer without a program is left out.
-            program.check().is_ok().then_some(program)
-        })
-        .collect();
+    let mut programs = Vec::new();
+    for outcome in outcomes.iter().filter(|o| Some(&o.machine_class) == class) {
+        let Some(runtime_s) = super::runtime_s(&outcome.verdict) else {
+            continue;
+        };
+        let program = Program {
+            problem: outcome.candidate.problem.to_string(),
+            workloads: workloads.to_vec(),
+            prompt: asked(problem, outcome.candidate.permitted, style)?,
+            source: outcome.source.clone(),
+            runtime_s,
+            correct: runtime_s.is_some(),
+            origin: origin.to_owned(),
+            rank: None,
+        };
+        // An answer without a program is left out.
+        if program.check().is_ok() {
+            programs.push(program);
+        }
+    }
     let left_out = outcomes.len() - programs.len();
-    (programs, left_out)
+    Ok((programs, left_out))
 }
 
 #[cfg(test)]
@@ -137,10 +135,11 @@ mod tests {
 
         let workloads = ["n=256".to_owned()];
         let timed = (&problem, &workloads[..]);
-        let (programs, left_out) = programs(&outcomes, timed, Style::Compact, "run a");
+        let found = programs(&outcomes, timed, Style::Compact, "run a");
+        let (programs, left_out) = found.unwrap_or_else(|e| unreachable!("{e:#}"));
         assert_eq!((programs.len(), left_out), (4, 3));
         let first = &outcomes[0].candidate;
-        let prompt = prompt::compact("dgemm", first.permitted);
+        let prompt = flopsmith_problem::prompt::compact("dgemm", first.permitted);
         for (program, outcome) in programs.iter().zip(&outcomes) {
             assert_eq!(
                 (&program.prompt, program.problem.as_str()),

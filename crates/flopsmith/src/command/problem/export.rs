@@ -124,7 +124,7 @@ fn place(path: &Path, content: &[u8]) -> Result<()> {
 /// The task for the agent: the prompt for a model, with a file in place of an answer.
 fn instruction(problem: &Problem, file: &str) -> String {
     let permitted = problem.techniques.without(Technique::Openmp);
-    let prompt = prompt::render(problem, permitted, None, prompt::Style::Full);
+    let prompt = prompt::full(problem, permitted, None);
     let lines: Vec<&str> = prompt.trim_end().lines().collect();
     // The last line says how to answer.
     let task = lines.split_last().map_or(&[][..], |(_, task)| task);

@@ -12,7 +12,8 @@ use flopsmith_compile::Toolchain;
 use flopsmith_evaluate::{Evaluator, random};
 use flopsmith_measure::Purpose;
 use flopsmith_measure::verify::weakness;
-use flopsmith_problem::{Finding, Language, Problem as Definition, prompt};
+use flopsmith_nest::prompt::{self, Style};
+use flopsmith_problem::{Finding, Language, Problem as Definition};
 use flopsmith_protocol::{Failure, InfrastructureCause, Technique, TechniqueSet, Verdict};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::digits::four;
@@ -58,26 +59,36 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             workloads,
             permit,
             compact,
+            nest,
             format,
         } => {
             let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
             let permitted = permitted(permit.as_deref(), &definition)?;
-            let style = if *compact {
-                prompt::Style::Compact
-            } else {
-                prompt::Style::Full
+            let style = match (*compact, *nest) {
+                (true, _) => Style::Compact,
+                (_, true) => Style::Nest,
+                _ => Style::Full,
             };
-            let text = prompt::render(&definition, permitted, None, style);
+            let text = asked(&definition, permitted, style)?;
             data(&match format {
                 Format::Text => text,
                 Format::Json => json!({
-                    "problem": definition.id, "permitted": permitted, "compact": compact, "prompt": text,
+                    "problem": definition.id, "permitted": permitted, "compact": compact, "nest": nest, "prompt": text,
                 })
                 .to_string(),
             });
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The prompt for a problem.
+///
+/// # Errors
+/// Wrong usage: the style states nests, and the problem has none.
+pub fn asked(problem: &Definition, permitted: TechniqueSet, style: Style) -> Result<String> {
+    let text = prompt::render(problem, permitted, None, style);
+    text.map_err(|e| usage(e.to_string()))
 }
 
 /// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use flopsmith_actors::stream;
 use flopsmith_config::Settings;
 use flopsmith_protocol::{
     InfrastructureCause, Interval, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
@@ -157,6 +158,7 @@ impl Runs {
     pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();
         let seen = self.0.get(&spec.run).filter(|seen| seen.purpose.is_some());
+        let listed = listed(spec, settings.as_ref());
         // A stream may evaluate one nest, and is trained on many.
         let many = settings.as_ref().is_some_and(Settings::has_many) || !spec.others.is_empty();
         let silent = seen.map(|seen| now_unix_ms.saturating_sub(seen.last_unix_ms));
@@ -179,7 +181,7 @@ impl Runs {
             worst: worst.map(|worst| (worst.name.clone(), worst.ratio)),
             worst_interval: worst.map(|worst| worst.interval),
             problems: match many {
-                true => problems(spec, seen),
+                true => problems(listed, seen),
                 false => Vec::new(),
             },
             correct_rate: seen.and_then(Seen::correct_rate),
@@ -190,10 +192,17 @@ impl Runs {
     }
 }
 
+/// The names of a run's problems. The announcement of a stream has the first of its evaluated nests only.
+fn listed(spec: &RunSpec, settings: Option<&Settings>) -> Vec<ProblemId> {
+    let stream = settings.filter(|settings| settings.is_stream());
+    let evaluated = stream.and_then(|settings| stream::evaluated(settings).ok());
+    let announced = || spec.problems().map(|files| files.id.clone()).collect();
+    evaluated.unwrap_or_else(announced)
+}
+
 /// The problems of a run over many, in the run's order.
-fn problems(spec: &RunSpec, seen: Option<&Seen>) -> Vec<OfProblem> {
-    let ids = spec.problems().map(|files| files.id.clone());
-    let rows = ids.map(|problem| {
+fn problems(ids: Vec<ProblemId>, seen: Option<&Seen>) -> Vec<OfProblem> {
+    let rows = ids.into_iter().map(|problem| {
         let of = seen.and_then(|seen| seen.problems.get(&problem));
         let of = of.copied().unwrap_or_default();
         OfProblem {
@@ -530,6 +539,13 @@ mod tests {
         };
         let run = runs.run(&spec(&stream, None), NOW);
         assert_eq!((run.best_gflops, run.problems.len()), (None, 1));
+        // The announcement has the first of the evaluated nests, and all have a row.
+        let several = Settings {
+            evaluate_tasks: 3,
+            ..stream
+        };
+        let rows = runs.run(&spec(&several, None), NOW).problems;
+        assert_eq!(rows.len(), 3, "{rows:?}");
     }
 
     #[test]

@@ -1,0 +1,155 @@
+use std::path::Path;
+
+use flopsmith_protocol::Technique;
+
+use super::*;
+use crate::read;
+
+/// Nests that a test makes.
+const NESTS: u64 = 60;
+
+fn shipped(name: &str) -> Problem {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+    Problem::load(&root.join(name)).expect("a shipped problem is sound")
+}
+
+fn config() -> Config {
+    Config {
+        examples: 100,
+        programs: 2,
+        hold_out: vec!["dgemm".into(), "dgemv".into()],
+        problems: vec!["dsyrk".into()],
+        problem_share: 0.1,
+        renamed: 0.8,
+        techniques: TechniqueSet::general().without(Technique::Openmp),
+        hold_out_techniques: vec!["simd+register_blocking".parse().expect("techniques")],
+        largest_tile: 4,
+        largest_bytes: 1500,
+        exact_prompts: 0.6,
+    }
+}
+
+fn corpus(seed: u64, held_out: &[&str]) -> Corpus {
+    let held_out: Vec<Problem> = held_out.iter().map(|name| shipped(name)).collect();
+    Corpus::new(config(), seed, vec![shipped("dsyrk")], &held_out).expect("it can be made")
+}
+
+/// The techniques that a prompt permits.
+fn permitted(prompt: &str) -> TechniqueSet {
+    let line = prompt.lines().next().unwrap_or_default();
+    let names = line.strip_prefix("// nest:").unwrap_or_default();
+    let names: Vec<&str> = names.split_whitespace().collect();
+    names.join("+").parse().expect("techniques")
+}
+
+#[test]
+fn a_nest_follows_from_the_seed_and_its_number() {
+    let [one, again, other] = [1, 1, 2].map(|seed| corpus(seed, &["dgemm"]));
+    let of =
+        |corpus: &Corpus| -> Vec<Vec<Example>> { (0..12).map(|n| corpus.of_nest(n)).collect() };
+    let examples = of(&one);
+    // In any order.
+    let mut backwards: Vec<Vec<Example>> = (0..12).rev().map(|n| again.of_nest(n)).collect();
+    backwards.reverse();
+    assert_eq!(examples, backwards);
+    assert_ne!(examples, of(&other));
+    assert!(examples.iter().flatten().count() > 12, "{examples:#?}");
+}
+
+#[test]
+fn programs_stay_within_their_prompts_and_the_configuration() {
+    let corpus = corpus(3, &["dgemm"]);
+    let config = config();
+    let (mut count, mut sets) = (0, std::collections::BTreeSet::new());
+    for example in (0..NESTS).flat_map(|n| corpus.of_nest(n)) {
+        let permitted = permitted(&example.prompt);
+        assert!(example.techniques.is_subset(permitted), "{example:?}");
+        assert!(permitted.is_subset(config.techniques), "{example:?}");
+        let held_out = |set: &TechniqueSet| set.is_subset(example.techniques);
+        assert!(
+            !config.hold_out_techniques.iter().any(held_out),
+            "{example:?}"
+        );
+        assert!(example.program.len() <= config.largest_bytes, "{example:?}");
+        // The program defines the function that the prompt names.
+        let prototype = example.prompt.lines().nth(1).unwrap_or_default();
+        assert!(example.program.contains(prototype), "{example:?}");
+        sets.insert(example.techniques);
+        count += 1;
+    }
+    assert!(count as u64 > NESTS && sets.len() > 10, "{count}: {sets:?}");
+}
+
+/// Programs that are plain C are read back: they compute the nest that their prompt states.
+#[test]
+fn programs_compute_the_nest_of_their_prompt() {
+    let corpus = corpus(4, &["dgemm"]);
+    let plain: TechniqueSet = "loop_reorder+unroll".parse().expect("techniques");
+    let mut compared = 0;
+    for number in 0..NESTS {
+        let mut rng = ChaCha8Rng::seed_from_u64(corpus.seed);
+        rng.set_stream(number);
+        let Some((problem, program)) = corpus.nest(&mut rng) else {
+            continue;
+        };
+        for example in corpus.of_nest(number) {
+            let stated = stated(&program).expect("it was stated");
+            assert!(example.prompt.ends_with(&stated), "{example:?}");
+            if !example.techniques.is_subset(plain) {
+                continue;
+            }
+            // Bounds of skewed loops are no affine expressions to the reader.
+            let Ok(again) = read::read_source(&problem, &example.program) else {
+                continue;
+            };
+            assert_eq!(canonical(&again), canonical(&program), "{example:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+#[test]
+fn a_held_out_nest_never_occurs() {
+    let forms = |corpus: &Corpus| -> Vec<String> {
+        let nests = (0..300).filter_map(|number| {
+            let mut rng = ChaCha8Rng::seed_from_u64(corpus.seed);
+            rng.set_stream(number);
+            corpus.nest(&mut rng)
+        });
+        nests.map(|(_, program)| canonical(&program)).collect()
+    };
+    let held_out = ["dgemm", "dgemv", "transpose"];
+    let known = held_out.map(|name| canonical(&program_of(&shipped(name)).expect("a nest")));
+    // Otherwise the test would show nothing.
+    let all = forms(&corpus(5, &[]));
+    assert!(all.iter().any(|form| known.contains(form)));
+    let kept = forms(&corpus(5, &held_out));
+    assert!(kept.iter().all(|form| !known.contains(form)));
+    assert!(kept.len() < all.len() && kept.len() > all.len() / 2);
+}
+
+#[test]
+fn contradictions_and_values_out_of_range_are_named() {
+    let with = |change: &dyn Fn(&mut Config), problems: &[&str], held_out: &[&str]| {
+        let mut config = config();
+        change(&mut config);
+        let load = |names: &[&str]| names.iter().map(|name| shipped(name)).collect::<Vec<_>>();
+        let made = Corpus::new(config, 1, load(problems), &load(held_out));
+        made.expect_err("it is refused").to_string()
+    };
+    let same = with(&|_| {}, &["sgemm"], &["dgemm"]);
+    assert!(same.contains("sgemm") && same.contains("dgemm"), "{same}");
+    let sorts = with(&|_| {}, &[], &["sort64"]);
+    assert!(
+        sorts.contains("sort64") && sorts.contains("line "),
+        "{sorts}"
+    );
+    let share = with(&|c| c.renamed = 1.5, &[], &[]);
+    assert!(
+        share.contains("`renamed` must be between 0 and 1"),
+        "{share}"
+    );
+    let none = with(&|c| c.programs = 0, &[], &[]);
+    assert!(none.contains("`programs`"), "{none}");
+}

@@ -1,0 +1,51 @@
+//! The updates of a fine-tuning that can be interrupted and resumed.
+
+use anyhow::Result;
+use flopsmith_learner::SftTraining;
+use flopsmith_run::console::say;
+use flopsmith_run::interrupt::Watch;
+use flopsmith_run::ticker::Ticker;
+use serde_json::Value;
+
+use crate::checkpoints::Checkpoints;
+use crate::skipped::Skipped;
+
+/// Performs all updates that are left, and writes a checkpoint after every `every` of them; 0 writes one only when
+/// interrupted. `shown` describes the example at an index. False if a stop was requested: the training can then be
+/// resumed.
+pub fn fit(
+    training: &mut SftTraining,
+    checkpoints: &Checkpoints,
+    every: u64,
+    skipped: &mut Skipped,
+    shown: impl Fn(usize) -> Value,
+) -> Result<bool> {
+    let watch = Watch::start()?;
+    let mut ticker = Ticker::new(50);
+    loop {
+        let step = training.step();
+        let Some(progress) = skipped.step(step, &training.take_skipped(), &shown)? else {
+            return Ok(true);
+        };
+        ticker.tick(progress.step, progress.steps, || {
+            let validation = progress
+                .val_loss
+                .map(|v| format!(", validation {v:.4}"))
+                .unwrap_or_default();
+            format!(
+                "update {}/{}: loss {:.4}{validation}, {:.0} tokens/s",
+                progress.step, progress.steps, progress.loss, progress.tokens_per_s
+            )
+        });
+        let over = progress.step == progress.steps;
+        let interrupted = watch.asked().is_cancelled() && !over;
+        if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
+            checkpoints.write(progress.step, &training.state()?)?;
+        }
+        if interrupted {
+            ticker.end();
+            say("interrupted; give --resume to continue from here");
+            return Ok(false);
+        }
+    }
+}

@@ -95,7 +95,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 min_p: *min_p,
                 stops: (!stop.is_empty()).then(|| Arc::clone(&stops)),
                 repeats: *repeats,
-                raw: false,
+                ..Extras::default()
             };
             let requests: Vec<Request> = (0..u64::from(*number))
                 .map(|i| Request {

@@ -64,7 +64,7 @@ pub fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(usage(format!(
-        "`{}` cannot name a model; use 1 to 200 letters, digits and -_.:/@+",
+        "`{}` cannot name a model; give it a name of 1 to 200 letters, digits and -_.:/@+ (--name, --adapter NAME=FOLDER)",
         name.escape_debug()
     )))
 }

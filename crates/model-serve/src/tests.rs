@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::LazyLock;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -466,17 +465,24 @@ fn who_else_is_answered_changes_nothing() {
 fn an_answer_ends_before_a_stop_string() {
     let server = Server::start(Options::default());
     let ids = vec![40, 41, 42];
-    let own = sampled(&model(), &request(&ids, 0, greedy(60)));
-    let said = TOKENIZER.decode(&own.tokens).unwrap();
-    // A passage from its middle that consists of whole characters.
-    let chars: Vec<char> = said.chars().collect();
-    let passage = chars
-        .windows(3)
-        .skip(10)
-        .find(|window| !window.contains(&'\u{fffd}'));
-    let stop: String = passage.unwrap().iter().collect();
+    let model = model();
+    let sampling = Sampling {
+        temperature: 1.0,
+        ..greedy(60)
+    };
+    // An answer with a passage from its middle that consists of whole characters.
+    let found = (0..100).find_map(|seed| {
+        let own = sampled(&model, &request(&ids, seed, sampling.clone()));
+        let said = TOKENIZER.decode(&own.tokens).unwrap();
+        let chars: Vec<char> = said.chars().collect();
+        let mut passages = chars.windows(3).skip(10);
+        let passage = passages.find(|window| !window.contains(&'\u{fffd}'))?;
+        let stop: String = passage.iter().collect();
+        Some((seed, own, said, stop))
+    });
+    let (seed, own, said, stop) = found.unwrap();
     let mut body = json!({
-        "model": "tiny", "prompt": ids, "max_tokens": 60, "temperature": 0, "stop": ["\u{1}\u{2}", stop],
+        "model": "tiny", "prompt": ids, "max_tokens": 60, "seed": seed, "stop": ["\u{1}\u{2}", stop],
     });
     let whole = server.answer(COMPLETIONS, &body);
     let choice = &whole["choices"][0];

@@ -126,7 +126,7 @@ mod tests {
         #[test]
         fn the_pieces_of_a_text_stop_before_the_first_stop_string(text in "[ab一]{0,30}", stop in "[ab一]{1,3}") {
             let tokens = TOKENIZER.encode(&text).unwrap();
-            let (pieces, whole) = shown(&[&stop], &tokens);
+            let (pieces, whole) = shown(&[stop.as_str()], &tokens);
             let end = text.find(&stop).unwrap_or(text.len());
             prop_assert_eq!(&whole, &text[..end]);
             prop_assert_eq!(pieces, whole);

@@ -1,5 +1,7 @@
 //! Refusals, limits, clients that go away, and the end of the service.
 
+use std::sync::mpsc::channel;
+
 use super::*;
 
 /// A request that would take many minutes.
@@ -88,7 +90,11 @@ fn a_mistake_is_refused_in_openais_form() {
         (COMPLETIONS, completion("best_of", json!(2)), "best_of"),
         (COMPLETIONS, completion("stop", json!("")), "stop"),
         (COMPLETIONS, completion("stop", json!([1])), "stop"),
-        (COMPLETIONS, completion("stop", json!(["a"; 17])), "stop"),
+        (
+            COMPLETIONS,
+            completion("stop", json!(vec!["a"; 17])),
+            "stop",
+        ),
         (COMPLETIONS, completion("logprobs", json!(true)), "logprobs"),
         (COMPLETIONS, completion("logprobs", json!(21)), "logprobs"),
         (COMPLETIONS, completion("stream", json!("yes")), "stream"),
@@ -228,7 +234,7 @@ fn without_a_token_other_hosts_are_refused_and_beyond_loopback_there_has_to_be_o
         most_waiting: 1,
         grace: LIMIT,
         models: Models {
-            load: Box::new(|| panic!("the model is not opened")),
+            load: Box::new(|| bail!("the model is not opened")),
             name: "tiny".into(),
             adapters: Vec::new(),
             longest: None,
@@ -245,7 +251,7 @@ fn without_a_token_other_hosts_are_refused_and_beyond_loopback_there_has_to_be_o
 fn long_and_slow_bodies_are_refused() {
     let server = Server::start(Options {
         most_body: 1024,
-        patience: Duration::from_millis(200),
+        patience: Duration::from_millis(300),
         ..Options::default()
     });
     let head = format!("POST {COMPLETIONS}");

@@ -77,6 +77,8 @@ pub struct Ask {
     pub seed: u64,
     /// Texts that end an answer.
     pub stops: Vec<String>,
+    /// An answer goes on after an end token, to its limit.
+    pub ignore_eos: bool,
     /// How the answer is sent.
     pub form: Form,
 }
@@ -113,6 +115,7 @@ impl Ask {
         let min_p = fields.number("min_p", 0.0..=1.0)?.unwrap_or_default();
         let seed = fields.seed()?.unwrap_or_else(chance::number);
         let stops = stops(&mut fields)?;
+        let ignore_eos = fields.flag("ignore_eos")?;
         let form = form(&mut fields, route)?;
         unknown(fields)?;
         Ok(Ask {
@@ -123,6 +126,7 @@ impl Ask {
             min_p,
             seed,
             stops,
+            ignore_eos,
             form,
         })
     }
@@ -420,11 +424,7 @@ fn unknown(mut fields: Fields) -> Result<(), Refusal> {
     for name in ["presence_penalty", "frequency_penalty", "min_tokens"] {
         fields.only(name, &[json!(0)])?;
     }
-    for name in [
-        "ignore_eos",
-        "use_beam_search",
-        "include_stop_str_in_output",
-    ] {
+    for name in ["use_beam_search", "include_stop_str_in_output"] {
         fields.only(name, &[json!(false)])?;
     }
     for name in ["skip_special_tokens", "spaces_between_special_tokens"] {

@@ -162,6 +162,7 @@ impl App {
         let extras = Extras {
             min_p: ask.min_p,
             stops,
+            ignore_eos: ask.ignore_eos,
             raw: ask.form.alternatives.is_some(),
             top: ask.form.alternatives.map_or(0, |top| top as u32),
             ..Extras::default()

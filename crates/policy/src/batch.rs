@@ -163,7 +163,7 @@ impl Row {
             None => false,
         };
         let circles = self.circles.as_mut().is_some_and(|c| c.closed(tokens));
-        let end = if eos.contains(&token) {
+        let end = if eos.contains(&token) && !self.request.extras.ignore_eos {
             Some(End::Token)
         } else if stopped {
             Some(End::Stop)

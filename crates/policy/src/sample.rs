@@ -38,6 +38,8 @@ pub struct Extras {
     pub repeats: u32,
     /// Record the model's own log-probabilities, too: [`Sample::raw`].
     pub raw: bool,
+    /// Go on after an end token, to the limit.
+    pub ignore_eos: bool,
     /// Record this many of the model's likeliest tokens at each place of the answer: [`Sample::top`].
     pub top: u32,
 }

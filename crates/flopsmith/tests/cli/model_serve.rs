@@ -131,7 +131,7 @@ fn wrong_usage_is_one_clear_error() {
         (&[STARTER, "--grace", "soon"], "--grace"),
     ];
     for (arguments, part) in cases {
-        let words = [&["model", "serve", "--port", "0"], arguments].concat();
+        let words = [&["model", "serve", "--port", "0"][..], arguments].concat();
         let mut command = flopsmith();
         let output = command.args(words).env_remove("FLOPSMITH_SERVE_TOKEN");
         let output = output.output().unwrap();

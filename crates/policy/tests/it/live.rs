@@ -142,6 +142,22 @@ fn requests_that_cannot_be_answered_are_refused_before_they_join() {
 }
 
 #[test]
+fn an_end_token_ends_only_answers_that_heed_it() {
+    let [model, _] = models();
+    let all: Vec<u32> = (0..60).collect();
+    let mut asked = request(5, 4, 1.0, 12);
+    let heeding = sample(&model, std::slice::from_ref(&asked), &all, |_| {}).unwrap();
+    assert_eq!((heeding[0].tokens.len(), heeding[0].end), (1, End::Token));
+    asked.extras.ignore_eos = true;
+    let ignoring = sample(&model, std::slice::from_ref(&asked), &all, |_| {}).unwrap();
+    assert_eq!(
+        (ignoring[0].tokens.len(), ignoring[0].end),
+        (12, End::Length)
+    );
+    assert_eq!(ignoring[0].tokens[0], heeding[0].tokens[0]);
+}
+
+#[test]
 fn recorded_alternatives_are_the_models_own() {
     for model in models() {
         for temperature in [0.0, 1.0, 0.7] {

@@ -65,8 +65,8 @@ impl Asked {
     pub fn choices(&self) -> Vec<Choice> {
         let stops = (!self.ask.stops.is_empty()).then(|| self.stops());
         let count = self.ask.prompts.len() * self.ask.choices;
-        let choice = |index| {
-            let prompt: usize = index / self.ask.choices;
+        let choice = |index: usize| {
+            let prompt = index / self.ask.choices;
             // Without a token to write the answer is complete.
             let is_empty = self.ask.prompts[prompt].most == 0;
             Choice {
@@ -309,7 +309,7 @@ impl Asked {
         match self.form().route {
             Route::Completions => self.older(marks, offset),
             Route::Chat => {
-                let of = |token, logprob| {
+                let of = |token: u32, logprob: Value| {
                     let text = self.plain(token);
                     // The bytes of a part of a character are not known here.
                     let bytes = (!text.contains('\u{fffd}')).then(|| text.as_bytes().to_vec());

@@ -221,10 +221,10 @@ fn completions(fields: &mut Fields, served: &Served) -> Result<Vec<Found>, Refus
             }
             let each = items.into_iter().map(|item| match item {
                 Value::String(text) => encode(text),
-                Value::Array(items) => Ok((ids(&items, served)?, None)),
+                Value::Array(items) => ids(&items, served).map(|ids| (ids, None)),
                 _ => Err(wrong()),
             });
-            each.collect::<Result<_, _>>()?
+            each.collect::<Result<Vec<Found>, Refusal>>()?
         }
         _ => return Err(wrong()),
     };
@@ -349,7 +349,8 @@ fn stops(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
                 Value::String(stop) => Ok(stop),
                 _ => Err(wrong()),
             };
-            stops.into_iter().map(text).collect::<Result<_, _>>()?
+            let texts = stops.into_iter().map(text);
+            texts.collect::<Result<Vec<String>, Refusal>>()?
         }
         Some(_) => return Err(wrong()),
     };

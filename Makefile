@@ -107,7 +107,7 @@ test-dashboard: build ## evaluate the dashboard's queries and the alerts on a re
 test-traces: build ## send the traces of a search to a third-party collector (needs rotel from PyPI)
 	@python3 scripts/otlp_test.py $(ARGS)
 
-test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve with the Python client and a service (the first run fetches them from PyPI)
+test-clients: build ## run TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve with the Python client and a service, and openai with a served model (the first run fetches them from PyPI)
 	@scripts/clients.sh $(ARGS)
 
 lint: setup ## check formatting, clippy (warnings are errors) and the build without libtorch

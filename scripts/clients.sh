@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Tests the Python client in the trainers and searches that call it: TRL, verl, OpenRLHF, OpenEvolve and ShinkaEvolve from PyPI, in virtual
 # environments in target/python-clients (7 GB with torch). The rewards come from a `flopsmith serve` that the tests start on a free port; no
-# weights are fetched. FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
-# Tests: pages, trl, verl, calls, openevolve, shinka; all without an argument.
+# weights are fetched. The package `openai` talks to `flopsmith model serve`. FLOPSMITH names the program, if it is not target/release/flopsmith.   scripts/clients.sh [TEST...]
+# Tests: pages, trl, verl, calls, openevolve, shinka, openai; all without an argument.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 place=target/python-clients
 tests=("$@")
-[ $# -gt 0 ] || tests=(pages trl verl calls openevolve shinka)
+[ $# -gt 0 ] || tests=(pages trl verl calls openevolve shinka openai)
 
 # Installed as a user would; pip would leave its build's files in the folder of the sources.
 rm -rf "$place/source" "$place/wheel"
@@ -34,8 +34,9 @@ for test in "${tests[@]}"; do
         ;;
     pages | openevolve) python=$(environment openevolve openevolve==0.4.1) ;;
     shinka) python=$(environment shinka shinka-evolve==0.0.7) ;;
+    openai) python=$(environment openai openai==3.51.0) ;;
     *)
-        echo "$test is no test: name pages, trl, verl, calls, openevolve or shinka" >&2
+        echo "$test is no test: name pages, trl, verl, calls, openevolve, shinka or openai" >&2
         exit 2
         ;;
     esac

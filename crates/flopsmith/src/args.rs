@@ -16,6 +16,8 @@ mod eval;
 mod join;
 #[cfg(feature = "torch")]
 mod learn;
+#[cfg(feature = "torch")]
+mod model_serve;
 mod parse;
 mod random;
 mod serve;
@@ -32,6 +34,8 @@ pub use eval::{Eval, EvalAction};
 pub use join::Join;
 #[cfg(feature = "torch")]
 pub use learn::{Learn, Sft};
+#[cfg(feature = "torch")]
+pub use model_serve::ModelServe;
 pub use random::RandomNests;
 pub use serve::{Evaluating, Mcp, Serve};
 pub use store::{Collect, Store};
@@ -167,7 +171,7 @@ pub enum Command {
     #[cfg(feature = "torch")]
     #[command(after_help = learn::RLPF)]
     Rlpf(Learn),
-    /// Inspect models, merge adapters into them, and print samples
+    /// Inspect models, merge adapters into them, print samples, and serve them
     #[cfg(feature = "torch")]
     #[command(subcommand)]
     Model(Model),
@@ -575,6 +579,12 @@ pub enum Model {
         #[arg(long, value_enum)]
         dtype: Option<Precision>,
     },
+    /// Serve a model and its adapters over HTTP, with OpenAI's interface
+    ///
+    /// POST /v1/completions and /v1/chat/completions write texts, whole or streamed, with token ids and log-probabilities
+    /// of the model. A request with a seed gets the answer that `model sample` prints with it.
+    #[command(after_help = model_serve::EXAMPLES)]
+    Serve(ModelServe),
     /// Print samples of a model
     Sample {
         /// Folder in Hugging Face layout.

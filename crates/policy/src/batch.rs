@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use crate::decode::{self, Answer, Ask, Decoder, Prompt};
-use crate::draw::{Cut, Drawn, draw, exchange, share, uniform};
+use crate::draw::{Cut, Drawn, draw, exchange, likeliest, share, uniform};
 use crate::ending::{Circles, End};
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::sample::{Bounds, Request, Sample};
+use crate::sample::{Bounds, Extras, Request, Sample};
 
 /// Below this temperature the likeliest token is taken: a score divided by the temperature leaves the range of single
 /// precision long before the temperature reaches 0.
@@ -16,10 +16,13 @@ const COLDEST: f32 = 1e-6;
 /// Number of probabilities from which a drawing thread of its own pays.
 const DRAWS_OF_A_THREAD: usize = 1 << 20;
 
+/// Number of steps after which a request that came while others were written waits no longer for company.
+const LONGEST_WAIT: usize = 8;
+
 /// One row of a batch while it is being written.
-struct Row<'a> {
+struct Row {
     index: usize,
-    request: &'a Request,
+    request: Request,
     cut: Cut,
     sample: Sample,
     /// Tokens of the detour's kind so far.
@@ -28,28 +31,30 @@ struct Row<'a> {
     done: bool,
 }
 
-impl<'a> Row<'a> {
-    fn new(index: usize, request: &'a Request) -> Self {
+impl Row {
+    fn new(index: usize, request: Request) -> Self {
         let s = &request.sampling;
+        let cut = Cut {
+            greedy: s.temperature < COLDEST,
+            top_k: s.top_k,
+            top_p: s.top_p,
+            min_p: request.extras.min_p,
+        };
+        let circles = Circles::new(request.extras.repeats);
         Row {
             index,
             request,
-            cut: Cut {
-                greedy: s.temperature < COLDEST,
-                top_k: s.top_k,
-                top_p: s.top_p,
-                min_p: request.extras.min_p,
-            },
+            cut,
             sample: Sample::empty(),
             met: 0,
-            circles: Circles::new(request.extras.repeats),
+            circles,
             done: false,
         }
     }
 
     /// Upper bound of the tokens that the row has yet to draw, which is also the number of steps left for the row.
     fn left(&self) -> usize {
-        more(self.request) - self.sample.tokens.len()
+        more(&self.request) - self.sample.tokens.len()
     }
 
     /// The token to run next.
@@ -64,7 +69,8 @@ impl<'a> Row<'a> {
     /// True if the row's temperature is applied here and not by the decoder, because the request also wants the model's
     /// own scores.
     fn is_tempered_here(&self) -> bool {
-        self.request.extras.raw && !self.cut.greedy && self.request.sampling.temperature != 1.0
+        let Extras { raw, top, .. } = self.request.extras;
+        (raw || top > 0) && !self.cut.greedy && self.request.sampling.temperature != 1.0
     }
 
     /// The factor by which the decoder multiplies the row's scores.
@@ -75,7 +81,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// True if the next token is drawn from the whole distribution with a single uniform number.
+    /// True if the next token is drawn from the whole distribution with a single uniform number, and no other token's
+    /// probability is wanted.
     fn is_plain(&self) -> bool {
         let Cut {
             greedy,
@@ -85,7 +92,7 @@ impl<'a> Row<'a> {
         } = self.cut;
         let whole = greedy || top_k == 0 && top_p >= 1.0 && min_p <= 0.0;
         let detour = self.request.detour.as_ref();
-        whole && detour.is_none_or(|detour| self.met > detour.at)
+        whole && self.request.extras.top == 0 && detour.is_none_or(|detour| self.met > detour.at)
     }
 
     /// The number at which the next draw inverts the cumulative sum.
@@ -135,6 +142,10 @@ impl<'a> Row<'a> {
             true => share(scores, next.token),
             false => 0.0,
         };
+        let top = self.request.extras.top;
+        if top > 0 {
+            self.sample.top.push(likeliest(scores, top as usize));
+        }
         self.take(Answer { drawn: next, raw }, eos)
     }
 
@@ -152,7 +163,7 @@ impl<'a> Row<'a> {
             None => false,
         };
         let circles = self.circles.as_mut().is_some_and(|c| c.closed(tokens));
-        let end = if eos.contains(&token) {
+        let end = if eos.contains(&token) && !self.request.extras.ignore_eos {
             Some(End::Token)
         } else if stopped {
             Some(End::Stop)
@@ -184,6 +195,27 @@ fn prefix(request: &Request) -> &[u32] {
         .map_or(&[], |(_, before)| before)
 }
 
+/// The longest prompts first, equal ones next to each other.
+fn sort(requests: &mut [(usize, Request)]) {
+    requests.sort_by(|(_, a), (_, b)| {
+        let (a, b) = (&a.prompt, &b.prompt);
+        b.len().cmp(&a.len()).then_with(|| a.cmp(b))
+    });
+}
+
+/// The beginning of a request's row, beside `rows`, all of which stay.
+fn prompt<'r>(rows: &[Option<Row>], request: &'r Request) -> Prompt<'r> {
+    let like = |row: &Option<Row>| {
+        let row = row.as_ref();
+        row.is_some_and(|row| prefix(&row.request) == prefix(request))
+    };
+    Prompt {
+        tokens: prefix(request),
+        more: more(request),
+        like: rows.iter().position(like),
+    }
+}
+
 /// Buffers that every draw reuses.
 #[derive(Default)]
 struct Room {
@@ -198,11 +230,14 @@ pub(crate) struct Batch<'a> {
     /// Number of tokens for which `bounds.cache_bytes` is enough.
     tokens: usize,
     decoder: Box<dyn Decoder + 'a>,
-    /// Requests that have not begun, the longest first, with equal prompts next to each other: the rows of a batch then
-    /// need little masking.
-    waiting: VecDeque<(usize, &'a Request)>,
+    /// Requests that have not begun. Those of [`Batch::new`] come the longest first, with equal prompts next to each
+    /// other: the rows of a batch then need little masking.
+    waiting: VecDeque<(usize, Request)>,
+    /// Number of requests that came since the last look at those that wait, and the number of steps since.
+    arrived: usize,
+    steps: usize,
     /// Rows of the batch. A retired row stays as `None` until enough rows are gone to pay for moving the others.
-    rows: Vec<Option<Row<'a>>>,
+    rows: Vec<Option<Row>>,
     probabilities: Vec<f32>,
     /// Indices of the requests whose rows drew a token in the last step, with these tokens.
     drawn: Vec<(usize, u32)>,
@@ -213,7 +248,7 @@ impl<'a> Batch<'a> {
     /// A batch without rows. All requests wait, except those that want no token.
     pub fn new(
         model: &'a Model,
-        requests: &'a [Request],
+        requests: &[Request],
         eos: &'a [u32],
         bounds: Bounds,
     ) -> Result<Self> {
@@ -224,24 +259,22 @@ impl<'a> Batch<'a> {
     }
 
     /// The requests that want a token, with equal prompts next to each other.
-    fn waiting(requests: &'a [Request]) -> VecDeque<(usize, &'a Request)> {
-        let mut waiting: Vec<(usize, &Request)> = requests
+    fn waiting(requests: &[Request]) -> VecDeque<(usize, Request)> {
+        let mut waiting: Vec<(usize, Request)> = requests
             .iter()
+            .cloned()
             .enumerate()
             .filter(|(_, r)| more(r) > 0)
             .collect();
-        waiting.sort_by(|(_, a), (_, b)| {
-            let (a, b) = (&a.prompt, &b.prompt);
-            b.len().cmp(&a.len()).then_with(|| a.cmp(b))
-        });
+        sort(&mut waiting);
         waiting.into()
     }
 
     /// A batch that the given decoder runs.
-    fn over(
+    pub fn over(
         decoder: Box<dyn Decoder + 'a>,
         model: &Model,
-        waiting: VecDeque<(usize, &'a Request)>,
+        waiting: VecDeque<(usize, Request)>,
         eos: &'a [u32],
         bounds: Bounds,
     ) -> Self {
@@ -252,6 +285,8 @@ impl<'a> Batch<'a> {
             tokens: bounds.cache_bytes / decode::bytes_of_token(model).max(1),
             decoder,
             waiting,
+            arrived: 0,
+            steps: 0,
             rows: Vec::new(),
             probabilities: Vec::new(),
             drawn: Vec::new(),
@@ -267,7 +302,7 @@ impl<'a> Batch<'a> {
             return Ok(false);
         }
         // A retired row's place is filled with an arbitrary token; its output is not read.
-        let last = |row: &Option<Row<'_>>| row.as_ref().map_or(0, Row::last);
+        let last = |row: &Option<Row>| row.as_ref().map_or(0, Row::last);
         let tokens: Vec<u32> = self.rows.iter().map(last).collect();
         self.decoder.advance(&tokens)?;
         Ok(true)
@@ -281,38 +316,87 @@ impl<'a> Batch<'a> {
         // Moving the cache costs about as much as reading the cache in two steps, and prompts run faster the more of
         // them run together.
         let gone = self.rows.len() - stay.len();
-        if !stay.is_empty() && gone * 8 < self.rows.len() {
+        self.steps += 1;
+        let company = self.arrived * 8 >= self.rows.len() || self.steps >= LONGEST_WAIT;
+        let arrivals_pay = self.arrived > 0 && company;
+        if !stay.is_empty() && gone * 8 < self.rows.len() && !arrivals_pay {
             return Ok(());
         }
+        (self.arrived, self.steps) = (0, 0);
         self.rows.retain(Option::is_some);
         let more_of_rows = self.rows.iter().flatten().map(Row::left).max();
         let more_of_rows = more_of_rows.unwrap_or_default();
-        let mut join: Vec<Prompt<'_>> = Vec::new();
-        while let Some((index, request)) = self.waiting.front().copied() {
-            if stay.len() + join.len() >= self.bounds.rows.max(1) {
-                break;
-            }
-            let like = |row: &Option<Row<'_>>| {
-                let row = row.as_ref();
-                row.is_some_and(|row| prefix(row.request) == prefix(request))
-            };
-            join.push(Prompt {
-                tokens: prefix(request),
-                more: more(request),
-                like: self.rows[..stay.len()].iter().position(like),
-            });
-            let first = stay.is_empty() && join.len() == 1;
-            if !first && self.decoder.room(&stay, more_of_rows, &join) > self.tokens {
-                join.pop();
-                break;
-            }
-            self.rows.push(Some(Row::new(index, request)));
-            self.waiting.pop_front();
-        }
-        if self.rows.is_empty() {
+        let joining = self.admit(&stay, more_of_rows);
+        if self.rows.is_empty() && joining.is_empty() {
             return Ok(());
         }
-        self.decoder.turn(&stay, more_of_rows, &join)
+        let join: Vec<Prompt<'_>> = joining
+            .iter()
+            .map(|(_, request)| prompt(&self.rows, request))
+            .collect();
+        self.decoder.turn(&stay, more_of_rows, &join)?;
+        drop(join);
+        let new = joining.into_iter();
+        self.rows
+            .extend(new.map(|(index, request)| Some(Row::new(index, request))));
+        Ok(())
+    }
+
+    /// Takes those of the waiting requests that there is room for beside the rows that stay, in the decoder's order.
+    fn admit(&mut self, stay: &[usize], more_of_rows: usize) -> Vec<(usize, Request)> {
+        let count = {
+            let mut join: Vec<Prompt<'_>> = Vec::new();
+            for (_, request) in &self.waiting {
+                if stay.len() + join.len() >= self.bounds.rows.max(1) {
+                    break;
+                }
+                join.push(prompt(&self.rows, request));
+                let first = stay.is_empty() && join.len() == 1;
+                if !first && self.decoder.room(stay, more_of_rows, &join) > self.tokens {
+                    join.pop();
+                    break;
+                }
+            }
+            join.len()
+        };
+        let mut joining: Vec<(usize, Request)> = self.waiting.drain(..count).collect();
+        sort(&mut joining);
+        joining
+    }
+
+    /// Appends a request to those that wait. It wants at least one token, and no other request has its index.
+    pub fn push(&mut self, index: usize, request: Request) {
+        self.waiting.push_back((index, request));
+        self.arrived += 1;
+    }
+
+    /// Drops the request with this index, if it waits or is being written.
+    pub fn remove(&mut self, index: usize) {
+        self.waiting.retain(|(waiting, _)| *waiting != index);
+        for slot in &mut self.rows {
+            if slot.as_ref().is_some_and(|row| row.index == index) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// Number of requests that wait, and number of those that are being written.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.waiting.len(), self.rows.iter().flatten().count())
+    }
+
+    /// Calls `each` for every request whose row drew a token in the last step, with its answer so far and, if it is
+    /// complete, why it ended. Complete answers then leave.
+    pub fn tell(&mut self, mut each: impl FnMut(usize, &Sample, Option<End>)) {
+        for slot in &mut self.rows {
+            if let Some(row) = slot.as_ref() {
+                let end = row.done.then_some(row.sample.end);
+                each(row.index, &row.sample, end);
+            }
+            if slot.as_ref().is_some_and(|row| row.done) {
+                *slot = None;
+            }
+        }
     }
 
     /// Draws the next token of every row.
@@ -360,7 +444,7 @@ impl<'a> Batch<'a> {
 
     /// Draws for all rows from the decoder's probabilities.
     fn draw_here(&mut self) -> Result<()> {
-        let sharpen = |row: &Option<Row<'_>>| row.as_ref().map_or(1.0, Row::sharpen);
+        let sharpen = |row: &Option<Row>| row.as_ref().map_or(1.0, Row::sharpen);
         let sharpen: Vec<f32> = self.rows.iter().map(sharpen).collect();
         self.decoder
             .probabilities(&sharpen, &mut self.probabilities)?;
@@ -412,7 +496,7 @@ impl<'a> Batch<'a> {
 
 /// Draws for the given rows; `p` holds the `width` probabilities of each.
 fn draw_all(
-    rows: &mut [Option<Row<'_>>],
+    rows: &mut [Option<Row>],
     p: &[f32],
     width: usize,
     eos: &[u32],

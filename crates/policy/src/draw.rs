@@ -210,6 +210,25 @@ fn keep(probabilities: &[f32], cut: Cut, kept: &mut Vec<u32>) -> Option<()> {
     Some(())
 }
 
+/// The `count` likeliest tokens, the likeliest first, with ln of their shares of all probabilities. Of equally likely
+/// tokens the one with the lower id comes first.
+pub(crate) fn likeliest(probabilities: &[f32], count: usize) -> Vec<(u32, f32)> {
+    let mut best: Vec<(u32, f32)> = Vec::with_capacity(count + 1);
+    for (token, p) in (0u32..).zip(probabilities) {
+        if best.len() == count && best.last().is_none_or(|(_, least)| *p <= *least) {
+            continue;
+        }
+        let place = best.partition_point(|(_, other)| *other >= *p);
+        best.insert(place, (token, *p));
+        best.truncate(count);
+    }
+    let total: f64 = probabilities.chunks(64).map(run_sum).sum();
+    for (_, p) in &mut best {
+        *p = (f64::from(*p) / total).ln() as f32;
+    }
+    best
+}
+
 /// ln of a token's share of all probabilities.
 pub(crate) fn share(probabilities: &[f32], token: u32) -> f32 {
     let total: f64 = probabilities.chunks(64).map(run_sum).sum();
@@ -291,6 +310,19 @@ mod tests {
             prop_assert!(drawn.token == token || again.contains(&drawn.token));
             if drawn.token == token {
                 prop_assert!((f64::from(drawn.logprob) - logprob).abs() < 1e-5);
+            }
+        }
+
+        #[test]
+        fn the_likeliest_are_the_first_of_the_sorted(p in probabilities(), count in 0usize..25) {
+            let mut order: Vec<usize> = (0..p.len()).collect();
+            order.sort_by(|a, b| p[*b].total_cmp(&p[*a]).then(a.cmp(b)));
+            order.truncate(count);
+            let found = likeliest(&p, count);
+            let tokens: Vec<usize> = found.iter().map(|(token, _)| *token as usize).collect();
+            prop_assert_eq!(tokens, order);
+            for (token, logprob) in found {
+                prop_assert!((logprob - share(&p, token)).abs() < 1e-6);
             }
         }
 

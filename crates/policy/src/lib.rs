@@ -1,7 +1,8 @@
 //! The language model: Qwen2 and Llama in libtorch, its tokenizer, its sampler and its files.
 //!
 //! A [`Model`] opens a Hugging Face folder and writes one that transformers opens again. [`sample()`] writes text with
-//! a model in batches. [`Handle`] keeps a model on a thread of its own for many callers. [`Model::pass`] gives the
+//! a model in batches, and [`Live`] lets requests join and leave a batch while it is written. [`Handle`] keeps a model
+//! on a thread of its own for many callers. [`Model::pass`] gives the
 //! learner the tensors to differentiate and runs the backward pass. An [`Adapter`] is trained in the place of a large
 //! model's weights. With `learner`, this is the only crate that knows tch.
 //!
@@ -31,12 +32,14 @@ mod files;
 mod forward;
 mod inspect;
 pub mod layout;
+mod live;
 pub mod lora;
 mod memory;
 mod model;
 mod origin;
 mod parameters;
 mod pass;
+mod prompt;
 mod quantization;
 mod rope;
 mod rotary;
@@ -55,11 +58,13 @@ pub use ending::{End, Stops};
 pub use error::{Error, Result};
 pub use forward::Entropy;
 pub use inspect::{Inspection, TokenizerFacts, check, fitting_tokenizer, inspect};
+pub use live::Live;
 pub use lora::{Adapter, LoraConfig};
 pub use memory::keep_freed_memory;
 pub use model::Model;
 pub use parameters::Parameters;
 pub use pass::{Pass, Plan, Scores, Slopes};
+pub use prompt::Scored;
 pub use rope::{Rope, Yarn};
 pub use sample::{Bounds, Detour, Extras, Request, Sample, sample, sample_stream, sample_while};
 pub use tch::{Device, Kind, Tensor};

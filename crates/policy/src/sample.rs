@@ -38,6 +38,10 @@ pub struct Extras {
     pub repeats: u32,
     /// Record the model's own log-probabilities, too: [`Sample::raw`].
     pub raw: bool,
+    /// Go on after an end token, to the limit.
+    pub ignore_eos: bool,
+    /// Record this many of the model's likeliest tokens at each place of the answer: [`Sample::top`].
+    pub top: u32,
 }
 
 /// A token that is exchanged for another of its kind; the policy continues from there. This explores at the places that
@@ -62,6 +66,9 @@ pub struct Sample {
     /// ln of each token's probability under the model itself, without temperature and cuts; empty unless
     /// [`Extras::raw`] is set.
     pub raw: Vec<f32>,
+    /// For each token the likeliest tokens at its place, the likeliest first, with ln of their probabilities under the
+    /// model itself; empty unless [`Extras::top`] is set.
+    pub top: Vec<Vec<(u32, f32)>>,
     /// True if an end token or a stop string ended the answer; false if the length limit or a repetition did.
     pub finished: bool,
     /// Why the answer ended.
@@ -75,6 +82,7 @@ impl Sample {
             tokens: Vec::new(),
             logprobs: Vec::new(),
             raw: Vec::new(),
+            top: Vec::new(),
             finished: false,
             end: End::Length,
         }
@@ -170,7 +178,7 @@ pub fn sample_stream(
     Ok(answers.collect())
 }
 
-fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
+pub(crate) fn check(model: &Model, n: usize, request: &Request) -> Result<()> {
     let fail = |what: String| Err(Error::Input(format!("request {n}: {what}")));
     let s = &request.sampling;
     let vocabulary = model.config().vocab_size;

@@ -1,13 +1,12 @@
 //! The routes, and the checks that every request passes.
 
 use std::convert::Infallible;
-use std::error::Error as _;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{MatchedPath, Path, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -16,11 +15,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use flopsmith_protocol::Digest;
 use futures::Stream;
-use http_body_util::LengthLimitError;
-use hyper::header::{
-    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
-    LOCATION,
-};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,8 +23,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Token, is_loopback};
+use crate::auth::Token;
 use crate::describe;
+use crate::intake::{Unadmitted, Unread, admit, json_body};
 use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
 use crate::mcp::{self, Tools};
@@ -53,8 +49,6 @@ const LONGEST_KEY: usize = 255;
 
 /// The longest wait of one request for a job, seconds.
 const LONGEST_WAIT: f64 = 300.0;
-/// Time that the body of a request may take to arrive.
-pub const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// The state that all routes share.
 #[derive(Clone)]
@@ -141,71 +135,49 @@ fn no_route(request: &Request) -> Refusal {
 
 impl App {
     fn admits(&self, request: &Request) -> Result<(), Refusal> {
-        let headers = request.headers();
-        let Some(token) = &self.token else {
-            let host = headers
-                .get(HOST)
-                .map(|host| host.to_str().unwrap_or_default());
-            return match host {
-                Some(host) if !is_loopback(host) => Err(Refusal::new(
-                    Kind::WrongHost,
-                    "without a token the service answers requests to localhost only; call it by 127.0.0.1, or start it with --token-file",
-                )),
-                _ => Ok(()),
-            };
-        };
         // Probes have no token, and the answer to them is no secret.
-        let is_probe = request.uri().path() == "/v1/health";
-        if is_probe || token.is_in(headers.get(AUTHORIZATION).map(HeaderValue::as_bytes)) {
+        let is_probe = self.token.is_some() && request.uri().path() == "/v1/health";
+        if is_probe {
             return Ok(());
         }
-        Err(Refusal::new(
-            Kind::Unauthorized,
-            "send the header `Authorization: Bearer TOKEN` with the token of the service",
-        ))
+        admit(request.headers(), self.token.as_deref()).map_err(|unadmitted| match unadmitted {
+            Unadmitted::Host => Refusal::new(
+                Kind::WrongHost,
+                "without a token the service answers requests to localhost only; call it by 127.0.0.1, or start it with --token-file",
+            ),
+            Unadmitted::Token => Refusal::new(
+                Kind::Unauthorized,
+                "send the header `Authorization: Bearer TOKEN` with the token of the service",
+            ),
+        })
     }
 
     /// The JSON body of a request, within the limits of length and time.
     pub async fn body(&self, request: Request) -> Result<Bytes, Refusal> {
-        let headers = request.headers();
-        if !is_json(headers) {
-            return Err(Refusal::new(
+        let body = json_body(request, self.most_body, self.body_time).await;
+        body.map_err(|unread| match unread {
+            Unread::MediaType => Refusal::new(
                 Kind::WrongMediaType,
                 "send JSON with the header `Content-Type: application/json`",
-            ));
-        }
-        let too_large = || {
-            let detail = format!(
-                "the body may have {} bytes; send fewer candidates at once, or start the service with a larger --max-body",
-                self.most_body
-            );
-            Refusal::new(Kind::TooLarge, detail)
-        };
-        let length = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok());
-        let length = length.and_then(|n| n.parse::<u64>().ok());
-        let most = u64::try_from(self.most_body).unwrap_or(u64::MAX);
-        if length.is_some_and(|length| length > most) {
-            return Err(too_large());
-        }
-        let read = to_bytes(request.into_body(), self.most_body);
-        match timeout(self.body_time, read).await {
-            Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(error)) => {
-                let is_long = error.source().is_some_and(|e| e.is::<LengthLimitError>());
-                Err(match is_long {
-                    true => too_large(),
-                    false => {
-                        let detail = format!("the body cannot be read: {error}");
-                        Refusal::new(Kind::Malformed, detail)
-                    }
-                })
+            ),
+            Unread::TooLarge => Refusal::new(
+                Kind::TooLarge,
+                format!(
+                    "the body may have {} bytes; send fewer candidates at once, or start the service with a larger --max-body",
+                    self.most_body
+                ),
+            ),
+            Unread::Broken(error) => {
+                Refusal::new(Kind::Malformed, format!("the body cannot be read: {error}"))
             }
-            Err(_) => {
+            Unread::TooSlow => {
                 let seconds = self.body_time.as_secs();
-                let detail = format!("the body did not arrive within {seconds} s");
-                Err(Refusal::new(Kind::TooSlow, detail))
+                Refusal::new(
+                    Kind::TooSlow,
+                    format!("the body did not arrive within {seconds} s"),
+                )
             }
-        }
+        })
     }
 
     /// Submits a body to the service, away from the threads that answer.
@@ -244,12 +216,6 @@ fn panicked() -> Refusal {
         Kind::Storage,
         "the request could not be handled; the log of the service says why",
     )
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let kind = value.and_then(|value| value.split(';').next());
-    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// Reads a JSON body.
@@ -529,20 +495,5 @@ mod tests {
             let found = Form::of(&headers(accept)).map_err(|refusal| refusal.kind);
             assert_eq!(found, form, "{accept:?}");
         }
-    }
-
-    #[test]
-    fn only_json_is_read() {
-        for (kind, expected) in [
-            ("application/json", true),
-            ("Application/JSON; charset=utf-8", true),
-            ("text/plain", false),
-            ("application/x-www-form-urlencoded", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-            assert_eq!(is_json(&headers), expected, "{kind}");
-        }
-        assert!(!is_json(&HeaderMap::new()));
     }
 }

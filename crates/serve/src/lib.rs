@@ -23,9 +23,10 @@ mod catalog;
 mod circumstances;
 mod describe;
 mod http;
+pub mod intake;
 mod job;
 mod journal;
-mod listen;
+pub mod listen;
 mod mcp;
 mod metrics;
 mod openapi;
@@ -66,7 +67,8 @@ pub use station::Settings;
 use cache::Cache;
 use catalog::Catalog;
 use circumstances::Circumstances;
-use http::{App, BODY_TIME};
+use http::App;
+use intake::BODY_TIME;
 use journal::Journal;
 use mcp::{Budget, Tools};
 use program::Judge;
@@ -111,12 +113,13 @@ pub struct Plan {
 /// # Errors
 /// Wrong usage, and failures that keep this machine from evaluating programs.
 pub fn execute(plan: Plan) -> Result<()> {
-    if plan.token.is_none() && !plan.listen.ip().is_loopback() {
-        return Err(usage(format!(
-            "{} can be reached from other machines, so the service needs a token there: name a file with --token-file, set FLOPSMITH_SERVE_TOKEN, or listen at 127.0.0.1",
-            plan.listen
-        )));
-    }
+    let loopback = "listen at 127.0.0.1";
+    intake::check_reach(
+        plan.listen,
+        plan.token.as_ref(),
+        "FLOPSMITH_SERVE_TOKEN",
+        loopback,
+    )?;
     let Plan {
         listen,
         token,
@@ -274,7 +277,10 @@ async fn serve(listen: SocketAddr, app: App, service: Arc<Service>) -> Result<()
         .context("the listener has no address")?;
     // A script reads the address, and the port where it asked for any.
     data(&format!("http://{address}"));
-    listen::serve(listener, http::router(app), service, listen::HEADER_TIME).await;
+    let limits = listen::Limits::default();
+    let stopping = service.stopping().clone();
+    let connected = move || service.metrics.connected();
+    listen::serve(listener, http::router(app), stopping, limits, connected).await;
     Ok(())
 }
 

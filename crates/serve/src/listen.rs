@@ -13,17 +13,29 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::Connected;
-use crate::service::Service;
-
 /// Number of connections that are served at the same time.
 const MOST: usize = 2048;
 /// File handles of this process: connections, and files and processes of the evaluation.
 const HANDLES: u64 = 8192;
-/// A client that does not send a whole request header within this time is disconnected. So is an idle one.
-pub const HEADER_TIME: Duration = Duration::from_secs(30);
-/// Time that responses have to end after a request to stop.
-const GRACE: Duration = Duration::from_secs(5);
+
+/// Limits on the time of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// A client that does not send a whole request header within this time is disconnected. So is an idle one.
+    pub header: Duration,
+    /// Time that responses have to end after a request to stop.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    /// 30 s and 5 s.
+    fn default() -> Self {
+        Self {
+            header: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
 
 /// Allows this process as many file handles as its connections need, if the system permits it.
 pub fn allow_connections() {
@@ -35,16 +47,17 @@ pub fn allow_connections() {
     }
 }
 
-/// Answers requests until the service stops; then lets the responses under way end, for a limited time.
-pub async fn serve(
+/// Answers requests until `stopping` is cancelled; then lets the responses under way end, for a limited time. Each
+/// connection holds what `connected` gives for it until its end.
+pub async fn serve<C: Send + 'static>(
     listener: TcpListener,
     router: Router,
-    service: Arc<Service>,
-    header_time: Duration,
+    stopping: CancellationToken,
+    limits: Limits,
+    connected: impl Fn() -> C,
 ) {
     let places = Arc::new(Semaphore::new(MOST));
     let mut answering = JoinSet::new();
-    let stopping = service.stopping().clone();
     loop {
         while answering.try_join_next().is_some() {}
         let accepted = tokio::select! {
@@ -54,16 +67,16 @@ pub async fn serve(
         let Some((stream, place)) = accepted else {
             continue;
         };
-        let connected = service.metrics.connected();
+        let connected = connected();
         let (router, stopping) = (router.clone(), stopping.clone());
         answering.spawn(async move {
-            answer(stream, router, stopping, header_time, connected).await;
-            drop(place);
+            answer(stream, router, stopping, limits.header).await;
+            drop((place, connected));
         });
     }
     drop(listener);
     let ended = async { while answering.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, ended).await.is_err() {
+    if tokio::time::timeout(limits.grace, ended).await.is_err() {
         tracing::warn!("some responses did not end in time");
     }
 }
@@ -88,7 +101,6 @@ async fn answer(
     router: Router,
     stopping: CancellationToken,
     header_time: Duration,
-    _connected: Connected,
 ) {
     // A line of the answers is sent when it is written, and not with the next one.
     let _ = stream.set_nodelay(true);

@@ -142,7 +142,13 @@ impl Server {
             runtime.block_on(async {
                 let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
                 bound.send(listener.local_addr().unwrap()).unwrap();
-                listen::serve(listener, http::router(app), served, options.patience).await;
+                let limits = listen::Limits {
+                    header: options.patience,
+                    ..listen::Limits::default()
+                };
+                let stopping = served.stopping().clone();
+                let connected = move || served.metrics.connected();
+                listen::serve(listener, http::router(app), stopping, limits, connected).await;
             });
         });
         Self {

@@ -14,6 +14,9 @@ pub fn of_training(table: &str, then: &str) -> String {
 /// Advice for sampling.
 pub const OF_SAMPLES: &str = "lower `--max-tokens` or the number of samples (`-n`), use weights of half the size (`--dtype bfloat16`), or use a smaller model";
 
+/// Advice for serving a model.
+pub const OF_SERVICE: &str = "lower `--cache-mib`, `--rows` or `--max-length`, use weights of half the size (`--dtype bfloat16`), or serve a smaller model";
+
 /// Advice for evaluations.
 pub const OF_EVALUATIONS: &str = "lower `--max-tokens` or `--samples`, use weights of half the size (`--dtype bfloat16`), or evaluate a smaller model";
 

@@ -23,6 +23,8 @@ mod eval;
 mod memory;
 #[cfg(feature = "torch")]
 mod model;
+#[cfg(feature = "torch")]
+mod model_serve;
 mod problem;
 mod replay;
 mod report;
@@ -134,6 +136,7 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             let _guard = log.start(None)?;
             let advice = match &a {
                 Model::Sample { .. } => memory::OF_SAMPLES,
+                Model::Serve(_) => memory::OF_SERVICE,
                 _ => memory::OF_WHOLE,
             };
             model::run(&a).map_err(|error| memory::advise(error, advice))

@@ -1,4 +1,4 @@
-//! `flopsmith model`: inspects, samples and merges models.
+//! `flopsmith model`: inspects, samples and merges models; `model_serve` serves them.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -47,6 +47,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             output,
             dtype,
         } => merge(adapter, output, *dtype),
+        Model::Serve(args) => super::model_serve::run(args),
         Model::Sample {
             folder,
             problem,
@@ -96,7 +97,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
                 min_p: *min_p,
                 stops: (!stop.is_empty()).then(|| Arc::clone(&stops)),
                 repeats: *repeats,
-                raw: false,
+                ..Extras::default()
             };
             let requests: Vec<Request> = (0..u64::from(*number))
                 .map(|i| Request {
@@ -265,7 +266,8 @@ fn describe(found: &flopsmith_policy::Inspection) {
     }
 }
 
-fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
+/// The model of a folder, and its tokenizer.
+pub fn load(folder: &Path, dtype: Dtype) -> Result<(Loaded, Tokenizer)> {
     let folder = paths::model(folder);
     let wrong = |e: &dyn std::error::Error| usage(flopsmith_actors::supervisor::words(e));
     let dtype = match dtype {

@@ -1,5 +1,6 @@
 //! `flopsmith serve` and `flopsmith mcp`: evaluate programs over HTTP, and for an agent on standard input and output.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -20,7 +21,7 @@ const TOKEN: &str = "FLOPSMITH_SERVE_TOKEN";
 pub fn run(args: &Serve) -> Result<ExitCode> {
     execute(Plan {
         listen: args.listen,
-        token: token(args)?,
+        token: token(args.token_file.as_deref())?,
         most_body: args.max_body as usize,
         basis: basis(&args.evaluating, args.max_waiting as usize)?,
     })?;
@@ -66,8 +67,8 @@ fn basis(args: &Evaluating, most_waiting: usize) -> Result<Basis> {
 }
 
 /// The token of the file, or else of the variable, if there is one.
-fn token(args: &Serve) -> Result<Option<Token>> {
-    let text = match (&args.token_file, std::env::var(TOKEN)) {
+pub fn token(file: Option<&Path>) -> Result<Option<Token>> {
+    let text = match (file, std::env::var(TOKEN)) {
         (Some(file), _) => {
             let text = std::fs::read(file).and_then(text::decode);
             let name = file.display();

@@ -31,6 +31,8 @@ mod mcp;
 #[cfg(feature = "torch")]
 mod memory;
 #[cfg(feature = "torch")]
+mod model_serve;
+#[cfg(feature = "torch")]
 mod models;
 mod nests;
 mod quick;

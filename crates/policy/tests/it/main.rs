@@ -4,6 +4,7 @@ mod adapters;
 mod downloaded;
 mod folders;
 mod half;
+mod live;
 mod noise;
 mod parity;
 mod pass;

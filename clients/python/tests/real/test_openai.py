@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Talks to `flopsmith model serve` by the `openai` package. The model is the starter; the tests start the service themselves."""
+
+import asyncio
+import os
+import subprocess
+import tempfile
+import unittest
+
+import openai
+from run import ROOT, program
+
+PROMPT = "// dgemm: unroll simd\n"
+TOKEN = "0123456789abcdef0123456789abcdef"
+LIMIT = 120
+
+
+class OpenAI(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.log = tempfile.TemporaryFile("w+")
+        command = [program(), "model", "serve", "models/starter", "--port", "0"]
+        environment = os.environ | {"FLOPSMITH_SERVE_TOKEN": TOKEN}
+        cls.service = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=cls.log, text=True)
+        address = cls.service.stdout.readline().strip()
+        if not address.startswith("http://"):
+            cls.log.seek(0)
+            raise RuntimeError(f"the service did not start:\n{cls.log.read()[-4000:]}")
+        cls.url = f"{address}/v1"
+        cls.client = openai.OpenAI(base_url=cls.url, api_key=TOKEN, max_retries=0, timeout=LIMIT)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.service.terminate()
+        code = cls.service.wait(60)
+        cls.service.stdout.close()
+        cls.log.close()
+        if code != 0:
+            raise RuntimeError(f"the service ended with {code}")
+
+    def completion(self, **more):
+        wanted = {"model": "starter", "prompt": PROMPT, "max_tokens": 40, "seed": 5} | more
+        return self.client.completions.create(**wanted)
+
+    def test_the_models_are_listed(self):
+        self.assertEqual([model.id for model in self.client.models.list()], ["starter"])
+        self.assertEqual(self.client.models.retrieve("starter").owned_by, "flopsmith")
+
+    def test_a_seed_gives_the_same_completion_whole_and_streamed(self):
+        whole = self.completion(n=2)
+        again = self.completion(n=2)
+        self.assertEqual([c.text for c in whole.choices], [c.text for c in again.choices])
+        texts, usage = ["", ""], None
+        for event in self.completion(n=2, stream=True, stream_options={"include_usage": True}):
+            usage = event.usage or usage
+            for choice in event.choices:
+                texts[choice.index] += choice.text
+        self.assertEqual(texts, [c.text for c in whole.choices])
+        self.assertEqual(usage, whole.usage)
+        self.assertEqual(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
+
+    def test_token_ids_and_log_probabilities_are_of_the_same_tokens(self):
+        ids = {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        [choice] = self.completion(logprobs=3, extra_body=ids).choices
+        self.assertEqual(choice.logprobs.tokens, [f"token_id:{token}" for token in choice.token_ids])
+        self.assertEqual(len(choice.logprobs.token_logprobs), len(choice.token_ids))
+        self.assertTrue(all(logprob <= 0 for logprob in choice.logprobs.token_logprobs))
+        [again] = self.completion(prompt=choice.prompt_token_ids).choices
+        self.assertEqual(again.text, choice.text)
+
+    def test_a_chat_is_answered_whole_and_streamed(self):
+        wanted = {"model": "starter", "messages": [{"role": "user", "content": PROMPT}], "max_completion_tokens": 40, "temperature": 0, "logprobs": True, "top_logprobs": 2}
+        whole = self.client.chat.completions.create(**wanted)
+        [choice] = whole.choices
+        self.assertEqual(choice.message.role, "assistant")
+        self.assertEqual(len(choice.logprobs.content), whole.usage.completion_tokens)
+        for token in choice.logprobs.content:
+            # At temperature 0 the likeliest token is taken.
+            self.assertAlmostEqual(token.logprob, token.top_logprobs[0].logprob, places=3)
+        pieces, reasons = [], []
+        for event in self.client.chat.completions.create(**wanted, stream=True):
+            pieces.append(event.choices[0].delta.content or "")
+            reasons.append(event.choices[0].finish_reason)
+        self.assertEqual("".join(pieces), choice.message.content)
+        self.assertEqual(reasons[-1], choice.finish_reason)
+        self.assertEqual(set(reasons[:-1]), {None})
+
+    def test_many_clients_at_once_get_what_each_gets_alone(self):
+        async def all_at_once():
+            async with openai.AsyncOpenAI(base_url=self.url, api_key=TOKEN, max_retries=0, timeout=LIMIT) as client:
+                wanted = [client.completions.create(model="starter", prompt=PROMPT, max_tokens=5 + 3 * n, temperature=0) for n in range(12)]
+                return await asyncio.gather(*wanted)
+
+        for n, answer in enumerate(asyncio.run(all_at_once())):
+            alone = self.completion(max_tokens=5 + 3 * n, temperature=0)
+            self.assertEqual(answer.choices[0].text, alone.choices[0].text)
+
+    def test_mistakes_have_the_packages_own_errors(self):
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.completion(model="other")
+        self.assertEqual(caught.exception.code, "model_not_found")
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.completion(max_tokens=1_000_000)
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "prompt"))
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.completion(frequency_penalty=0.5)
+        self.assertEqual(caught.exception.param, "frequency_penalty")
+        stranger = openai.OpenAI(base_url=self.url, api_key="none", max_retries=0, timeout=LIMIT)
+        with stranger, self.assertRaises(openai.AuthenticationError):
+            stranger.models.list()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,441 @@
+//! The thread that runs the models: a batch for each model, whose requests join and leave while others are written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use flopsmith_policy::{Bounds, End, Live, Model, Request, Scored, Tokenizer};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::refusal::Refusal;
+use crate::served::{self, Named, Served};
+
+/// Time over which the rate of tokens is counted.
+const RATE_OVER: Duration = Duration::from_secs(1);
+
+/// Opens the model itself, on the thread that runs it.
+pub type Load = Box<dyn FnOnce() -> Result<(Model, Tokenizer)> + Send>;
+
+/// The models of an engine.
+pub struct Models {
+    /// Opens the model itself.
+    pub load: Load,
+    /// Its name.
+    pub name: String,
+    /// Its adapters.
+    pub adapters: Vec<Named>,
+    /// Largest number of tokens of a prompt and its answer; the model's positions without it.
+    pub longest: Option<usize>,
+    /// Largest number of answers that a model writes at the same time.
+    pub rows: usize,
+    /// Memory for the keys and values of the answers of a model, bytes; what suits the device without it.
+    pub cache_bytes: Option<usize>,
+}
+
+/// The next token of an answer, or its failure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// A token was written.
+    Token {
+        /// The index of the answer among those of the request.
+        choice: usize,
+        /// Its id.
+        token: u32,
+        /// ln of its probability under the model, if log-probabilities are wanted; otherwise 0.
+        logprob: f32,
+        /// The likeliest tokens at its place.
+        top: Vec<(u32, f32)>,
+        /// Why the answer ended, if it did.
+        end: Option<End>,
+    },
+    /// The model failed; no token follows for any answer of the request.
+    Failed(String),
+}
+
+/// Answers that a request asks for.
+struct Order {
+    model: usize,
+    requests: Vec<(usize, Request)>,
+    /// One for each request.
+    seats: Vec<Seat>,
+    pieces: mpsc::UnboundedSender<Piece>,
+}
+
+enum Command {
+    Write(Order),
+    Score {
+        model: usize,
+        ids: Vec<u32>,
+        top: usize,
+        reply: oneshot::Sender<Result<Vec<Scored>, String>>,
+    },
+}
+
+/// An open answer. Dropping it ends the answer.
+struct Seat(Arc<Metrics>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.close(1);
+    }
+}
+
+/// The thread with the models. Dropping it stops what is being written, and waits for the thread.
+pub struct Engine {
+    /// `None` only while the engine is being dropped.
+    commands: Option<Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+    ending: Arc<AtomicBool>,
+    metrics: Arc<Metrics>,
+    most_open: usize,
+}
+
+impl Engine {
+    /// Starts the thread and opens the models on it. At most `most_waiting` answers wait while as many are written as fit
+    /// into a batch. The end of the thread cancels `ended`.
+    ///
+    /// # Errors
+    /// If a model cannot be opened.
+    pub fn start(
+        models: Models,
+        most_waiting: usize,
+        metrics: Arc<Metrics>,
+        ended: &CancellationToken,
+    ) -> Result<(Self, Served)> {
+        let (commands, inbox) = channel();
+        let (opened, ready) = sync_channel(1);
+        let ending = Arc::new(AtomicBool::new(false));
+        let most_open = models.rows.saturating_add(most_waiting);
+        let (flag, counters) = (Arc::clone(&ending), Arc::clone(&metrics));
+        let guard = ended.clone().drop_guard();
+        let thread = std::thread::Builder::new().name("model".into());
+        let thread = thread.spawn(move || {
+            let _guard = guard;
+            match Opened::open(models) {
+                Ok(own) => {
+                    if opened.send(Ok(own.served.clone())).is_ok() {
+                        own.work(&inbox, &flag, &counters);
+                    }
+                }
+                Err(error) => {
+                    let _nobody_waits = opened.send(Err(error));
+                }
+            }
+        });
+        let thread = thread.context("the thread that runs the model cannot be started")?;
+        let served = ready
+            .recv()
+            .context("the thread that runs the model ended while it opened the model")??;
+        let engine = Self {
+            commands: Some(commands),
+            thread: Some(thread),
+            ending,
+            metrics,
+            most_open,
+        };
+        Ok((engine, served))
+    }
+
+    /// Asks a model for answers: requests with the indices of their answers. Dropping the receiver withdraws them.
+    ///
+    /// # Errors
+    /// If too many answers wait, or the thread has ended.
+    pub fn write(
+        &self,
+        model: usize,
+        requests: Vec<(usize, Request)>,
+    ) -> Result<mpsc::UnboundedReceiver<Piece>, Refusal> {
+        let (pieces, receiver) = mpsc::unbounded_channel();
+        let count = requests.len();
+        if !self.metrics.open(count, self.most_open) {
+            return Err(Refusal::overloaded());
+        }
+        let seats = (0..count).map(|_| Seat(Arc::clone(&self.metrics)));
+        let order = Order {
+            model,
+            seats: seats.collect(),
+            requests,
+            pieces,
+        };
+        self.tell(Command::Write(order))?;
+        Ok(receiver)
+    }
+
+    /// Scores a prompt: [`Model::score_prompt`].
+    ///
+    /// # Errors
+    /// If the model fails, or the thread has ended.
+    pub async fn score(
+        &self,
+        model: usize,
+        ids: Vec<u32>,
+        top: usize,
+    ) -> Result<Vec<Scored>, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Score {
+            model,
+            ids,
+            top,
+            reply,
+        })?;
+        match answer.await {
+            Ok(scored) => scored.map_err(Refusal::failed),
+            Err(_) => Err(Refusal::stopping()),
+        }
+    }
+
+    fn tell(&self, command: Command) -> Result<(), Refusal> {
+        let told = self.commands.as_ref().map(|inbox| inbox.send(command));
+        match told {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(Refusal::stopping()),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.commands = None;
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that ran the model panicked");
+        }
+    }
+}
+
+/// The models, on their thread.
+struct Opened {
+    served: Served,
+    models: Vec<Model>,
+    bounds: Bounds,
+}
+
+impl Opened {
+    fn open(given: Models) -> Result<Self> {
+        let (model, tokenizer) = (given.load)()?;
+        let suits = Bounds::on(model.device());
+        let positions = usize::try_from(model.config().max_position_embeddings)?;
+        let vocabulary = u32::try_from(model.config().vocab_size)?;
+        let (names, models) = served::models(given.name, model, &given.adapters)?;
+        Ok(Self {
+            served: Served {
+                names,
+                tokenizer: Arc::new(tokenizer),
+                longest: given
+                    .longest
+                    .map_or(positions, |longest| longest.min(positions)),
+                vocabulary,
+            },
+            models,
+            bounds: Bounds {
+                rows: given.rows,
+                cache_bytes: given.cache_bytes.unwrap_or(suits.cache_bytes),
+            },
+        })
+    }
+
+    /// Works until the engine is dropped.
+    fn work(&self, inbox: &Receiver<Command>, ending: &AtomicBool, metrics: &Metrics) {
+        let lanes = self.models.iter().map(|model| Lane {
+            model,
+            eos: self.served.tokenizer.eos(),
+            bounds: self.bounds,
+            longest: self.served.longest,
+            live: None,
+            places: HashMap::new(),
+        });
+        let mut lanes: Vec<Lane<'_>> = lanes.collect();
+        let mut next = 0;
+        let mut rate = Rate::new();
+        loop {
+            if lanes.iter().all(|lane| lane.places.is_empty()) {
+                metrics.writes(0);
+                metrics.rate(0.0);
+                let Ok(command) = inbox.recv() else {
+                    return;
+                };
+                rate = Rate::new();
+                take(command, &mut lanes, &mut next);
+            }
+            while let Ok(command) = inbox.try_recv() {
+                take(command, &mut lanes, &mut next);
+            }
+            if ending.load(Ordering::Relaxed) {
+                return;
+            }
+            let written: u64 = lanes.iter_mut().map(Lane::step).sum();
+            metrics.wrote(written);
+            metrics.writes(lanes.iter().map(Lane::running).sum());
+            if let Some(rate) = rate.add(written) {
+                metrics.rate(rate);
+            }
+        }
+    }
+}
+
+fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
+    match command {
+        Command::Write(order) => {
+            if let Some(lane) = lanes.get_mut(order.model) {
+                lane.join(order, next);
+            }
+        }
+        Command::Score {
+            model,
+            ids,
+            top,
+            reply,
+        } => {
+            if let Some(lane) = lanes.get(model)
+                && !reply.is_closed()
+            {
+                let scored = lane.model.score_prompt(&ids, top);
+                let _gone = reply.send(scored.map_err(words));
+            }
+        }
+    }
+}
+
+fn words(error: flopsmith_policy::Error) -> String {
+    format!("{:#}", anyhow::Error::new(error))
+}
+
+/// One model and the answers that it writes.
+struct Lane<'a> {
+    model: &'a Model,
+    eos: &'a [u32],
+    bounds: Bounds,
+    longest: usize,
+    /// Begun with the first request, because small models are packed for it.
+    live: Option<Live<'a>>,
+    /// By the ids of their requests.
+    places: HashMap<usize, Place>,
+}
+
+/// An answer that waits or is written.
+struct Place {
+    choice: usize,
+    pieces: mpsc::UnboundedSender<Piece>,
+    _seat: Seat,
+}
+
+impl Lane<'_> {
+    fn join(&mut self, order: Order, next: &mut usize) {
+        let failed = |error| {
+            let _gone = order.pieces.send(Piece::Failed(words(error)));
+        };
+        if self.live.is_none() {
+            match Live::new(self.model, self.eos, self.bounds, self.longest) {
+                Ok(live) => self.live = Some(live),
+                Err(error) => return failed(error),
+            }
+        }
+        let Some(live) = &mut self.live else {
+            return;
+        };
+        for ((choice, request), seat) in order.requests.into_iter().zip(order.seats) {
+            let id = *next;
+            *next += 1;
+            if let Err(error) = live.push(id, request) {
+                // The client drops its receiver, and the other answers of the request leave.
+                let _gone = order.pieces.send(Piece::Failed(words(error)));
+                return;
+            }
+            let place = Place {
+                choice,
+                pieces: order.pieces.clone(),
+                _seat: seat,
+            };
+            self.places.insert(id, place);
+        }
+    }
+
+    /// Writes a token of every answer in the batch, and gives their number.
+    fn step(&mut self) -> u64 {
+        let Some(live) = &mut self.live else {
+            return 0;
+        };
+        self.places.retain(|id, place| {
+            let stays = !place.pieces.is_closed();
+            if !stays {
+                live.remove(*id);
+            }
+            stays
+        });
+        if self.places.is_empty() {
+            return 0;
+        }
+        let places = &self.places;
+        let (mut written, mut ended) = (0, Vec::new());
+        let stepped = live.step(|id, sample, end| {
+            written += 1;
+            let Some(place) = places.get(&id) else {
+                return;
+            };
+            let piece = Piece::Token {
+                choice: place.choice,
+                token: sample.tokens.last().copied().unwrap_or_default(),
+                logprob: sample.raw.last().copied().unwrap_or_default(),
+                top: sample.top.last().cloned().unwrap_or_default(),
+                end,
+            };
+            let _gone = place.pieces.send(piece);
+            if end.is_some() {
+                ended.push(id);
+            }
+        });
+        for id in ended {
+            self.places.remove(&id);
+        }
+        let failure = match stepped {
+            Ok(true) => return written,
+            Ok(false) => "the batch lost its requests".to_owned(),
+            Err(error) => words(error),
+        };
+        tracing::error!(failure, "the model failed; its answers end");
+        for (_, place) in self.places.drain() {
+            let _gone = place.pieces.send(Piece::Failed(failure.clone()));
+        }
+        self.live = None;
+        written
+    }
+
+    fn running(&self) -> usize {
+        self.live.as_ref().map_or(0, |live| live.counts().1)
+    }
+}
+
+/// Tokens a second.
+struct Rate {
+    since: Instant,
+    tokens: u64,
+}
+
+impl Rate {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            tokens: 0,
+        }
+    }
+
+    /// Counts tokens, and gives the rate now and then.
+    fn add(&mut self, tokens: u64) -> Option<f64> {
+        self.tokens += tokens;
+        let passed = self.since.elapsed();
+        (passed >= RATE_OVER).then(|| {
+            let rate = self.tokens as f64 / passed.as_secs_f64();
+            *self = Self::new();
+            rate
+        })
+    }
+}

@@ -1,0 +1,309 @@
+//! The routes, and the checks that every request passes.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Path, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use flopsmith_policy::{Extras, Request as Wanted, Scored};
+use flopsmith_protocol::Sampling;
+use flopsmith_serve::Token;
+use flopsmith_serve::intake::{Unadmitted, Unread, admit, json_body};
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{Asked, Choice};
+use crate::ask::{Ask, Route};
+use crate::engine::{Engine, Piece};
+use crate::metrics::Metrics;
+use crate::refusal::Refusal;
+use crate::served::Served;
+use crate::stream;
+
+/// The header of the version of the service.
+const VERSION: &str = "flopsmith-version";
+
+/// The state that all routes share.
+#[derive(Clone)]
+pub struct App {
+    /// The thread with the models.
+    pub engine: Arc<Engine>,
+    /// The models that it has.
+    pub served: Arc<Served>,
+    /// When the service started, seconds since 1970.
+    pub since: u64,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// The token that requests need; without one, only requests to loopback are answered.
+    pub token: Option<Arc<Token>>,
+    /// Length of the longest body, bytes.
+    pub most_body: usize,
+    /// Time that a body may take to arrive.
+    pub body_time: Duration,
+    /// Cancelled once the service takes no new requests.
+    pub stopping: CancellationToken,
+}
+
+/// The routes of a service.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route(
+            "/v1/completions",
+            post(|State(app): State<App>, request: Request| {
+                write(app, request, Route::Completions)
+            }),
+        )
+        .route(
+            "/v1/chat/completions",
+            post(|State(app): State<App>, request: Request| write(app, request, Route::Chat)),
+        )
+        .route(
+            "/v1/models",
+            get(|State(app): State<App>| ready(models(&app))),
+        )
+        .route(
+            "/v1/models/{*name}",
+            get(|State(app): State<App>, Path(name): Path<String>| ready(model(&app, &name))),
+        )
+        .route("/health", get(|State(app): State<App>| ready(health(&app))))
+        .route(
+            "/metrics",
+            get(|State(app): State<App>| ready(metrics(&app))),
+        )
+        .fallback(|request: Request| ready(Refusal::no_route(request.uri().path())))
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// Checks a request before its route sees it, and completes the response.
+async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let matched = request.extensions().get::<MatchedPath>();
+    let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let mut response = match app.admits(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        let allowed = response.headers().get(ALLOW).cloned();
+        let words = allowed.as_ref().and_then(|allowed| allowed.to_str().ok());
+        let refusal = Refusal::wrong_method(method.as_str(), words.unwrap_or("another method"));
+        response = refusal.into_response();
+        if let Some(allowed) = allowed {
+            response.headers_mut().insert(ALLOW, allowed);
+        }
+    }
+    let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
+    response.headers_mut().insert(VERSION, version);
+    app.metrics.answered(&route, response.status().as_u16());
+    response
+}
+
+impl App {
+    fn admits(&self, request: &Request) -> Result<(), Refusal> {
+        // Probes have no token, and the answer to them is no secret.
+        if self.token.is_some() && request.uri().path() == "/health" {
+            return Ok(());
+        }
+        admit(request.headers(), self.token.as_deref()).map_err(|unadmitted| match unadmitted {
+            Unadmitted::Host => Refusal::wrong_host(),
+            Unadmitted::Token => Refusal::unauthorized(),
+        })
+    }
+
+    /// Reads a request, away from the threads that answer: a prompt may have millions of characters.
+    async fn read(&self, request: Request, route: Route) -> Result<Ask, Refusal> {
+        let body = json_body(request, self.most_body, self.body_time).await;
+        let body = body.map_err(|unread| match unread {
+            Unread::MediaType => Refusal::wrong_media_type(),
+            Unread::TooLarge => Refusal::too_large(self.most_body),
+            Unread::Broken(error) => {
+                Refusal::malformed(format!("the body cannot be read: {error}"))
+            }
+            Unread::TooSlow => Refusal::too_slow(self.body_time.as_secs()),
+        })?;
+        let served = Arc::clone(&self.served);
+        let read = tokio::task::spawn_blocking(move || Ask::read(&body, route, &served));
+        read.await.unwrap_or_else(|_| {
+            Err(Refusal::failed(
+                "the request could not be read; the log of the service says why",
+            ))
+        })
+    }
+
+    /// The scores of the prompts, if the answers show them.
+    async fn score(&self, ask: &Ask) -> Result<Vec<Vec<Scored>>, Refusal> {
+        let mut scored = Vec::new();
+        if let (true, Some(top)) = (ask.form.echo, ask.form.alternatives) {
+            for prompt in &ask.prompts {
+                let ids = prompt.ids.clone();
+                scored.push(self.engine.score(ask.model, ids, top).await?);
+            }
+        }
+        Ok(scored)
+    }
+
+    /// Lets the model write what the request asks for; nothing if no answer has a token.
+    fn begin(
+        &self,
+        asked: &Asked,
+        choices: &[Choice],
+    ) -> Result<Option<UnboundedReceiver<Piece>>, Refusal> {
+        let ask = &asked.ask;
+        let stops = (!ask.stops.is_empty()).then(|| asked.stops());
+        let extras = Extras {
+            min_p: ask.min_p,
+            stops,
+            ignore_eos: ask.ignore_eos,
+            raw: ask.form.alternatives.is_some(),
+            top: ask.form.alternatives.map_or(0, |top| top as u32),
+            ..Extras::default()
+        };
+        let mut wanted = Vec::new();
+        for (n, choice) in choices.iter().enumerate() {
+            if choice.is_complete() {
+                continue;
+            }
+            let prompt = &ask.prompts[choice.prompt];
+            let request = Wanted {
+                prompt: prompt.ids.clone(),
+                // The answers to one prompt have seeds in a row, as those of `flopsmith model sample`.
+                seed: ask.seed.wrapping_add((n % ask.choices) as u64),
+                sampling: Sampling {
+                    max_tokens: prompt.most,
+                    ..ask.sampling.clone()
+                },
+                detour: None,
+                extras: extras.clone(),
+            };
+            wanted.push((n, request));
+        }
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let pieces = self.engine.write(ask.model, wanted)?;
+        let tokens: usize = ask.prompts.iter().map(|prompt| prompt.ids.len()).sum();
+        self.metrics.prompted(tokens as u64);
+        Ok(Some(pieces))
+    }
+}
+
+async fn write(app: App, request: Request, route: Route) -> Result<Response, Refusal> {
+    let ask = app.read(request, route).await?;
+    if app.stopping.is_cancelled() {
+        return Err(Refusal::stopping());
+    }
+    let scored = app.score(&ask).await?;
+    let model = app.served.names[ask.model].clone();
+    let tokenizer = Arc::clone(&app.served.tokenizer);
+    let asked = Asked::new(ask, scored, tokenizer, model);
+    let choices = asked.choices();
+    let pieces = app.begin(&asked, &choices)?;
+    if asked.ask.form.stream {
+        let events = stream::events(asked, choices, pieces);
+        let mut response = Response::new(Body::from_stream(events));
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("text/event-stream");
+        headers.insert(CONTENT_TYPE, kind);
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        return Ok(response);
+    }
+    let choices = complete(choices, pieces).await?;
+    // Texts are made away from the threads that answer: they may be long.
+    let whole = tokio::task::spawn_blocking(move || {
+        let mut choices = choices;
+        asked.whole(&mut choices)
+    });
+    let whole = whole.await.unwrap_or_else(|_| {
+        Err(Refusal::failed(
+            "the answer could not be written; the log of the service says why",
+        ))
+    })?;
+    Ok(json_response(StatusCode::OK, &whole))
+}
+
+/// Collects the tokens of all choices.
+async fn complete(
+    mut choices: Vec<Choice>,
+    pieces: Option<UnboundedReceiver<Piece>>,
+) -> Result<Vec<Choice>, Refusal> {
+    let Some(mut pieces) = pieces else {
+        return Ok(choices);
+    };
+    while !choices.iter().all(Choice::is_complete) {
+        match pieces.recv().await {
+            Some(Piece::Token {
+                choice,
+                token,
+                logprob,
+                top,
+                end,
+            }) => {
+                if let Some(choice) = choices.get_mut(choice) {
+                    choice.add(token, logprob, top, end);
+                }
+            }
+            Some(Piece::Failed(message)) => return Err(Refusal::failed(message)),
+            None => return Err(Refusal::stopping()),
+        }
+    }
+    Ok(choices)
+}
+
+fn described(app: &App, index: usize, name: &str) -> Value {
+    json!({
+        "id": name,
+        "object": "model",
+        "created": app.since,
+        "owned_by": "flopsmith",
+        "root": app.served.names.first(),
+        "parent": (index > 0).then(|| app.served.names.first()),
+        "max_model_len": app.served.longest,
+    })
+}
+
+fn models(app: &App) -> Response {
+    let names = app.served.names.iter().enumerate();
+    let all: Vec<Value> = names
+        .map(|(index, name)| described(app, index, name))
+        .collect();
+    json_response(StatusCode::OK, &json!({ "object": "list", "data": all }))
+}
+
+fn model(app: &App, name: &str) -> Result<Response, Refusal> {
+    let names = &app.served.names;
+    let index = names.iter().position(|known| known == name);
+    let index = index.ok_or_else(|| Refusal::no_model(name, names))?;
+    Ok(json_response(StatusCode::OK, &described(app, index, name)))
+}
+
+fn health(app: &App) -> Result<Response, Refusal> {
+    match app.stopping.is_cancelled() {
+        true => Err(Refusal::stopping()),
+        false => Ok(json_response(StatusCode::OK, &json!({ "status": "ok" }))),
+    }
+}
+
+fn metrics(app: &App) -> Response {
+    let mut response = Response::new(Body::from(app.metrics.text()));
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn json_response(status: StatusCode, value: &Value) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -150,13 +150,17 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     apart(order.recipe, &recipe.model, &output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
     let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
-    let exercises = read_exercises(&beside(order.recipe, &recipe.exercises))?;
-    let prompts = prompts(
-        &exercises,
-        &reader,
-        &recipe,
-        model.config().max_position_embeddings,
-    )?;
+    let positions = model.config().max_position_embeddings;
+    let all = read_exercises(&beside(order.recipe, &recipe.exercises))?;
+    let count = all.len();
+    let (exercises, prompts) = fitting(all, &reader, &recipe, positions)?;
+    if exercises.len() < count {
+        say(&format!(
+            "{} of {count} exercises are left out: their prompts leave no room for an answer of {} tokens in the model's {positions} positions",
+            count - exercises.len(),
+            recipe.max_tokens
+        ));
+    }
     let mut rewards = Rewards::new(
         &exercises,
         order.recipe,
@@ -400,27 +404,30 @@ fn read_exercises(file: &Path) -> Result<Vec<Exercise>> {
     }
 }
 
-/// The token ids of all prompts; an error if a prompt leaves no room for an answer.
-fn prompts(
-    exercises: &[Exercise],
+/// The exercises whose prompts leave room for an answer, and the token ids of their prompts; an error if there is none.
+fn fitting(
+    exercises: Vec<Exercise>,
     reader: &Reader,
     recipe: &Recipe,
     positions: i64,
-) -> Result<Vec<Vec<u32>>> {
-    let mut all = Vec::with_capacity(exercises.len());
-    for (number, exercise) in exercises.iter().enumerate() {
+) -> Result<(Vec<Exercise>, Vec<Vec<u32>>)> {
+    let (mut kept, mut prompts) = (Vec::new(), Vec::new());
+    let mut shortest = usize::MAX;
+    for exercise in exercises {
         let ids = reader.prompt(&exercise.prompt)?;
-        if ids.len() as i64 + i64::from(recipe.max_tokens) > positions {
-            return Err(usage(format!(
-                "the prompt of exercise {} takes {} tokens and `max_tokens` is {}: the model has {positions} positions for both together",
-                number + 1,
-                ids.len(),
-                recipe.max_tokens
-            )));
+        shortest = shortest.min(ids.len());
+        if ids.len() as i64 + i64::from(recipe.max_tokens) <= positions {
+            kept.push(exercise);
+            prompts.push(ids);
         }
-        all.push(ids);
     }
-    Ok(all)
+    if kept.is_empty() {
+        return Err(usage(format!(
+            "the shortest prompt of the exercises takes {shortest} tokens and `max_tokens` is {}: the model has {positions} positions for both together",
+            recipe.max_tokens
+        )));
+    }
+    Ok((kept, prompts))
 }
 
 /// Mean divergence over the last steps that trained something.

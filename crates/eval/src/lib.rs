@@ -25,7 +25,7 @@ mod policy;
 mod prompts;
 mod results;
 mod samples;
-mod schedules;
+pub mod schedules;
 mod tell;
 
 use std::path::PathBuf;

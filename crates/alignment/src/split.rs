@@ -159,7 +159,7 @@ mod tests {
         Settings {
             pairs: 10,
             examples: 20,
-            improve: 3,
+            improve: 2,
             fence: None,
             hold_out,
             seed: 7,
@@ -200,7 +200,7 @@ mod tests {
             let wanted = format!("\"kind\":\"{kind}\"");
             text("rl.jsonl").matches(&wanted).count()
         };
-        assert_eq!((kinds("solve"), kinds("improve")), (2, 6));
+        assert_eq!((kinds("solve"), kinds("improve")), (2, 4));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_alignment::label::runtime_s;
 use flopsmith_config::Prompt;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
@@ -86,7 +87,7 @@ fn programs(
         .iter()
         .filter(|o| Some(&o.machine_class) == class)
         .filter_map(|outcome| {
-            let runtime_s = super::runtime_s(&outcome.verdict)?;
+            let runtime_s = runtime_s(&outcome.verdict)?;
             let program = Program {
                 problem: outcome.candidate.problem.to_string(),
                 workloads: workloads.to_vec(),

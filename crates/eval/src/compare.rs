@@ -13,7 +13,7 @@ use flopsmith_run::digits::{counted, significant};
 use flopsmith_run::exit;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Format;
 use crate::folder::{Evaluation, OfProblem};
@@ -157,7 +157,7 @@ pub fn run(a: &str, b: &str, format: Format) -> Result<u8> {
 }
 
 /// A metric of two models of one evaluation, over all problems on one number of threads.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The first model.
     pub a: String,

@@ -451,6 +451,19 @@ mod tests {
     }
 
     #[test]
+    fn the_shipped_recipe_can_be_followed() {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/performance-alignment.toml");
+        let plan = plan(&std::fs::read_to_string(path).unwrap());
+        assert!(plan.training.len() > 2 && plan.held_out.len() > 1);
+        for problem in &plan.training {
+            draw::has_space(problem).unwrap();
+        }
+        let model = paths::model(&plan.recipe.model);
+        assert!(model.join("config.json").is_file(), "{}", model.display());
+    }
+
+    #[test]
     fn a_setting_changes_the_keys_of_its_stage_and_of_those_after_it() {
         let first = plan(RECIPE);
         assert!(changed(&first, &plan(RECIPE)).is_empty());

@@ -295,6 +295,7 @@ impl Alignment {
         Rlpf {
             model,
             exercises,
+            validation: None,
             reward_model: Some(rewards),
             chat: self.chat,
             dtype: self.dtype,

@@ -85,6 +85,10 @@ pub struct Rlpf {
     pub model: PathBuf,
     /// File of exercises.
     pub exercises: PathBuf,
+    /// File of exercises that the policy answers before and after the training, and is never trained on. A file without a
+    /// line is as good as none.
+    #[serde(default)]
+    pub validation: Option<PathBuf>,
     /// Folder of the reward model for exercises without tests.
     #[serde(default)]
     pub reward_model: Option<PathBuf>,

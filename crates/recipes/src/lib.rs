@@ -25,12 +25,14 @@ mod checkpoints;
 mod conversation;
 mod corpus_best;
 mod examples;
+mod exercises;
 pub mod pairs;
 mod reasons;
 mod rewards;
 pub mod rlpf;
 mod skipped;
 pub mod starter;
+mod validation;
 
 /// The request of a user.
 #[derive(Debug, Clone, Copy)]

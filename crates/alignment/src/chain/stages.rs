@@ -236,11 +236,12 @@ impl Work<'_> {
     }
 
     fn rlpf(&self) -> Result<Ended> {
-        let own = self.plan.recipe.reinforcement(
+        let mut own = self.plan.recipe.reinforcement(
             self.folder.of(Stage::Sft),
             self.part("rl.jsonl"),
             self.folder.of(Stage::RewardModel),
         );
+        own.validation = Some(self.part("rl_evaluation.jsonl"));
         self.train(&own, rlpf::run)
     }
 

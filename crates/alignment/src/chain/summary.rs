@@ -220,13 +220,15 @@ fn dash() -> String {
 }
 
 /// The numbers of a training's report that the summary shows, with their places.
-const NUMBERS: [(Stage, &str, &str); 6] = [
+const NUMBERS: [(Stage, &str, &str); 8] = [
     (Stage::Sft, "perplexity", "/training/perplexity"),
     (Stage::RewardModel, "accuracy", "/validation/accuracy"),
     (Stage::Dpa, "accuracy", "/validation/accuracy"),
     (Stage::Rlpf, "first_score", "/first_score"),
     (Stage::Rlpf, "last_score", "/last_score"),
     (Stage::Rlpf, "last_kl", "/last_kl"),
+    (Stage::Rlpf, "validation_before", "/validation_before/mean"),
+    (Stage::Rlpf, "validation", "/validation/mean"),
 ];
 
 impl Summary {
@@ -331,6 +333,12 @@ impl Summary {
             let [first, last, kl] = [first, last, kl].map(|n| significant(n, 3));
             lines.push(format!(
                 "rlpf: mean score {first} in the first steps, {last} in the last, divergence {kl} nats an answer"
+            ));
+        }
+        if let (Some(before), Some(after)) = (score("validation_before"), score("validation")) {
+            let [before, after] = [before, after].map(|n| significant(n, 3));
+            lines.push(format!(
+                "rlpf: mean score of validation exercises {before} before, {after} after"
             ));
         }
         lines
@@ -470,7 +478,10 @@ mod tests {
             folder(Stage::Dpa, serde_json::json!({ "validation": null })),
             folder(
                 Stage::Rlpf,
-                serde_json::json!({ "first_score": 0.25, "last_score": 1.8, "last_kl": 0.29 }),
+                serde_json::json!({
+                    "first_score": 0.25, "last_score": 1.8, "last_kl": 0.29,
+                    "validation_before": { "mean": -1.0 }, "validation": { "mean": 0.5 },
+                }),
             ),
         ];
         let sets = vec![set("write", "training"), set("optimise", "held_out")];
@@ -491,6 +502,7 @@ mod tests {
             "sft: perplexity 1.62",
             "reward model: 93.0 % of validation pairs",
             "mean score 0.250 in the first steps, 1.80 in the last",
+            "validation exercises -1.00 before, 0.500 after",
         ] {
             assert!(text.contains(part), "`{part}` is missing in\n{text}");
         }

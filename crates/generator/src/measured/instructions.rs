@@ -53,13 +53,13 @@ pub fn instructions<'a>(
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream as u64);
         let fast = ranked(group.fastest(), &group.fast);
-        let mut slow = ranked(group.slowest(SLOWEST), &group.slow);
-        slow.shuffle(&mut random);
+        let mut slowest = ranked(group.slowest(SLOWEST), &group.slow);
+        slowest.shuffle(&mut random);
         let shown = shown_in(group, shown).map(|program| Ranked {
             program,
             seconds: program.runtime_s,
         });
-        slow.splice(..0, shown);
+        let slow: Vec<Ranked<'_>> = shown.chain(slowest).collect();
         let answer = |program: &Program| prompt::answer(&program.source, fence);
         all.extend(fast.iter().take(most).map(|fast| Instruction {
             prompt: group.prompt.to_owned(),

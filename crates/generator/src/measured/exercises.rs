@@ -143,7 +143,9 @@ pub fn follow_up(feedback: Feedback<'_>) -> String {
                 detail => format!(":\n{detail}\n"),
             };
             let gap = if said.ends_with('\n') { "" } else { " " };
-            format!("This does not pass its tests{fault}{said}{gap}Write one that is right, and fast.")
+            format!(
+                "This does not pass its tests{fault}{said}{gap}Write one that is right, and fast."
+            )
         }
     }
 }

@@ -72,9 +72,7 @@ pub fn run(args: &Measure) -> Result<ExitCode> {
             }
             number += 1;
             ticker.tick(number, total as u64, || {
-                format!(
-                    "measured {number} of {total} programs: {right} are right, {wrong} wrong"
-                )
+                format!("measured {number} of {total} programs: {right} are right, {wrong} wrong")
             });
         }
         ticker.end();
@@ -157,10 +155,11 @@ fn add_reference(work: &mut Work) {
     let mut prompts: Vec<String> = work.programs.iter().map(|p| p.prompt.clone()).collect();
     prompts.sort();
     prompts.dedup();
-    work.programs.extend(prompts.into_iter().map(|prompt| Given {
-        problem: work.problem.id.to_string(),
-        prompt,
-        source: work.problem.reference_source.clone(),
-        origin: REFERENCE.to_owned(),
-    }));
+    work.programs
+        .extend(prompts.into_iter().map(|prompt| Given {
+            problem: work.problem.id.to_string(),
+            prompt,
+            source: work.problem.reference_source.clone(),
+            origin: REFERENCE.to_owned(),
+        }));
 }

@@ -85,6 +85,10 @@ pub struct Rlpf {
     pub model: PathBuf,
     /// File of exercises.
     pub exercises: PathBuf,
+    /// File of exercises that the policy answers before and after the training, and is never trained on. A file without a
+    /// line is as good as none.
+    #[serde(default)]
+    pub validation: Option<PathBuf>,
     /// Folder of the reward model for exercises without tests.
     #[serde(default)]
     pub reward_model: Option<PathBuf>,
@@ -168,11 +172,11 @@ impl Rlpf {
     }
 }
 
-fn four() -> usize {
+pub(crate) fn four() -> usize {
     4
 }
 
-fn single() -> usize {
+pub(crate) fn single() -> usize {
     1
 }
 
@@ -184,19 +188,19 @@ pub(crate) fn usual_discount() -> f64 {
     flopsmith_reward::turns::DISCOUNT
 }
 
-fn usual_fruitless_steps_limit() -> u32 {
+pub(crate) fn usual_fruitless_steps_limit() -> u32 {
     Settings::default().fruitless_steps_limit
 }
 
-fn one() -> f32 {
+pub(crate) fn one() -> f32 {
     1.0
 }
 
-fn longest() -> u32 {
+pub(crate) fn longest() -> u32 {
     320
 }
 
-fn ten() -> u64 {
+pub(crate) fn ten() -> u64 {
     10
 }
 

@@ -13,7 +13,7 @@ use flopsmith_run::digits::{counted, significant};
 use flopsmith_run::exit;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Format;
 use crate::folder::{Evaluation, OfProblem};
@@ -154,6 +154,62 @@ pub fn run(a: &str, b: &str, format: Format) -> Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+/// A metric of two models of one evaluation, over all problems on one number of threads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The first model.
+    pub a: String,
+    /// The second model.
+    pub b: String,
+    /// The metric.
+    pub metric: String,
+    /// Number of threads.
+    pub threads: u32,
+    /// The number of the second model less that of the first.
+    pub difference: f64,
+    /// Lower end of the difference's 95 % interval.
+    pub low: f64,
+    /// Upper end of the difference's 95 % interval.
+    pub high: f64,
+    /// The chance of so large a difference between equal models, corrected for the comparisons of the call.
+    pub chance: f64,
+    /// True if the difference is real.
+    pub real: bool,
+}
+
+/// Compares pairs of models of the evaluation in a folder by `pass@1` and `speedup_n@1` over all problems. The chances are
+/// corrected for all of these comparisons together.
+///
+/// # Errors
+/// Wrong usage: the folder has no evaluation, or a model is not in it.
+pub fn of_pairs(folder: &Path, pairs: &[(&str, &str)]) -> Result<Vec<Verdict>> {
+    let metrics = [Metric::Pass(1), Metric::Speedup(1)].map(Metric::name);
+    let named = |model: &str| Named::read(&format!("{}#{model}", folder.display()));
+    let mut found = Vec::new();
+    for (a, b) in pairs {
+        let compared = compared(&named(a)?, &named(b)?)?;
+        let over_all = compared.comparisons.into_iter();
+        let over_all = over_all.filter(|c| c.problem.is_none() && metrics.contains(&c.metric));
+        found.extend(over_all.map(|c| Verdict {
+            a: (*a).to_owned(),
+            b: (*b).to_owned(),
+            metric: c.metric,
+            threads: c.threads,
+            difference: c.difference,
+            low: c.low,
+            high: c.high,
+            chance: c.chance,
+            real: false,
+        }));
+    }
+    let chances: Vec<f64> = found.iter().map(|v| v.chance).collect();
+    for (verdict, corrected) in found.iter_mut().zip(holm(&chances)) {
+        verdict.chance = corrected;
+        verdict.real = corrected <= REAL;
+    }
+    Ok(found)
 }
 
 fn compared(a: &Named, b: &Named) -> Result<Comparisons> {
@@ -476,6 +532,34 @@ mod tests {
         assert!(same.comparisons.iter().all(|c| !c.real && c.chance == 1.0));
         // One problem has no rows of its own.
         assert_eq!(found.comparisons.len(), METRICS.len());
+    }
+
+    #[test]
+    fn pairs_of_one_evaluation_are_corrected_together() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let mut folder = crate::folder::Folder::open(&path, &config()).unwrap();
+        let both = both();
+        folder.add_answers(both.answers).unwrap();
+        let machine = flopsmith_bench::rows::Machine::new("{}".to_owned());
+        for outcome in both.outcomes {
+            if let Ok(machine) = &machine {
+                folder.add_outcome(outcome, machine).unwrap();
+            }
+        }
+        drop(folder);
+        let found = of_pairs(&path, &[("a", "b"), ("b", "a"), ("a", "a")]).unwrap();
+        let of = |a: &str, b: &str, metric: &str| {
+            let mut all = found.iter();
+            let v = all.find(|v| v.a == a && v.b == b && v.metric == metric);
+            v.map(|v| (v.real, v.difference > 0.0)).unwrap()
+        };
+        assert_eq!(found.len(), 6);
+        assert_eq!(of("a", "b", "speedup_n@1"), (true, true));
+        assert_eq!(of("b", "a", "speedup_n@1"), (true, false));
+        assert_eq!(of("a", "a", "speedup_n@1"), (false, false));
+        assert_eq!(of("a", "b", "pass@1"), (false, false));
+        assert!(of_pairs(&path, &[("a", "c")]).is_err());
     }
 
     #[test]

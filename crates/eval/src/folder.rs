@@ -15,6 +15,7 @@ use flopsmith_config::Dtype;
 use flopsmith_endpoint::{Entry, Journal};
 use flopsmith_measure::Purpose;
 use flopsmith_protocol::{Digest, TechniqueSet};
+use flopsmith_report::bars;
 use flopsmith_run::console::{say, usage};
 use flopsmith_run::output;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,7 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::outcome::Outcome;
-use crate::{Prompt, Task, pareval};
+use crate::{Prompt, Task, figures, pareval};
 
 /// The mark of configurations.
 pub(crate) const FORMAT: &str = "flopsmith evaluation";
@@ -37,6 +38,10 @@ pub(crate) const RESULTS: &str = "eval.json";
 pub(crate) const TABLE: &str = "eval.csv";
 /// The results as a page.
 pub(crate) const PAGE: &str = "eval.md";
+/// The results as a page with charts.
+pub(crate) const CHARTS: &str = "eval.html";
+/// The folder of charts.
+const FIGURES: &str = "figures";
 const ANSWERS: &str = "samples.jsonl";
 const OUTCOMES: &str = "outcomes.jsonl";
 const MACHINES: &str = "machines.jsonl";
@@ -458,6 +463,22 @@ impl Folder {
                 let prompts = pareval::prompts(&self.evaluation, model, *threads);
                 let text = serde_json::to_string_pretty(&prompts)? + "\n";
                 self.write(&format!("{PAREVAL}/{name}.json"), &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the charts, each a file of its own.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn write_figures(&self, charts: &[figures::Named]) -> Result<()> {
+        let path = self.path.join(FIGURES);
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        for figures::Named { file, chart } in charts {
+            if let Some(svg) = bars::file(chart) {
+                self.write(&format!("{FIGURES}/{file}.svg"), &svg)?;
             }
         }
         Ok(())

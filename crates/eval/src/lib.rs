@@ -15,6 +15,7 @@ mod answer;
 pub mod compare;
 mod endpoint;
 mod evaluation;
+mod figures;
 pub mod folder;
 pub mod model;
 mod outcome;
@@ -25,7 +26,7 @@ mod policy;
 mod prompts;
 mod results;
 mod samples;
-mod schedules;
+pub mod schedules;
 mod tell;
 
 use std::path::PathBuf;
@@ -45,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use answer::Answer;
 use folder::{Config, Folder, OfModel, OfProblem};
 use model::{Kind, Model};
-use results::Results;
+pub use results::{Group, Judged, Number, Results};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,6 +150,32 @@ impl Order {
 /// # Errors
 /// Wrong usage, and failures that keep this machine from evaluating any program.
 pub fn run(order: &Order) -> Result<u8> {
+    let Some(results) = evaluated(order)? else {
+        say("interrupted; the same command continues from here");
+        return Ok(exit::INTERRUPTED);
+    };
+    match order.format {
+        Format::Text => tell::lines(&results).iter().for_each(|line| data(line)),
+        Format::Json => data(&serde_json::to_string(&results)?),
+        Format::Csv => data(page::csv(&results)?.trim_end()),
+        Format::Markdown => page::markdown(&results).iter().for_each(|line| data(line)),
+    }
+    say(&format!(
+        "prompts, answers, outcomes, results and charts are in {}",
+        order.output.display()
+    ));
+    Ok(match results.is_complete() {
+        true => exit::OK,
+        false => exit::INFRASTRUCTURE,
+    })
+}
+
+/// Lets the models answer, evaluates the answers, and writes the results. None if a stop was requested before the end;
+/// the same order then continues.
+///
+/// # Errors
+/// As [`run`].
+pub fn evaluated(order: &Order) -> Result<Option<Results>> {
     let given = samples::read(order)?;
     let config = config(order, &given)?;
     let mut folder = Folder::open(&order.output, &config)?;
@@ -167,25 +194,16 @@ pub fn run(order: &Order) -> Result<u8> {
             Kind::Endpoint(of) => endpoint::answer(order, model, of, &mut folder, stopped),
         };
         if !done? {
-            say("interrupted; the same command continues from here");
-            return Ok(exit::INTERRUPTED);
+            return Ok(None);
         }
     }
     let troubles = match evaluation::run(order, &mut folder, stopped) {
         // Ctrl-c also reaches the measured process, so a failure after a stop request has no meaning.
-        _ if stopped.is_cancelled() => {
-            say("interrupted; the same command continues from here");
-            return Ok(exit::INTERRUPTED);
-        }
+        _ if stopped.is_cancelled() => return Ok(None),
         troubles => troubles?,
     };
     say("computing the metrics…");
     let results = Results::of(folder.evaluation(), troubles);
-    let code = if results.is_complete() {
-        exit::OK
-    } else {
-        exit::INFRASTRUCTURE
-    };
     folder.write(
         folder::RESULTS,
         &(serde_json::to_string_pretty(&results)? + "\n"),
@@ -193,17 +211,10 @@ pub fn run(order: &Order) -> Result<u8> {
     folder.write_pareval()?;
     folder.write(folder::TABLE, &page::csv(&results)?)?;
     folder.write(folder::PAGE, &(page::markdown(&results).join("\n") + "\n"))?;
-    match order.format {
-        Format::Text => tell::lines(&results).iter().for_each(|line| data(line)),
-        Format::Json => data(&serde_json::to_string(&results)?),
-        Format::Csv => data(page::csv(&results)?.trim_end()),
-        Format::Markdown => page::markdown(&results).iter().for_each(|line| data(line)),
-    }
-    say(&format!(
-        "prompts, answers, outcomes and results are in {}",
-        order.output.display()
-    ));
-    Ok(code)
+    let charts = flopsmith_report::evaluation::html(&figures::page(&results));
+    folder.write(folder::CHARTS, &charts)?;
+    folder.write_figures(&figures::charts(&results))?;
+    Ok(Some(results))
 }
 
 /// The answers that the folder does not have yet.

@@ -104,7 +104,7 @@ pub fn markdown(results: &Results) -> Vec<String> {
 }
 
 /// The word of a setting in files.
-fn word(setting: &impl serde::Serialize) -> String {
+pub(crate) fn word(setting: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(setting).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -21,7 +21,7 @@ use crate::model::Model;
 const DRAWS: usize = 400;
 
 /// Adds the answers that the folder does not have yet.
-pub fn answer(order: &Order, model: &Model, folder: &mut Folder) -> Result<()> {
+pub(crate) fn answer(order: &Order, model: &Model, folder: &mut Folder) -> Result<()> {
     for problem in &order.problems {
         let id = problem.id.as_str();
         let missing = folder.missing(&model.name, id, order.samples());
@@ -58,7 +58,7 @@ pub fn answer(order: &Order, model: &Model, folder: &mut Folder) -> Result<()> {
 }
 
 /// The programs of a problem's space.
-enum Programs {
+pub enum Programs {
     /// Of a matrix product.
     Product(ProductSpace),
     /// Of a template.
@@ -68,7 +68,11 @@ enum Programs {
 }
 
 impl Programs {
-    fn of(problem: &Problem) -> Result<Self, String> {
+    /// The space of a problem, or the reason why it has none.
+    ///
+    /// # Errors
+    /// A sentence: candidates are not in C, or the reference is no affine loop nest and has no template.
+    pub fn of(problem: &Problem) -> Result<Self, String> {
         if problem.language != Language::C {
             return Err(format!(
                 "the schedule space writes programs in C, and this problem's must be in {}",
@@ -90,7 +94,11 @@ impl Programs {
         Ok(Self::Nest(Box::new(Space::new(program))))
     }
 
-    fn draw(
+    /// A random program within the permitted techniques. The same seed gives the same program.
+    ///
+    /// # Errors
+    /// A sentence: the space has no such program, or many draws gave none.
+    pub fn draw(
         &self,
         problem: &Problem,
         permitted: TechniqueSet,

@@ -8,6 +8,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use flopsmith_run::durations;
 
+#[cfg(feature = "torch")]
+mod align;
 mod bench;
 mod cluster;
 mod dataset;
@@ -26,6 +28,8 @@ mod top;
 mod worker;
 mod workloads;
 
+#[cfg(feature = "torch")]
+pub use align::Align;
 pub use bench::{Bench, BenchPurpose};
 pub use cluster::Cluster;
 pub use dataset::{Dataset, Measure, OfRun, Split};
@@ -171,6 +175,14 @@ pub enum Command {
     #[cfg(feature = "torch")]
     #[command(after_help = learn::RLPF)]
     Rlpf(Learn),
+    /// Align a model over several problems: measure programs, train by all methods, and compare the models
+    ///
+    /// One recipe chains the stages of Nichols et al. (2024): programs of the schedule spaces, or of files, are measured
+    /// and split; a base model is fine-tuned; the fine-tuned model is aligned directly, and reinforced with a reward
+    /// model; and all four models are evaluated on the training problems and on held-out ones.
+    #[cfg(feature = "torch")]
+    #[command(after_help = align::EXAMPLES)]
+    Align(Align),
     /// Inspect models, merge adapters into them, print samples, and serve them
     #[cfg(feature = "torch")]
     #[command(subcommand)]

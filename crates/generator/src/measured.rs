@@ -21,6 +21,10 @@ pub mod split;
 /// Number of fastest programs of a prompt that count as fast.
 const FASTEST: usize = 5;
 
+/// Origin of plain programs, such as the references of problems. Each part may show such a program as the slow one of its
+/// prompt, whichever part is trained or evaluated, and no part has it as an answer.
+pub const REFERENCE: &str = "reference";
+
 /// A line that lacks a field, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -202,6 +206,19 @@ pub(crate) fn groups<'a>(programs: impl IntoIterator<Item = &'a Program>) -> Vec
             group
         })
         .collect()
+}
+
+/// The programs of `shown` for the problem, workloads and prompt of a group.
+pub(crate) fn shown_in<'g, 'a>(
+    group: &'g Group<'_>,
+    shown: &'g [&'a Program],
+) -> impl Iterator<Item = &'a Program> + 'g {
+    let of = move |program: &&&Program| {
+        program.problem == group.problem
+            && program.workloads == group.workloads
+            && program.prompt == group.prompt
+    };
+    shown.iter().filter(of).copied()
 }
 
 /// The median of the times; for an even number of times, the mean of the two middle ones.

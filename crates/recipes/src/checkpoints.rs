@@ -168,6 +168,15 @@ impl Checkpoints {
     }
 }
 
+/// True if a folder holds a complete checkpoint of an unfinished training.
+pub fn are_in(folder: &Path) -> bool {
+    let own = Checkpoints {
+        folder: folder.to_owned(),
+        recipe: String::new(),
+    };
+    own.all().is_ok_and(|all| !all.is_empty())
+}
+
 /// The files of a checkpoint without the list of digests; an error that says how the files differ from it.
 fn read(folder: &Path) -> std::result::Result<Files, String> {
     let read = || -> std::io::Result<Files> {
@@ -211,6 +220,21 @@ mod tests {
 
     fn files(text: &str) -> Files {
         vec![("a.json".into(), text.into())]
+    }
+
+    #[test]
+    fn a_folder_with_a_complete_checkpoint_holds_an_unfinished_training() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("model");
+        assert!(!are_in(&folder));
+        let (checkpoints, _) = Checkpoints::open(&folder, "recipe", false).unwrap();
+        fs::create_dir(folder.join("checkpoint-000000001.part")).unwrap();
+        assert!(!are_in(&folder));
+        let files = vec![("state".to_owned(), b"1".to_vec())];
+        checkpoints.write(2, &files).unwrap();
+        assert!(are_in(&folder));
+        checkpoints.clear().unwrap();
+        assert!(!are_in(&folder));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Conversations about exercises: after each answer the policy is told the result and writes another answer.
 
 use anyhow::Result;
-use flopsmith_generator::measured::exercises::{Exercise, follow_up};
+use flopsmith_generator::measured::exercises::{Exercise, Feedback, follow_up};
 use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Extras, Model, Request, Sample, sample};
 use flopsmith_protocol::Sampling;
 
 use crate::Reader;
-use crate::rewards::{Answer, Rewards, Worth};
+use crate::rewards::{Answer, Failure, Rewards, Worth};
 
 /// The sampling of answers.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,8 @@ pub struct Turn {
     pub text: String,
     /// The worth of the answer.
     pub worth: Worth,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
 }
 
 /// A conversation about an exercise.
@@ -98,12 +100,15 @@ pub fn hold<'a>(
             .collect();
         let worths = rewards.worth(&answers, reader)?;
         let turns = requests.into_iter().zip(written).zip(texts).zip(worths);
-        for ((_, conversation), (((request, sample), text), worth)) in open.into_iter().zip(turns) {
+        for ((_, conversation), (((request, sample), text), (worth, failure))) in
+            open.into_iter().zip(turns)
+        {
             conversation.turns.push(Turn {
                 prompt: request.prompt,
                 sample,
                 text,
                 worth,
+                failure,
             });
             conversation.next = match turn + 1 < manner.turns {
                 true => conversation.following(model, reader, manner.max_tokens)?,
@@ -143,15 +148,15 @@ impl Conversation<'_> {
     ) -> Result<Option<Vec<u32>>> {
         let mut messages = vec![Message::user(&self.exercise.prompt)];
         for turn in &self.turns {
-            let (seconds, score) = match turn.worth {
-                Worth::Timed { seconds, .. } => (Some(seconds), None),
-                Worth::Judged { score } => (None, Some(score)),
-                Worth::Failed => (None, None),
+            let feedback = match turn.worth {
+                Worth::Timed { seconds, .. } => Feedback::Timed(seconds),
+                Worth::Judged { score } => Feedback::Judged(score),
+                Worth::Failed => Failure::feedback(turn.failure.as_ref()),
                 // Without a result there is nothing to tell the policy.
                 Worth::Unknown => return Ok(None),
             };
             messages.push(Message::assistant(turn.text.trim_end()));
-            messages.push(Message::user(follow_up(seconds, score)));
+            messages.push(Message::user(follow_up(feedback)));
         }
         let ids = reader.conversation(&messages)?;
         let most = model.config().max_position_embeddings;
@@ -167,6 +172,7 @@ mod tests {
 
     use flopsmith_config::Dtype;
     use flopsmith_policy::End;
+    use flopsmith_protocol::CandidateFault;
 
     use super::*;
 
@@ -182,6 +188,10 @@ mod tests {
             },
             text: text.to_owned(),
             worth,
+            failure: (worth == Worth::Failed).then(|| Failure {
+                fault: CandidateFault::CompileError,
+                detail: "no `;`".to_owned(),
+            }),
         }
     }
 
@@ -191,6 +201,7 @@ mod tests {
         let (model, reader) = crate::open(Path::new(""), &starter, false, Dtype::Float32).unwrap();
         let exercise = Exercise {
             workloads: Vec::new(),
+            kind: None,
             problem: "dgemm".into(),
             prompt: "// dgemm: unroll\n".into(),
             median_s: Some(1.0),
@@ -205,7 +216,10 @@ mod tests {
             ids.map(|ids| reader.tokenizer.decode(&ids).unwrap())
         };
         let said = following(&conversation, 20).unwrap();
-        let failed = follow_up(None, None);
+        let failed = follow_up(Feedback::Failed {
+            fault: CandidateFault::CompileError.name(),
+            detail: "no `;`",
+        });
         assert_eq!(said, format!("// dgemm: unroll\nint first;\n{failed}\n"));
         // Without room for an answer the conversation ends.
         assert_eq!(following(&conversation, 1020), None);

@@ -25,6 +25,7 @@ mod checkpoints;
 mod conversation;
 mod corpus_best;
 mod examples;
+mod exercises;
 mod fit;
 mod nests;
 pub mod pairs;
@@ -33,6 +34,7 @@ mod rewards;
 pub mod rlpf;
 mod skipped;
 pub mod starter;
+mod validation;
 
 /// The request of a user.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +67,38 @@ fn read_recipe(path: &Path) -> Result<String> {
         .map_err(|e| usage(format!("cannot read the recipe {}: {e}", path.display())))
 }
 
+/// True if a folder holds checkpoints of an unfinished training, which [`Order::resume`] continues.
+pub fn is_unfinished(folder: &Path) -> bool {
+    checkpoints::are_in(folder)
+}
+
+/// A model's positions, and the tokens of prompts in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Positions of the model, for prompt and answer together.
+    pub positions: i64,
+    /// Tokens of each prompt.
+    pub prompts: Vec<usize>,
+}
+
+/// Opens a model as a training would, and tells how long these prompts are in it.
+///
+/// # Errors
+/// Wrong usage: the folder has no usable model. Else: memory is short.
+pub fn room(folder: &Path, chat: bool, dtype: Dtype, prompts: &[&str]) -> Result<Room> {
+    let (model, reader) = open(Path::new(""), folder, chat, dtype)?;
+    let mut tokens = Vec::with_capacity(prompts.len());
+    for prompt in prompts {
+        tokens.push(reader.prompt(prompt)?.len());
+    }
+    Ok(Room {
+        positions: model.config().max_position_embeddings,
+        prompts: tokens,
+    })
+}
+
 /// A file that a recipe names: relative to the working folder, or else to the recipe's folder.
-fn beside(recipe: &Path, file: &Path) -> PathBuf {
+pub fn beside(recipe: &Path, file: &Path) -> PathBuf {
     let inside = recipe.parent().unwrap_or(Path::new("")).join(file);
     match file.exists() || !inside.exists() {
         true => file.to_owned(),

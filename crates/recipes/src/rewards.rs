@@ -9,7 +9,7 @@ use anyhow::Result;
 use flopsmith_actors::answer::without_program;
 use flopsmith_config::Dtype;
 use flopsmith_evaluate::Evaluator;
-use flopsmith_generator::measured::exercises::{Exercise, reward};
+use flopsmith_generator::measured::exercises::{Exercise, Feedback, reward};
 use flopsmith_learner::Judge;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::prompt;
@@ -73,6 +73,31 @@ impl Worth {
     }
 }
 
+/// Why an answer failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The fault.
+    pub fault: CandidateFault,
+    /// Its diagnostics.
+    pub detail: String,
+}
+
+impl Failure {
+    /// The words of a failure for the policy.
+    pub fn feedback(failure: Option<&Self>) -> Feedback<'_> {
+        match failure {
+            Some(failure) => Feedback::Failed {
+                fault: failure.fault.name(),
+                detail: &failure.detail,
+            },
+            None => Feedback::Failed {
+                fault: "",
+                detail: "",
+            },
+        }
+    }
+}
+
 /// The result of a program, which does not depend on the exercise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
@@ -119,8 +144,8 @@ struct Bench {
     evaluator: Evaluator,
     verifier: Verifier,
     timer: Timer,
-    /// Results of programs that were measured: late in a training most answers are copies.
-    known: HashMap<String, Fate>,
+    /// Results of programs that were measured, with their details: late in a training most answers are copies.
+    known: HashMap<String, (Fate, String)>,
 }
 
 impl Rewards {
@@ -174,9 +199,13 @@ impl Rewards {
         ))?))
     }
 
-    /// The worth of each answer; `reader` is that of the policy that wrote them.
-    pub fn worth(&mut self, answers: &[Answer<'_>], reader: &Reader) -> Result<Vec<Worth>> {
-        let mut worths = vec![Worth::Unknown; answers.len()];
+    /// The worth of each answer, and the reason of a failure; `reader` is that of the policy that wrote them.
+    pub fn worth(
+        &mut self,
+        answers: &[Answer<'_>],
+        reader: &Reader,
+    ) -> Result<Vec<(Worth, Option<Failure>)>> {
+        let mut worths: Vec<(Worth, Option<Failure>)> = vec![(Worth::Unknown, None); answers.len()];
         let mut untested = Vec::new();
         for (number, answer) in answers.iter().enumerate() {
             let Some(median_s) = answer.exercise.median_s else {
@@ -189,19 +218,19 @@ impl Rewards {
             };
             let (fate, detail) = bench.result(answer, reader);
             worths[number] = match fate {
-                Fate::Seconds(seconds) => Worth::Timed {
-                    score: reward(median_s, Some(seconds)),
-                    seconds,
-                },
+                Fate::Seconds(seconds) => {
+                    let score = reward(median_s, Some(seconds));
+                    (Worth::Timed { score, seconds }, None)
+                }
                 Fate::Failed(fault) => {
                     let reason = answer.reason(fault.name(), &detail);
                     self.unsuccessful.refused.add(reason);
-                    Worth::Failed
+                    (Worth::Failed, Some(Failure { fault, detail }))
                 }
                 Fate::Unknown(cause) => {
                     let reason = answer.reason(cause, &detail);
                     self.unsuccessful.unmeasured.add(reason);
-                    Worth::Unknown
+                    (Worth::Unknown, None)
                 }
             };
         }
@@ -224,7 +253,7 @@ impl Rewards {
                 }
             }
             for (number, score) in read.into_iter().zip(judge.rewards(&texts)?) {
-                worths[number] = Worth::Judged { score };
+                worths[number] = (Worth::Judged { score }, None);
             }
         }
         Ok(worths)
@@ -257,7 +286,7 @@ impl Bench {
         })
     }
 
-    /// The fate of an answer's program, and the detail of its verdict; without the detail if the program is known.
+    /// The fate of an answer's program, and the detail of its verdict.
     fn result(&mut self, answer: &Answer<'_>, reader: &Reader) -> (Fate, String) {
         let language = self.evaluator.problem.language;
         let Some(source) = prompt::extract(&answer.text, reader.style, language) else {
@@ -265,7 +294,7 @@ impl Bench {
             return (Fate::Failed(CandidateFault::Format), detail);
         };
         if let Some(known) = self.known.get(&source) {
-            return (*known, String::new());
+            return known.clone();
         }
         let done = self.evaluator.evaluate(
             language,
@@ -277,7 +306,7 @@ impl Bench {
         let (fate, detail) = Fate::of(done.verdict);
         // A failure of the machine may not occur again, so it is not cached.
         if !matches!(fate, Fate::Unknown(_)) {
-            self.known.insert(source, fate);
+            self.known.insert(source, (fate, detail.clone()));
         }
         (fate, detail)
     }

@@ -14,18 +14,20 @@ use flopsmith_protocol::Digest;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::fruitless::{Remedies, Successes};
 use flopsmith_run::interrupt::Watch;
+use flopsmith_run::paths;
 use flopsmith_run::shell::quoted;
 use flopsmith_run::ticker::Ticker;
-use flopsmith_run::{jsonl, paths};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Order;
 use crate::checkpoints::{Checkpoints, Files};
 use crate::conversation::{self, Conversation, Manner};
+use crate::exercises::{self, Limits};
 use crate::reasons::{Reason, Unsuccessful};
 use crate::rewards::{Answer, Rewards, Worth};
 use crate::skipped::Skipped;
+use crate::validation::{Score, Validation};
 use crate::{REPORT, Reader, apart, beside, open, read_recipe, refused, save, unrestorable};
 use flopsmith_run::exit::{CANDIDATE, INTERRUPTED, OK};
 
@@ -56,6 +58,9 @@ struct Session {
     /// Answers without a measurement; checkpoints of earlier versions have none.
     #[serde(default)]
     unsuccessful: Unsuccessful,
+    /// The score of the validation exercises before the training; checkpoints of earlier versions have none.
+    #[serde(default)]
+    validation_before: Option<Score>,
     /// [`Rewards::digest`].
     rewards: Digest,
 }
@@ -69,6 +74,7 @@ impl Session {
                 best: None,
                 steps: Vec::new(),
                 unsuccessful: Unsuccessful::default(),
+                validation_before: None,
                 rewards,
             });
         };
@@ -133,6 +139,12 @@ struct Report {
     /// Reasons why answers were not measured, or not judged by the reward model, the three most frequent first.
     #[serde(default)]
     unmeasured: Vec<Reason>,
+    /// The validation exercises before the training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    validation_before: Option<Score>,
+    /// The validation exercises after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    validation: Option<Score>,
     /// Every step.
     steps: Vec<Step>,
     /// Seconds in all.
@@ -150,15 +162,21 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     apart(order.recipe, &recipe.model, &output, lora)?;
     let (checkpoints, saved) = Checkpoints::open(&output, &text, order.resume)?;
     let (model, reader) = open(order.recipe, &recipe.model, recipe.chat, recipe.dtype)?;
-    let exercises = read_exercises(&beside(order.recipe, &recipe.exercises))?;
-    let prompts = prompts(
-        &exercises,
-        &reader,
-        &recipe,
-        model.config().max_position_embeddings,
-    )?;
+    let positions = model.config().max_position_embeddings;
+    let limits = Limits {
+        positions,
+        max_tokens: recipe.max_tokens,
+    };
+    let all = exercises::read(&beside(order.recipe, &recipe.exercises))?;
+    let (exercises, prompts) = limits.fitting(all, &reader)?;
+    let validation = match &recipe.validation {
+        Some(file) => Validation::read(&beside(order.recipe, file), limits, &reader)?,
+        None => None,
+    };
+    let judged = validation.iter().flat_map(|of| &of.exercises);
+    let all: Vec<Exercise> = exercises.iter().chain(judged).cloned().collect();
     let mut rewards = Rewards::new(
-        &exercises,
+        &all,
         order.recipe,
         recipe.reward_model.as_deref(),
         recipe.chat,
@@ -168,6 +186,12 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let mut ppo = Ppo::new(model, recipe.ppo.clone(), None, recipe.seed).map_err(refused)?;
     let by = rewards.digest(&exercises)?;
     let mut session = Session::begin(saved.as_ref(), &mut ppo, by)?;
+    let watch = Watch::start()?;
+    if let (Some(of), None) = (&validation, &saved) {
+        let score = of.judge(&ppo.model, &mut rewards, &reader, &recipe)?;
+        say(&format!("validation exercises before: {}", score.words()));
+        session.validation_before = Some(score);
+    }
     let prompts = prompts.iter().map(Vec::as_slice);
     let asked: Vec<(&Exercise, &[u32])> = exercises.iter().zip(prompts).collect();
     let course = Course {
@@ -176,7 +200,6 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         exercises: &asked,
     };
     let earlier = session.seconds;
-    let watch = Watch::start()?;
     let mut ticker = Ticker::new(1);
     let mut skipped = Skipped::of(&output, order.resume)?;
     let mut number = session.steps.len() as u64;
@@ -212,6 +235,10 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         }
     }
     ticker.end();
+    let judged = match &validation {
+        Some(of) => Some(of.judge(&ppo.model, &mut rewards, &reader, &recipe)?),
+        None => None,
+    };
     let successes = session.successes(&recipe);
     let ends = |of: fn(&Step) -> f64, last: bool| {
         let count = session.steps.len().min(ENDS);
@@ -231,6 +258,8 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         best: session.best,
         refusals: session.unsuccessful.refused.commonest(),
         unmeasured: session.unsuccessful.unmeasured.commonest(),
+        validation_before: session.validation_before,
+        validation: judged,
         steps: session.steps,
         seconds: earlier + began.elapsed().as_secs_f64(),
     };
@@ -378,51 +407,6 @@ fn samples(conversations: Vec<Conversation<'_>>, recipe: &Recipe) -> Vec<PpoSamp
     samples
 }
 
-/// Reads a file of exercises.
-fn read_exercises(file: &Path) -> Result<Vec<Exercise>> {
-    let exercises = jsonl::read(file, |exercise: &Exercise| {
-        if exercise.problem.trim().is_empty() || exercise.prompt.trim().is_empty() {
-            return Err("`problem` or `prompt` is empty".to_owned());
-        }
-        match exercise.median_s {
-            Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => Err(format!(
-                "`median_s` is {seconds}: it must be a positive number of seconds, or null"
-            )),
-            _ => Ok(()),
-        }
-    })?;
-    match exercises.is_empty() {
-        true => Err(usage(format!(
-            "there are no exercises in {}",
-            file.display()
-        ))),
-        false => Ok(exercises),
-    }
-}
-
-/// The token ids of all prompts; an error if a prompt leaves no room for an answer.
-fn prompts(
-    exercises: &[Exercise],
-    reader: &Reader,
-    recipe: &Recipe,
-    positions: i64,
-) -> Result<Vec<Vec<u32>>> {
-    let mut all = Vec::with_capacity(exercises.len());
-    for (number, exercise) in exercises.iter().enumerate() {
-        let ids = reader.prompt(&exercise.prompt)?;
-        if ids.len() as i64 + i64::from(recipe.max_tokens) > positions {
-            return Err(usage(format!(
-                "the prompt of exercise {} takes {} tokens and `max_tokens` is {}: the model has {positions} positions for both together",
-                number + 1,
-                ids.len(),
-                recipe.max_tokens
-            )));
-        }
-        all.push(ids);
-    }
-    Ok(all)
-}
-
 /// Mean divergence over the last steps that trained something.
 fn divergence(steps: &[Step]) -> f64 {
     let tail = &steps[steps.len() - steps.len().min(ENDS)..];
@@ -495,6 +479,13 @@ fn tell(report: &Report, output: &Path) {
         "score {:.3} in the first steps, {:.3} in the last; divergence {:.2} nats an answer from the policy that the training began with",
         report.first_score, report.last_score, report.last_kl
     ));
+    if let (Some(before), Some(after)) = (report.validation_before, report.validation) {
+        say(&format!(
+            "validation exercises: {} ({} before)",
+            after.words(),
+            before.words()
+        ));
+    }
     if let Some(best) = &report.best {
         say(&format!(
             "the best answer takes {:.3e} s a call, {:.2} times as fast as the median program",

@@ -118,7 +118,8 @@ pub fn html(report: &BenchReport) -> String {
     out
 }
 
-fn table(table: &BenchTable) -> String {
+/// A table with its heading.
+pub(crate) fn table(table: &BenchTable) -> String {
     if table.title.is_empty() {
         return untitled(table);
     }

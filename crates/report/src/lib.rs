@@ -1,5 +1,6 @@
-//! Results for readers: a run as one self-contained HTML page ([`html`]), the page of `flopsmith bench` ([`bench`]), and
-//! the lines of the live view ([`live`]).
+//! Results for readers: a run as one self-contained HTML page ([`html`]), the pages of `flopsmith bench` ([`bench`])
+//! and `flopsmith eval` ([`evaluation`]), bar charts as files of their own ([`bars`]), and the lines of the live view
+//! ([`live`]).
 //!
 //! Pure: data in, text out. This crate reads no files, knows no clock and no terminal, and computes no statistics
 //! except those that a drawing needs; the caller provides the numbers.
@@ -27,7 +28,9 @@ mod text;
 mod timeline;
 mod workloads;
 
+pub mod bars;
 pub mod bench;
+pub mod evaluation;
 pub mod live;
 
 pub use model::{

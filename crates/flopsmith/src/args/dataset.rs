@@ -14,6 +14,7 @@ with runtime_s null for a program that is wrong or never ran; one that never ran
 
 Examples:
   flopsmith dataset schedules --examples 500 | flopsmith dataset measure - --permit all > programs.jsonl
+  flopsmith dataset schedules --problem dsyrk --examples 100 | flopsmith dataset measure - --permit all --references > dsyrk.jsonl
   flopsmith dataset run > programs.jsonl
   flopsmith dataset split programs.jsonl --output data
   flopsmith sft sft.toml -o models/sft && flopsmith reward-model reward.toml -o models/reward && flopsmith rlpf rlpf.toml -o models/rlpf";
@@ -22,8 +23,11 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub enum Dataset {
     /// Print programs of the schedule space with their prompts, as JSON lines
+    ///
+    /// For dgemm the prompts permit different techniques, and programs may repeat. For other affine loop nests and for
+    /// templates each program occurs once, and there is one prompt.
     Schedules {
-        /// The problem that the programs solve.
+        /// The problem that the programs solve, by name or folder.
         #[arg(long, default_value = "dgemm")]
         problem: String,
         /// Print this many examples.
@@ -54,16 +58,17 @@ pub enum Dataset {
 /// `flopsmith dataset measure`.
 #[derive(Debug, ClapArgs)]
 pub struct Measure {
-    /// JSON lines with a `prompt` and a `program` (or `source`) each, as `dataset schedules` writes them; `-` is stdin.
+    /// JSON lines with a `prompt` and a `program` (or `source`) each, and perhaps a `problem`, as `dataset schedules` writes
+    /// them; `-` is stdin. With --permit lines need no `prompt`. Lines of several problems are measured problem by problem.
     pub file: PathBuf,
-    /// The problem that the programs solve.
+    /// The problem of lines that name none.
     #[arg(long, default_value = "dgemm")]
     pub problem: String,
     /// The workloads.
     #[command(flatten)]
     pub workloads: Workloads,
-    /// Make all programs answers to the one prompt that permits these techniques, e.g. simd+unroll; `all` permits all
-    /// of the problem's but openmp. A program that uses other techniques is then not correct.
+    /// Make all programs of a problem answers to the one prompt that permits these techniques, e.g. simd+unroll; `all`
+    /// permits all of the problem's but openmp. A program that uses other techniques is then not correct.
     #[arg(long, value_name = "TECHNIQUES")]
     pub permit: Option<String>,
     /// Use the full prompt for --permit instead of the starter model's short one.
@@ -72,6 +77,10 @@ pub struct Measure {
     /// Use the prompt that states the loop nest of the reference for --permit instead of the short one.
     #[arg(long, requires = "permit", conflicts_with = "full")]
     pub nest: bool,
+    /// Measure the plain reference of each problem as well, with the origin `reference`: `dataset split` shows it as the
+    /// slow program in each part.
+    #[arg(long)]
+    pub references: bool,
     /// Write this as the programs' origin.
     #[arg(long, default_value = "schedule_space")]
     pub origin: String,
@@ -108,6 +117,9 @@ pub struct Split {
     /// Write at most this many examples for fine-tuning of each kind and prompt.
     #[arg(long, default_value_t = 100, value_name = "NUMBER")]
     pub examples: usize,
+    /// Write at most this many prompts for reinforcement that show a slow program, for each prompt; 0 for none.
+    #[arg(long, default_value_t = 4, value_name = "NUMBER")]
+    pub improve: usize,
     /// Put the programs of answers and prompts into a fenced block of this language, as chat models write them, e.g.
     /// `c`.
     #[arg(long, value_name = "LANGUAGE")]

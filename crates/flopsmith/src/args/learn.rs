@@ -65,6 +65,7 @@ pub const RLPF: &str = "\
 A recipe:
   model = \"models/sft\"          # the policy; its present weights are the reference
   exercises = \"data/rl.jsonl\"   # from `flopsmith dataset split`
+  validation = \"data/rl_evaluation.jsonl\" # answered before and after, never trained on; may be left out
   reward_model = \"models/reward\" # for exercises without `median_s` (no tests, or none right); else may be left out
   chat = false                  # true if prompts are messages to a chat model
   seed = 1

@@ -20,6 +20,10 @@ pub const OF_SERVICE: &str = "lower `--cache-mib`, `--rows` or `--max-length`, u
 /// Advice for evaluations.
 pub const OF_EVALUATIONS: &str = "lower `--max-tokens` or `--samples`, use weights of half the size (`--dtype bfloat16`), or evaluate a smaller model";
 
+/// Advice for the stages of an alignment.
+pub const OF_CHAINS: &str = "lower `micro_batch_tokens` in the table of the stage first (the positions in memory at once), then its `batch` or `batch_tokens`, and for \
+     answers `max_tokens` and `samples`; `lora` in the table gives only an adapter a gradient and moments, and `dtype = \"bfloat16\"` halves the memory of the weights";
+
 /// Advice for inspecting or merging a model.
 pub const OF_WHOLE: &str = "this command needs memory for the whole model (in single precision; a merge uses the model's own number format); use a machine with more memory";
 

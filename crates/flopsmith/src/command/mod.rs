@@ -132,6 +132,14 @@ pub fn execute(args: Args) -> Result<ExitCode> {
                 .map_err(|error| memory::advise(error, &advice))
         }
         #[cfg(feature = "torch")]
+        Command::Align(a) => {
+            let _guard = log.start(None)?;
+            flopsmith_run::measuring_lock::announce(&format!("align {}", a.recipe.display()));
+            flopsmith_alignment::chain::run(&a.order())
+                .map(ExitCode::from)
+                .map_err(|error| memory::advise(error, memory::OF_CHAINS))
+        }
+        #[cfg(feature = "torch")]
         Command::Model(a) => {
             let _guard = log.start(None)?;
             let advice = match &a {

@@ -140,6 +140,10 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
     assert_eq!(pareval[1]["name"], "second");
     let page = std::fs::read_to_string(out.join("eval.md")).unwrap();
     assert!(page.contains("| second |"), "{page}");
+    let charts = std::fs::read_to_string(out.join("eval.html")).unwrap();
+    assert!(charts.contains(", second: "), "{charts}");
+    let chart = std::fs::read_to_string(out.join("figures/speedup.svg")).unwrap();
+    assert!(chart.starts_with("<svg xmlns="), "{chart}");
 
     // A process that was killed while it wrote its last line.
     let lines = std::fs::read_to_string(out.join("outcomes.jsonl")).unwrap();

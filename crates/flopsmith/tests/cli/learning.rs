@@ -163,9 +163,11 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
         "{aligned}"
     );
 
+    let asked = std::fs::read_to_string(data.join("rl.jsonl")).unwrap();
+    assert!(asked.contains("\"kind\":\"improve\""), "{asked}");
     // One exercise with tests, and one without, which the reward model judges.
     let exercises = place.join("exercises.jsonl");
-    let mut text = std::fs::read_to_string(data.join("rl.jsonl")).unwrap();
+    let mut text = format!("{}\n", asked.lines().next().unwrap());
     text.push_str("{\"problem\": \"unknown\", \"prompt\": \"// dgemm: unroll simd\\n\", \"median_s\": null}\n");
     std::fs::write(&exercises, text).unwrap();
     let trained = made(

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 #[cfg(feature = "torch")]
 mod adapter;
+#[cfg(feature = "torch")]
+mod align;
 mod answers;
 mod bad_input;
 mod bench;

@@ -10,10 +10,10 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Program, Timed, groups};
+use super::{Program, Timed, groups, shown_in};
 
 /// Share of the timed programs that serve as the program to improve.
-const SLOWEST: f64 = 0.33;
+pub(crate) const SLOWEST: f64 = 0.33;
 
 /// Kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,10 +38,12 @@ pub struct Instruction {
     pub kind: Option<Kind>,
 }
 
-/// Examples of both kinds, at most `most` of each kind and prompt. With a `fence`, programs are written in a code block
-/// of that language, as chat models write them.
+/// Examples of both kinds, at most `most` of each kind and prompt. The slow programs are those of `shown` for the same
+/// prompt, then those of the slowest third. With a `fence`, programs are written in a code block of that language, as
+/// chat models write them.
 pub fn instructions<'a>(
     programs: impl IntoIterator<Item = &'a Program>,
+    shown: &[&'a Program],
     most: usize,
     fence: Option<&str>,
     seed: u64,
@@ -51,8 +53,13 @@ pub fn instructions<'a>(
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(stream as u64);
         let fast = ranked(group.fastest(), &group.fast);
-        let mut slow = ranked(group.slowest(SLOWEST), &group.slow);
-        slow.shuffle(&mut random);
+        let mut slowest = ranked(group.slowest(SLOWEST), &group.slow);
+        slowest.shuffle(&mut random);
+        let shown = shown_in(group, shown).map(|program| Ranked {
+            program,
+            seconds: program.runtime_s,
+        });
+        let slow: Vec<Ranked<'_>> = shown.chain(slowest).collect();
         let answer = |program: &Program| prompt::answer(&program.source, fence);
         all.extend(fast.iter().take(most).map(|fast| Instruction {
             prompt: group.prompt.to_owned(),
@@ -121,7 +128,7 @@ mod tests {
     fn fast_programs_answer_the_problem_alone_and_with_a_slow_one() {
         let mut programs = timed("a", "solve a\n", 30);
         programs.push(wrong(&programs[0], 1));
-        let made = instructions(&programs, 100, None, 3);
+        let made = instructions(&programs, &[], 100, None, 3);
         let fast: Vec<&String> = programs[..5].iter().map(|p| &p.source).collect();
         assert!(made.iter().all(|i| fast.contains(&&i.answer)));
         let solve = of_kind(&made, Kind::Solve);
@@ -133,13 +140,35 @@ mod tests {
             let shown = improve.iter().filter(|i| i.prompt.contains(&slow.source));
             assert_eq!(shown.count(), 1, "{}", slow.source);
         }
-        assert_eq!(instructions(&programs, 2, None, 3).len(), 4);
+        assert_eq!(instructions(&programs, &[], 2, None, 3).len(), 4);
+    }
+
+    #[test]
+    fn a_shown_program_is_improved_by_faster_ones_only() {
+        let programs = timed("a", "p\n", 10);
+        let shown = |seconds: f64| Program {
+            source: "plain".into(),
+            runtime_s: Some(seconds),
+            ..programs[0].clone()
+        };
+        let improved = |seconds: f64| {
+            let shown = shown(seconds);
+            let made = instructions(&programs, &[&shown], 1, None, 3);
+            let mut improve = of_kind(&made, Kind::Improve).into_iter();
+            improve.any(|i| i.prompt.contains("plain"))
+        };
+        assert!(improved(1.0));
+        assert!(!improved(1e-9));
+        // It answers nothing.
+        let slow = shown(1.0);
+        let made = instructions(&programs, &[&slow], 100, None, 3);
+        assert!(made.iter().all(|i| i.answer != "plain"));
     }
 
     #[test]
     fn instructions_keep_the_written_source_of_ranked_programs() {
         let programs = [written("s", Rank::Slow), written("s", Rank::Fast)];
-        let made = instructions(&programs, 10, Some("c"), 3);
+        let made = instructions(&programs, &[], 10, Some("c"), 3);
         assert_eq!(made.len(), 2);
         assert!(made.iter().all(|i| i.answer == "```c\nFast s\n```\n"));
         assert!(made[1].prompt.contains("```c\nSlow s\n```"));
@@ -148,7 +177,7 @@ mod tests {
     #[test]
     fn a_program_is_never_improved_by_itself() {
         for count in 1..8 {
-            for made in instructions(&timed("a", "p\n", count), 10, None, 3) {
+            for made in instructions(&timed("a", "p\n", count), &[], 10, None, 3) {
                 assert!(!made.prompt.contains(&made.answer), "{count}: {made:?}");
             }
         }

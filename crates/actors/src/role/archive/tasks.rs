@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use flopsmith_archive::Sqd;
 use flopsmith_archive::mix::{apportion, score};
-use flopsmith_generator::measured::exercises::follow_up;
+use flopsmith_generator::measured::exercises::{Feedback, follow_up};
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
     CandidateId, Exchange, GroupId, Outcome, PolicyVersion, ProblemId, Purpose, Sampling, Task,
@@ -371,13 +371,10 @@ fn next_turns<'a>(
         .filter_map(|(outcome, number)| {
             let before = *known.get(&outcome.candidate.task)?;
             let id = TaskId::of(&before.run, before.step, number);
-            let measured = outcome.verdict.measurement();
-            let seconds =
-                measured.map(|m| m.known_seconds_per_call().unwrap_or(m.seconds_per_call));
             let mut history = before.history.clone();
             history.push(Exchange {
                 answer: outcome.source.clone(),
-                result: follow_up(seconds, None),
+                result: follow_up(Feedback::of(&outcome.verdict)),
             });
             Some(Task {
                 group: GroupId::of(&id),
@@ -470,7 +467,7 @@ mod tests {
         }
         assert_ne!(second[0].seed, second[1].seed);
         let least = unsure.measurement().known_seconds_per_call();
-        let said = follow_up(least, None);
+        let said = follow_up(Feedback::Timed(least.unwrap_or(f64::NAN)));
         assert!(said.contains("s a call"), "{said}");
         assert_eq!(second[0].history[0].result, said);
         assert!(

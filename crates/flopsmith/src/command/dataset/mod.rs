@@ -3,10 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_alignment::{draw, label};
 use flopsmith_generator::corpus::{self, CorpusConfig};
 use flopsmith_generator::schedule::Space;
-use flopsmith_protocol::Verdict;
-use flopsmith_run::console::{data, usage};
+use flopsmith_problem::Problem;
+use flopsmith_problem::prompt::Style;
+use flopsmith_run::console::{data, say};
+use flopsmith_run::paths;
+use serde::Serialize;
 
 use crate::args::Dataset;
 
@@ -28,22 +32,19 @@ pub fn run(args: &Dataset) -> Result<ExitCode> {
     }
 }
 
-/// The `runtime_s` of a program's line: `Some(None)` if the program is wrong, `None` if the verdict says nothing about
-/// the program.
-fn runtime_s(verdict: &Verdict) -> Option<Option<f64>> {
-    match verdict {
-        Verdict::Measured { measurement } => measurement.known_seconds_per_call().map(Some),
-        Verdict::Rejected { .. } => Some(None),
-        Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => None,
-    }
+/// A program of a loop nest or of a template.
+#[derive(Debug, Serialize)]
+struct Drawn<'a> {
+    problem: &'a str,
+    prompt: &'a str,
+    program: &'a str,
 }
 
-/// Prints a corpus as JSON lines.
+/// Prints programs of the schedule space as JSON lines: for a matrix product the corpus, with prompts of many
+/// permissions, and for other problems different programs of one prompt.
 fn schedules(problem: &str, examples: usize, seed: u64) -> Result<ExitCode> {
     let Some(space) = Space::of(problem) else {
-        return Err(usage(format!(
-            "there is no schedule space for `{problem}`; there is one for dgemm"
-        )));
+        return drawn(&paths::problem(problem)?, examples, seed);
     };
     let config = CorpusConfig {
         examples,
@@ -55,23 +56,23 @@ fn schedules(problem: &str, examples: usize, seed: u64) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[cfg(test)]
-mod tests {
-    use flopsmith_test_support::{Measured, unknown, wrong};
-
-    use super::*;
-
-    #[test]
-    fn an_unconverged_time_is_labelled_by_its_upper_end() {
-        let seconds = Measured::at(40.0).measurement().seconds_per_call;
-        let of = |measured: Measured| runtime_s(&measured.verdict());
-        assert_eq!(of(Measured::at(40.0)), Some(Some(seconds)));
-        let unsure = of(Measured::at(40.0).se(0.5).unconverged()).flatten();
-        assert!(unsure.is_some_and(|s| 2.0 * seconds < s && s < 3.0 * seconds));
-        assert_eq!(of(Measured::at(40.0).se(f64::NAN).unconverged()), None);
-        assert_eq!(
-            (runtime_s(&wrong()), runtime_s(&unknown())),
-            (Some(None), None)
-        );
+/// Prints different programs of a problem's space, all as answers to the prompt that permits every technique but OpenMP.
+fn drawn(problem: &Problem, examples: usize, seed: u64) -> Result<ExitCode> {
+    let programs = draw::draw(problem, examples, seed)?;
+    let prompt = label::prompt(problem, label::permitted(problem), Style::Compact)?;
+    for program in &programs {
+        data(&serde_json::to_string(&Drawn {
+            problem: problem.id.as_str(),
+            prompt: &prompt,
+            program,
+        })?);
     }
+    if programs.len() < examples {
+        say(&format!(
+            "the space of {} gave {} different programs of the {examples} that were asked for",
+            problem.id,
+            programs.len()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use flopsmith_alignment::label::runtime_s;
 use flopsmith_generator::measured::Program;
 use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
@@ -81,7 +82,7 @@ fn programs(
     let class = commonest.map(|(class, _)| *class);
     let mut programs = Vec::new();
     for outcome in outcomes.iter().filter(|o| Some(&o.machine_class) == class) {
-        let Some(runtime_s) = super::runtime_s(&outcome.verdict) else {
+        let Some(runtime_s) = runtime_s(&outcome.verdict) else {
             continue;
         };
         let program = Program {

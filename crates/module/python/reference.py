@@ -1,7 +1,7 @@
 """The trusted process of a problem: makes inputs and parameters, computes expected results, and is timed as a baseline.
 
 The candidate never shares a process with it. Commands come as lines on standard input, replies go as lines to standard output (what the
-problem's file prints goes to standard error), tensors lie in the memory of the descriptor named in the settings.
+problem's file prints goes to standard error), tensors lie in the memory of the file named in the settings.
 """
 
 import ast
@@ -170,7 +170,9 @@ class Problem:
 
     def map(self, order):
         """Maps the shared memory, which the supervisor has made as large as `load` asked for."""
-        self.memory = mmap.mmap(settings["arena"], os.fstat(settings["arena"]).st_size)
+        arena = os.open(settings["arena"], os.O_RDWR)
+        self.memory = mmap.mmap(arena, os.fstat(arena).st_size)
+        os.close(arena)
         layout = self.layout
         self.inputs = [self.tensor(i) if "offset" in i else i["value"] for i in layout["inputs"]]
         self.outputs = [self.tensor(o) for o in layout["outputs"]]
@@ -274,6 +276,9 @@ def main():
         try:
             if line == b"c":
                 problem.call()
+                os.write(replies, b"d\n")
+                continue
+            if line == b"e":
                 os.write(replies, b"d\n")
                 continue
             order = json.loads(line)

@@ -191,6 +191,9 @@ def serve_candidate():
                 candidate.call()
                 os.write(REPLIES, b"d\n")
                 continue
+            if line == b"e\n":
+                os.write(REPLIES, b"d\n")
+                continue
             order = json.loads(line)
             if order["do"] == "end":
                 os._exit(0)

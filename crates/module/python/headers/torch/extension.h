@@ -4,6 +4,7 @@
 
 #include <torch/types.h>
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <ATen/Dispatch.h>

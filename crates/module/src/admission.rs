@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::Error;
@@ -75,11 +76,6 @@ pub(crate) fn admit(
     for finding in spread(&bench.eager.statistics()?) {
         say(finding.severity, finding.text);
     }
-    let mut call = |bench: &mut Bench| -> Result<(Vec<u8>, Duration), Error> {
-        let took = bench.eager.call()?;
-        let results = bench.eager.arena.read(layout.outputs_at, layout.expected_at)?;
-        Ok((results, took))
-    };
     let (first, _) = call(bench)?;
     let (again, _) = call(bench)?;
     if first != again {
@@ -97,17 +93,23 @@ pub(crate) fn admit(
         bench.fresh(rng, "plain", false)?;
         let (before, _) = call(bench)?;
         // The inputs stay; only the parameters change.
-        let seed = rand::Rng::random::<u64>(rng) >> 1;
+        let seed = rng.random::<u64>() >> 1;
         bench.eager.make_parameters(seed, true)?;
         let (after, _) = call(bench)?;
         if before == after {
-            say(Severity::Error, "other parameters give the same result".into());
+            say(
+                Severity::Error,
+                "other parameters give the same result".into(),
+            );
         }
     }
 
     let expected = bench.eager.expect()?;
     if !expected.finite {
-        say(Severity::Error, "the float64 results are not all finite".into());
+        say(
+            Severity::Error,
+            "the float64 results are not all finite".into(),
+        );
     }
     for distribution in &problem.distributions {
         bench.fresh(rng, distribution, true)?;
@@ -129,7 +131,9 @@ pub(crate) fn admit(
     if fastest < SHORTEST || fastest > LONGEST {
         say(
             Severity::Warning,
-            format!("a call lasts {milliseconds:.3} ms; between 1 and 1000 ms can be compared well"),
+            format!(
+                "a call lasts {milliseconds:.3} ms; between 1 and 1000 ms can be compared well"
+            ),
         );
     } else {
         say(
@@ -138,6 +142,17 @@ pub(crate) fn admit(
         );
     }
     Ok(findings)
+}
+
+/// Calls the eager module; returns the bytes of its results and the time.
+fn call(bench: &mut Bench) -> Result<(Vec<u8>, Duration), Error> {
+    let took = bench.eager.call()?;
+    let layout = &bench.loaded.layout;
+    let results = bench
+        .eager
+        .arena
+        .read(layout.outputs_at, layout.expected_at)?;
+    Ok((results, took))
 }
 
 /// Findings about the spread of outputs, from the figures of the reference's process.
@@ -195,9 +210,7 @@ mod tests {
 
     #[test]
     fn constant_outputs_are_refused_and_spread_ones_are_not() {
-        let output = |largest: f64, deviation: f64, axis: f64| {
-            json!({"largest": largest, "deviation": deviation, "axes": [axis, null], "elements": 8})
-        };
+        let output = |largest: f64, deviation: f64, axis: f64| json!({"largest": largest, "deviation": deviation, "axes": [axis, null], "elements": 8});
         assert_eq!(errors(output(3.0, 1.0, 1.0)), 0);
         assert_eq!(errors(output(0.001, 0.0005, 0.0005)), 1);
         assert_eq!(errors(output(3.0, 0.0, 0.0)), 2);

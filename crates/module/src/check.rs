@@ -1,5 +1,6 @@
 //! The check of a candidate's source, by a program of ours that never executes any of it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
@@ -37,9 +38,20 @@ impl Refusal {
             "too_large" => CandidateFault::SourceTooLarge,
             "no_model" => CandidateFault::MissingEntry,
             "import" | "cpp_include" => CandidateFault::ForbiddenInclude,
-            "plain_torch" | "torch_operator" | "forbidden_name" | "forbidden_attribute"
-            | "unknown_name" | "symbol" | "operator" | "cpp_process" | "cpp_thread"
-            | "cpp_file" | "cpp_network" | "cpp_timing" | "cpp_memory_map" | "cpp_loader"
+            "plain_torch"
+            | "torch_operator"
+            | "forbidden_name"
+            | "forbidden_attribute"
+            | "unknown_name"
+            | "symbol"
+            | "operator"
+            | "cpp_process"
+            | "cpp_thread"
+            | "cpp_file"
+            | "cpp_network"
+            | "cpp_timing"
+            | "cpp_memory_map"
+            | "cpp_loader"
             | "cpp_interpreter" => CandidateFault::ForbiddenSymbol,
             "unreachable_kernel" | "decoy" => CandidateFault::SkippedWork,
             _ => CandidateFault::ForbiddenConstruct,
@@ -108,7 +120,7 @@ pub(crate) fn check(
 
     let inside = "/module/source_check.py";
     let mut program = vec![environment.executable.clone().into_os_string()];
-    program.extend(["-I", "-S", "-B", inside].map(Into::into));
+    program.extend(["-I", "-S", "-B", inside].map(OsString::from));
     if permit_torch {
         program.push("--permit-torch".into());
     }

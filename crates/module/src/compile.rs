@@ -17,7 +17,10 @@ const COMPILER: &str = "g++";
 
 /// Headers of ours that stand for PyTorch's own: those include all of its C++ interface, which takes minutes.
 const HEADERS: [(&str, &str); 3] = [
-    ("extension.h", include_str!("../python/headers/torch/extension.h")),
+    (
+        "extension.h",
+        include_str!("../python/headers/torch/extension.h"),
+    ),
     ("torch.h", include_str!("../python/headers/torch/torch.h")),
     ("all.h", include_str!("../python/headers/torch/all.h")),
 ];
@@ -77,13 +80,20 @@ impl Compiler {
         let version = compiler.version(sandbox)?;
         let mut key = blake3::Hasher::new();
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let kind = cpu.lines().filter(|l| l.starts_with("flags") || l.starts_with("model name"));
+        let kind = cpu
+            .lines()
+            .filter(|l| l.starts_with("flags") || l.starts_with("model name"));
         let torch = environment.torch_include.to_string_lossy();
-        for part in [version.as_str(), &environment.torch, &environment.python, &torch]
-            .into_iter()
-            .chain(kind.take(2))
-            .chain(FLAGS)
-            .chain(HEADERS.iter().map(|(_, text)| *text))
+        for part in [
+            version.as_str(),
+            environment.torch.as_str(),
+            environment.python.as_str(),
+            &*torch,
+        ]
+        .into_iter()
+        .chain(kind.take(2))
+        .chain(FLAGS)
+        .chain(HEADERS.iter().map(|(_, text)| *text))
         {
             key.update(part.as_bytes());
             key.update(&[0]);
@@ -129,7 +139,8 @@ impl Compiler {
         }
         let mut arguments = self.flags();
         let output = "torch/extension.h.gch";
-        arguments.extend(["-x", "c++-header", "torch/extension.h", "-o", output].map(Into::into));
+        arguments
+            .extend(["-x", "c++-header", "torch/extension.h", "-o", output].map(str::to_owned));
         let mut job = job(arguments);
         self.show(&mut job);
         job.read_write = vec![(folder.path().to_owned(), HEADERS_AT.into())];
@@ -148,11 +159,7 @@ impl Compiler {
             });
         }
         match fs::rename(folder.path(), &self.headers) {
-            Ok(()) => {
-                // The folder has another name now, so nothing is left to remove.
-                let _moved = folder.keep();
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             // Another process was faster.
             Err(_) if self.headers.join(output).is_file() => Ok(()),
             Err(e) => Err(failed(e)),
@@ -173,7 +180,10 @@ impl Compiler {
         let mut all: Vec<&PathBuf> = self.include.iter().collect();
         all.push(&self.libraries);
         // A folder below another one is visible with it.
-        let covered = |path: &Path| all.iter().any(|p| p.as_path() != path && path.starts_with(p));
+        let covered = |path: &Path| {
+            all.iter()
+                .any(|p| p.as_path() != path && path.starts_with(p))
+        };
         for path in all.iter().filter(|path| !covered(path)) {
             job.read_only.push(((*path).clone(), (*path).clone()));
         }
@@ -214,21 +224,32 @@ impl Compiler {
         arguments.extend(self.flags());
         arguments.extend(extension.flags.iter().cloned());
         arguments.extend(
-            ["-shared", "-pipe", "extension.cpp", "-o", "extension.so", "-Wl,--as-needed,-z,now"]
-                .map(Into::into),
+            [
+                "-shared",
+                "-pipe",
+                "extension.cpp",
+                "-o",
+                "extension.so",
+                "-Wl,--as-needed,-z,now",
+            ]
+            .map(str::to_owned),
         );
         arguments.push(format!("-L{}", self.libraries.display()));
-        arguments.extend(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"].map(Into::into));
+        arguments.extend(["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"].map(str::to_owned));
         let mut job = job(arguments);
         self.show(&mut job);
-        job.read_only.push((self.headers.clone(), HEADERS_AT.into()));
+        job.read_only
+            .push((self.headers.clone(), HEADERS_AT.into()));
         job.read_write = vec![(folder.path().to_owned(), SOURCE_AT.into())];
         job.workdir = SOURCE_AT.into();
         let finished = sandbox.run(&job)?;
         match finished.exit {
             exit if exit.success() => {}
             flopsmith_sandbox::Exit::Code(_) => {
-                return Ok(Err(Failure::new(CandidateFault::CompileError, tail(&finished))));
+                return Ok(Err(Failure::new(
+                    CandidateFault::CompileError,
+                    tail(&finished),
+                )));
             }
             exit => {
                 let detail = format!("the compiler ended with {exit:?}");
@@ -266,9 +287,13 @@ fn job(arguments: Vec<String>) -> Job {
     let mut job = Job::new(Kind::Compile, program);
     job.program[0] = format!("/usr/bin/{COMPILER}").into();
     job.tmpfs_bytes = 1 << 30;
-    job.env = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TMPDIR", "/tmp")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec();
+    job.env = [
+        ("PATH", "/usr/bin:/bin"),
+        ("LC_ALL", "C"),
+        ("TMPDIR", "/tmp"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
     job.limits.wall = LIMIT;
     job.limits.cpu = LIMIT;
     job.limits.memory_bytes = 6 << 30;
@@ -279,7 +304,11 @@ fn job(arguments: Vec<String>) -> Job {
 /// The first lines of what the compiler said that name an error, or its last ones.
 fn tail(finished: &Finished) -> String {
     let said = String::from_utf8_lossy(&finished.stderr).into_owned();
-    let errors: Vec<&str> = said.lines().filter(|l| l.contains("error:")).take(8).collect();
+    let errors: Vec<&str> = said
+        .lines()
+        .filter(|l| l.contains("error:"))
+        .take(8)
+        .collect();
     match errors.is_empty() {
         false => errors.join("\n"),
         true => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The definition of a problem has mistakes.
-    #[error("{path}: {detail}")]
+    #[error("{}: {detail}", .path.display())]
     Problem {
         /// The file.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum Error {
         detail: String,
     },
     /// A file, a pipe or shared memory failed.
-    #[error("could not {what}: {source}")]
+    #[error("could not {what}")]
     System {
         /// The attempted operation.
         what: &'static str,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use flopsmith_measure::time::Limits;
+use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::Sandbox;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -80,6 +81,9 @@ impl Evaluator {
         ] {
             fs::write(files.path().join(name), text).map_err(&failed)?;
         }
+        let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
+        let noise: Vec<u8> = (0..4096).map(|_| rng.random()).collect();
+        fs::write(files.path().join("jail/urandom"), noise).map_err(&failed)?;
         Ok(Evaluator {
             problem,
             options,
@@ -88,7 +92,7 @@ impl Evaluator {
             benches: Vec::new(),
             worker: None,
             files,
-            rng: ChaCha8Rng::seed_from_u64(rand::rng().random()),
+            rng,
             sandbox,
         })
     }
@@ -119,10 +123,7 @@ impl Evaluator {
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
     pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
         let mut outcome = Outcome {
-            verdict: Verdict::Refused(Failure::new(
-                flopsmith_protocol::CandidateFault::Format,
-                "it was not evaluated",
-            )),
+            verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
             compile_seconds: 0.0,
             largest_error: None,
         };
@@ -148,8 +149,11 @@ impl Evaluator {
         match self.run(source, &built, &mut outcome.largest_error) {
             Ok(verdict) => outcome.verdict = verdict,
             Err(Stop::Candidate(failure)) => {
-                // Its process may be in any state, so the next candidate gets a new jail.
-                self.worker = None;
+                // A process that does not end in order is ended with its jail.
+                let hangs = failure.fault == CandidateFault::Timeout;
+                if hangs || self.worker.as_mut().is_none_or(|w| w.end().is_err()) {
+                    self.worker = None;
+                }
                 outcome.verdict = Verdict::Refused(failure);
             }
             Err(Stop::Ours(error)) => {
@@ -326,10 +330,16 @@ impl Evaluator {
                 inductor.arena.write(0, &state)?;
                 inductor.set_parameters()?;
             }
-            timed.push(time::time(worker, problem, bench, self.options.limits, rng)?);
+            timed.push(time::time(
+                worker,
+                problem,
+                bench,
+                self.options.limits,
+                rng,
+            )?);
             // The module that was timed is verified again, on inputs of a kind that no one could foresee.
             let kinds = &problem.distributions;
-            let drawn = &kinds[rng.random_range(0..kinds.len())];
+            let drawn = kinds[rng.random_range(0..kinds.len())].as_str();
             for distribution in ["plain", drawn] {
                 let error = verify::verified_call(worker, problem, bench, distribution, rng)?;
                 worst = worst.max(error);

@@ -124,7 +124,9 @@ impl Problem {
         for (dtype, tolerance) in &fields.tolerance {
             let sound = |x: f64| x.is_finite() && (0.0..1.0).contains(&x);
             if !sound(tolerance.absolute) || !sound(tolerance.relative) {
-                return Err(wrong(format!("the tolerance of {dtype} must lie in [0, 1)")));
+                return Err(wrong(format!(
+                    "the tolerance of {dtype} must lie in [0, 1)"
+                )));
             }
             if tolerance.source.trim().is_empty() {
                 return Err(wrong(format!("the tolerance of {dtype} names no source")));
@@ -134,8 +136,9 @@ impl Problem {
         if !reference.is_file() {
             return Err(Error::Problem {
                 path: reference,
-                detail: "there is no such file; it must define Model, get_inputs and get_init_inputs"
-                    .into(),
+                detail:
+                    "there is no such file; it must define Model, get_inputs and get_init_inputs"
+                        .into(),
             });
         }
         let folder = folder

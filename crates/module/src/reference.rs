@@ -92,11 +92,7 @@ pub(crate) struct Reference {
 
 impl Reference {
     /// Starts a process on these cores. [`Reference::wait`] waits until it has imported PyTorch.
-    pub fn start(
-        environment: &Environment,
-        script: &Path,
-        cores: &[usize],
-    ) -> Result<Self, Error> {
+    pub fn start(environment: &Environment, script: &Path, cores: &[usize]) -> Result<Self, Error> {
         let arena = Arena::new()?;
         let threads = cores.len().max(1).to_string();
         let settings = json!({
@@ -251,8 +247,7 @@ impl Reference {
     fn reply(&mut self, limit: Duration) -> Result<Value, Error> {
         let line = self.lines.receive(limit);
         let line = line.map_err(|s| self.broken(&format!("no answer ({s:?})")))?;
-        serde_json::from_slice(&line)
-            .map_err(|_| self.broken("its answer cannot be read"))
+        serde_json::from_slice(&line).map_err(|_| self.broken("its answer cannot be read"))
     }
 
     /// An answer that reports no error.

@@ -254,7 +254,8 @@ fn permitted(name: &str) -> bool {
         return true;
     }
     let runtime = [
-        "__cxa_", "_Unwind_", "_ITM_", "GOMP_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3", "__divdc3",
+        "__cxa_", "_Unwind_", "_ITM_", "GOMP_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3",
+        "__divdc3",
     ];
     let single = [
         "__gmon_start__",

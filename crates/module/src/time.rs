@@ -34,7 +34,14 @@ pub(crate) fn time(
     limits: Limits,
     rng: &mut ChaCha8Rng,
 ) -> Result<Timed, Stop> {
-    let mut speeds = vec![against(worker, problem, bench, Baseline::Eager, limits, rng)?];
+    let mut speeds = vec![against(
+        worker,
+        problem,
+        bench,
+        Baseline::Eager,
+        limits,
+        rng,
+    )?];
     if bench.inductor.is_some() {
         let baseline = Baseline::Inductor;
         speeds.push(against(worker, problem, bench, baseline, limits, rng)?);

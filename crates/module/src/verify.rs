@@ -166,8 +166,9 @@ pub(crate) fn knock_out(
         Ok(_) => Err(Failure {
             fault: CandidateFault::SkippedWork,
             rule: Some("decoy".into()),
-            detail: "the result is right without the extension: the extension does none of the work"
-                .into(),
+            detail:
+                "the result is right without the extension: the extension does none of the work"
+                    .into(),
         }
         .into()),
         // Wrong results, and errors of a module that looks at them, show that the extension is needed.

@@ -1,5 +1,6 @@
 //! The process in the jail that builds and calls candidates.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ const REPLIES_FD: i32 = 4;
 const ARENA_FD: i32 = 5;
 
 /// Memory of the interpreter with PyTorch, mapped files included, beside the shared buffers.
-const MEMORY_BYTES: u64 = 48 << 30;
+const MEMORY_BYTES: u64 = 16 << 30;
 
 /// The reason why work with a worker ended.
 #[derive(Debug)]
@@ -81,9 +82,7 @@ impl Worker {
         let threads = setup.cores.len().max(1) as u32;
         let arena = Arena::new()?;
         arena.grow(setup.bytes.max(1 << 12))?;
-        let pipe = || {
-            pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::system("make a pipe")(e.into()))
-        };
+        let pipe = || pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::system("make a pipe")(e.into()));
         let (commands, to) = pipe()?;
         let (from, replies) = pipe()?;
         let filter = match sandbox.run_filter(threads) {
@@ -101,7 +100,8 @@ impl Worker {
         });
         let mut program = vec![setup.environment.executable.clone().into_os_string()];
         let script = format!("{SCRIPTS_AT}/worker.py");
-        program.extend(["-I", "-S", "-B", &script, &settings.to_string()].map(Into::into));
+        let settings = settings.to_string();
+        program.extend(["-I", "-S", "-B", script.as_str(), settings.as_str()].map(OsString::from));
         let mut job = Job::new(Kind::Fork { threads }, program);
         job.read_only = setup
             .environment
@@ -112,6 +112,8 @@ impl Worker {
         job.read_only.extend([
             (setup.scripts.clone(), SCRIPTS_AT.into()),
             (setup.scripts.join("cpuinfo"), "/proc/cpuinfo".into()),
+            // PyTorch does not start without it, and a jail has no devices.
+            (setup.scripts.join("urandom"), "/dev/urandom".into()),
             (setup.candidate.clone(), CANDIDATE_AT.into()),
         ]);
         job.pass_fds = vec![
@@ -193,7 +195,7 @@ impl Worker {
     fn round_trip(&mut self, order: &[u8], limit: Duration) -> Result<Duration, Stop> {
         self.drain();
         if self.lines.has_more() {
-            return Err(forged());
+            return Err(self.surplus());
         }
         let began = Instant::now();
         self.lines.send(order).map_err(|s| silent(s, "call"))?;
@@ -205,6 +207,19 @@ impl Worker {
                 let answer = serde_json::from_slice(other).unwrap_or(Value::Null);
                 Err(failed(&answer, "call").into())
             }
+        }
+    }
+
+    /// The failure of a process that sent something between two calls, or that ended there.
+    fn surplus(&mut self) -> Stop {
+        match self.lines.receive(Duration::ZERO) {
+            Err(silence) => silent(silence, "the time between calls"),
+            Ok(line) => match serde_json::from_slice::<Value>(&line) {
+                Ok(answer) if answer.get("ended").is_some() => {
+                    failed(&answer, "the time between calls").into()
+                }
+                _ => forged(),
+            },
         }
     }
 
@@ -298,7 +313,9 @@ fn failed(answer: &Value, doing: &str) -> Failure {
         };
         return Failure::new(fault, format!("{how}, in `{doing}`"));
     }
-    let text = answer["error"].as_str().unwrap_or("an answer that cannot be read");
+    let text = answer["error"]
+        .as_str()
+        .unwrap_or("an answer that cannot be read");
     let fault = match answer["fault"].as_str() {
         Some("wrong_signature") => CandidateFault::WrongSignature,
         _ => CandidateFault::Crash,
@@ -323,7 +340,10 @@ mod tests {
                 json!({"error": "2 results", "fault": "wrong_signature"}),
                 CandidateFault::WrongSignature,
             ),
-            (json!({"error": "boom", "fault": "crash"}), CandidateFault::Crash),
+            (
+                json!({"error": "boom", "fault": "crash"}),
+                CandidateFault::Crash,
+            ),
             (Value::Null, CandidateFault::Crash),
         ] {
             assert_eq!(failed(&answer, "call").fault, fault, "{answer}");

@@ -23,6 +23,7 @@ mod eval;
 mod memory;
 #[cfg(feature = "torch")]
 mod model;
+mod module;
 mod problem;
 mod replay;
 mod report;

@@ -121,7 +121,7 @@ impl Worker {
             (raw(&replies), REPLIES_FD),
             (arena.fd(), ARENA_FD),
         ];
-        job.cores = Some(setup.cores.clone());
+        job.cores = (!setup.cores.is_empty()).then(|| setup.cores.clone());
         job.env = vec![
             ("OMP_NUM_THREADS".into(), threads.to_string()),
             ("OMP_DYNAMIC".into(), "false".into()),

@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// No Python with PyTorch is there.
     #[error(
-        "{detail}; modules need Python with PyTorch: run `python3 -m venv target/torch && target/torch/bin/pip install torch==2.11.0`, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
     )]
     Python {
         /// The finding.

@@ -22,16 +22,14 @@ pub(crate) const SCRIPT: &str = include_str!("../python/reference.py");
 /// Longest time for compiling a module by TorchInductor.
 const COMPILING: Duration = Duration::from_secs(600);
 
-/// A tensor in shared memory, or another value of a call.
+/// A tensor in shared memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Place {
-    /// Bytes from the begin of the memory; none for a value that is no tensor.
-    pub offset: Option<u64>,
+    /// Bytes from the begin of the memory.
+    pub offset: u64,
     /// The shape.
-    #[serde(default)]
     pub shape: Vec<u64>,
     /// The data type, such as `float32`.
-    #[serde(default)]
     pub dtype: String,
 }
 
@@ -45,7 +43,6 @@ impl Place {
 /// Where the tensors of a workload lie.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Layout {
-    pub inputs: Vec<Place>,
     pub outputs: Vec<Place>,
     pub expected: Vec<Place>,
     /// Where the parameters begin; the inputs end before.

@@ -97,9 +97,9 @@ pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Res
     let layout = &bench.loaded.layout;
     let mut worst: f64 = 0.0;
     for (position, (output, place)) in layout.outputs.iter().zip(&layout.expected).enumerate() {
-        let begin = (output.offset.unwrap_or(0) - layout.outputs_at) as usize;
+        let begin = (output.offset - layout.outputs_at) as usize;
         let count = output.elements();
-        let from = place.offset.unwrap_or(0);
+        let from = place.offset;
         let values = bench.eager.arena.read(from, from + 8 * count)?;
         let end = begin + (count * size_of(&output.dtype)) as usize;
         let figure = |all: &[f64]| all.get(position).copied().unwrap_or(0.0);

@@ -1,5 +1,6 @@
 //! Timing: calls of the candidate and of a baseline in turn, by this process' clock.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use flopsmith_measure::time::{Course, Finished, Limits, Resolution, Turn, Who};
@@ -19,7 +20,9 @@ const HAND_SHAKES: usize = 15;
 /// Hand-shakes differ from process to process by about this share of their length.
 const SHARE: f64 = 0.02;
 /// Share of the timed calls whose results are compared in full.
-const CHECKED: f64 = 0.1;
+const CHECKED: f64 = 0.25;
+/// Results of fewer bytes may be equal by chance.
+const TELLING: usize = 64;
 /// Longest timed call.
 const LONGEST: Duration = Duration::from_secs(20);
 /// A candidate may use this much processor time outside of its calls, and this share of the time in them.
@@ -133,6 +136,7 @@ fn candidate_call(
     let found = outputs(worker, bench)?;
     watch.after(worker.used(), took);
     inputs_are_whole(worker, bench, &state)?;
+    watch.is_new(&found)?;
     if rng.random::<f64>() < CHECKED || !watch.checked {
         watch.checked = true;
         judge(problem, bench, &found)?;
@@ -184,6 +188,8 @@ struct Watch {
     inside: Duration,
     /// True once a timed call was compared in full.
     checked: bool,
+    /// Digests of the results so far.
+    seen: BTreeSet<[u8; 32]>,
 }
 
 impl Watch {
@@ -196,6 +202,17 @@ impl Watch {
     fn after(&mut self, used: Option<Duration>, took: Duration) {
         self.last = used;
         self.inside += took;
+    }
+
+    /// Refuses results that an earlier call had: fresh inputs give other ones.
+    fn is_new(&mut self, results: &[u8]) -> Result<(), Failure> {
+        if results.len() < TELLING || self.seen.insert(*blake3::hash(results).as_bytes()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            CandidateFault::SkippedWork,
+            "a timed call gave the result of an earlier one, although its inputs were others",
+        ))
     }
 
     /// Refuses a candidate that worked between its calls.
@@ -217,6 +234,17 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_that_comes_again_is_refused() {
+        let mut watch = Watch::default();
+        assert!(watch.is_new(&[1; 128]).is_ok());
+        assert!(watch.is_new(&[2; 128]).is_ok());
+        let failure = watch.is_new(&[1; 128]).expect_err("it came before");
+        assert_eq!(failure.fault, CandidateFault::SkippedWork);
+        // A few bytes may be equal by chance.
+        assert!(watch.is_new(&[3; 8]).is_ok() && watch.is_new(&[3; 8]).is_ok());
+    }
 
     #[test]
     fn work_between_calls_is_found() {

@@ -32,6 +32,7 @@ mod mcp;
 mod memory;
 #[cfg(feature = "torch")]
 mod models;
+mod modules;
 mod nests;
 mod quick;
 mod refusals;

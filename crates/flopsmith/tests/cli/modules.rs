@@ -23,9 +23,9 @@ fn said(arguments: &[&str]) -> (Option<i32>, String) {
 fn options_of_kernels_are_refused_for_modules() {
     for (arguments, part) in [
         (&["--size", "n=64"][..], "--size works with kernels only"),
-        (&["--watch"], "--watch works with kernels only"),
-        (&["--format", "csv"], "works with kernels only"),
-        (&["--workload", "none"], "wide, narrow"),
+        (&["--watch"][..], "--watch works with kernels only"),
+        (&["--format", "csv"][..], "works with kernels only"),
+        (&["--workload", "none"][..], "wide, narrow"),
     ] {
         let mut all = vec!["bench", SOLUTION, "--problem", "modules/softmax"];
         all.extend(arguments);
@@ -48,7 +48,7 @@ fn a_file_that_is_no_module_is_refused() {
 fn a_missing_python_is_named_with_the_way_to_install_it() {
     for arguments in [
         &["bench", SOLUTION, "--problem", "modules/softmax"][..],
-        &["problem", "check", "modules/softmax"],
+        &["problem", "check", "modules/softmax"][..],
     ] {
         let (code, text) = said(arguments);
         assert_eq!(code, Some(3), "{text}");

@@ -110,7 +110,7 @@ impl Worker {
             .map(|path| (path.clone(), path))
             .collect();
         job.read_only.extend([
-            (setup.scripts.clone(), SCRIPTS_AT.into()),
+            (setup.scripts.clone(), PathBuf::from(SCRIPTS_AT)),
             (setup.scripts.join("cpuinfo"), "/proc/cpuinfo".into()),
             // PyTorch does not start without it, and a jail has no devices.
             (setup.scripts.join("urandom"), "/dev/urandom".into()),

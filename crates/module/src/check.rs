@@ -14,7 +14,13 @@ use serde::Deserialize;
 use crate::environment::Environment;
 use crate::error::Error;
 
-pub(crate) const SCRIPT: &str = include_str!("../python/source_check.py");
+/// The checking program: file names and texts.
+pub(crate) const SCRIPTS: [(&str, &str); 4] = [
+    ("source_check.py", include_str!("../python/source_check.py")),
+    ("source_rules.py", include_str!("../python/source_rules.py")),
+    ("source_cpp.py", include_str!("../python/source_cpp.py")),
+    ("source_body.py", include_str!("../python/source_body.py")),
+];
 
 /// A source larger than this is refused unread.
 const LARGEST: usize = 256 << 10;
@@ -94,13 +100,13 @@ impl Checked {
     }
 }
 
-/// Checks a source. `script` is the file of the checking program on the host.
+/// Checks a source. `scripts` is the folder of the checking program on the host.
 ///
 /// The program runs in a jail, because a source may crash even a parser.
 pub(crate) fn check(
     sandbox: &Sandbox,
     environment: &Environment,
-    script: &Path,
+    scripts: &Path,
     source: &str,
     permit_torch: bool,
 ) -> Result<Checked, Error> {
@@ -118,7 +124,7 @@ pub(crate) fn check(
     file.write_all(source.as_bytes()).map_err(&failed)?;
     file.rewind().map_err(&failed)?;
 
-    let inside = "/module/source_check.py";
+    let inside = "/check/source_check.py";
     let mut program = vec![environment.executable.clone().into_os_string()];
     program.extend(["-I", "-S", "-B", inside].map(OsString::from));
     if permit_torch {
@@ -130,7 +136,7 @@ pub(crate) fn check(
         .into_iter()
         .map(|path| (path.clone(), path))
         .collect();
-    job.read_only.push((script.to_owned(), inside.into()));
+    job.read_only.push((scripts.to_owned(), "/check".into()));
     job.stdin = Some(file.as_raw_fd());
     job.limits.cpu = Duration::from_secs(20);
     job.limits.wall = Duration::from_secs(30);

@@ -46,7 +46,8 @@ pub struct Evaluator {
     compiler: Option<Compiler>,
     benches: Vec<Bench>,
     worker: Option<Worker>,
-    /// The scripts that the jail shows (`jail`), that it does not show (`trusted`), and the candidate's files.
+    /// The scripts of the worker (`jail`), of the check (`check`) and of trusted processes (`trusted`), and the
+    /// candidate's files (`candidate`).
     files: TempDir,
     rng: ChaCha8Rng,
     // Dropped last: it removes the folder of the jails.
@@ -69,17 +70,19 @@ impl Evaluator {
             .prefix("module-")
             .tempdir_in(sandbox.scratch())
             .map_err(&failed)?;
-        for folder in ["jail", "trusted", "candidate"] {
+        for folder in ["jail", "trusted", "check", "candidate"] {
             fs::create_dir(files.path().join(folder)).map_err(&failed)?;
         }
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
             ("jail/cpuinfo", cpuinfo.as_str()),
-            ("trusted/source_check.py", check::SCRIPT),
             ("trusted/reference.py", reference::SCRIPT),
         ] {
             fs::write(files.path().join(name), text).map_err(&failed)?;
+        }
+        for (name, text) in check::SCRIPTS {
+            fs::write(files.path().join("check").join(name), text).map_err(&failed)?;
         }
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let noise: Vec<u8> = (0..4096).map(|_| rng.random()).collect();
@@ -112,9 +115,9 @@ impl Evaluator {
     /// # Errors
     /// If the jail fails.
     pub fn check(&self, source: &str) -> Result<Checked, Error> {
-        let script = self.path("trusted/source_check.py");
+        let scripts = self.path("check");
         let permit = self.problem.permit_torch;
-        check::check(&self.sandbox, &self.environment, &script, source, permit)
+        check::check(&self.sandbox, &self.environment, &scripts, source, permit)
     }
 
     /// Evaluates a source: checks, compiles, verifies and times it.

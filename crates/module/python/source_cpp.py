@@ -10,21 +10,23 @@ INCLUDES = {
     "torch/extension.h", "torch/torch.h", "torch/types.h", "torch/all.h", "ATen/ATen.h", "ATen/Parallel.h", "ATen/cpu/vec/vec.h",
     "ATen/Dispatch.h", "c10/util/BFloat16.h", "c10/util/Half.h", "math.h", "stdint.h", "string.h", "float.h", "limits.h", "stddef.h",
 }
-# Words of C++ that no numeric kernel needs, with the rule that refuses them.
+# Words of C++ that no numeric kernel needs, with the rule that refuses them. Common words count only as calls, since kernels name their
+# variables so; a function that is reached without a call in the text is an undefined symbol of the object, which is checked too.
+CALL = r"\s*\("
 CPP_WORDS = {
-    "machine_code": r"__asm__|__asm|asm|incbin|_emit|constructor|destructor|ifunc|section|init_priority|alias|weakref",
-    "process": r"system|popen|fork|vfork|execl|execle|execlp|execv|execve|execvp|posix_spawn|clone|kill|raise|abort|_exit|exit|quick_exit"
-    r"|ptrace|syscall|prctl|signal|sigaction|atexit|at_quick_exit",
-    "thread": r"thread|jthread|async|pthread_create|pthread_t|future|promise|coroutine|launch|intraop_launch|sched_setaffinity|sched_yield",
-    "file": r"fopen|open|openat|creat|ifstream|ofstream|fstream|read|pread|write|pwrite|unlink|remove|rename|mkdir|opendir|freopen|filesystem",
-    "network": r"socket|connect|bind|listen|accept|sendto|recvfrom|getaddrinfo",
-    "timing": r"chrono|clock|clock_gettime|gettimeofday|time|rdtsc|__rdtsc|__rdtscp|nanosleep|usleep|sleep|omp_get_wtime|times|steady_clock",
-    "memory_map": r"mmap|munmap|mprotect|mremap|madvise|shm_open|memfd_create|dl_iterate_phdr|process_vm_readv",
-    "loader": r"dlopen|dlsym|dlmopen|dladdr|dlclose|getenv|setenv|putenv|environ|secure_getenv",
-    "interpreter": r"py|pybind11|PyObject|Py_\w+|Py[A-Z]\w*|PYBIND11_\w+|TORCH_LIBRARY\w*|jit|script|library|Library|Dispatcher|OperatorHandle"
-    r"|redispatch|native|_ops|cpp_custom_type_hack|autograd",
+    "machine_code": r"__asm__|__asm|asm|incbin|_emit|constructor|destructor|ifunc|weakref|(?:section|init_priority|alias)" + CALL,
+    "process": r"(?:system|popen|fork|vfork|exec[lv]p?e?|posix_spawnp?|clone|kill|raise|abort|_?exit|_Exit|quick_exit|ptrace|syscall|prctl"
+    r"|signal|sigaction|atexit|at_quick_exit)" + CALL,
+    "thread": r"std\s*::\s*(?:thread|jthread|async|future|promise|launch)|pthread_\w+|sched_\w+|intraop_launch|co_await|co_yield",
+    "file": r"ifstream|ofstream|fstream|filesystem|(?:fopen|freopen|open|openat|creat|p?read|p?write|unlink|remove|rename|mkdir|opendir)" + CALL,
+    "network": r"(?:socket|connect|bind|listen|accept|sendto|recvfrom|getaddrinfo)" + CALL,
+    "timing": r"chrono|_{0,2}rdtscp?|steady_clock|(?:clock|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|omp_get_wtime|times)" + CALL,
+    "memory_map": r"(?:mmap|munmap|mprotect|mremap|madvise|shm_open|memfd_create|dl_iterate_phdr|process_vm_readv|process_vm_writev)" + CALL,
+    "loader": r"environ|(?:dlm?open|dlv?sym|dladdr1?|dlclose|(?:secure_)?getenv|setenv|putenv)" + CALL,
+    "interpreter": r"py|pybind11|PyObject|Py_\w+|Py[A-Z]\w*|PYBIND11_\w+|TORCH_LIBRARY\w*|Dispatcher|OperatorHandle|redispatch|_ops"
+    r"|cpp_custom_type_hack|(?:native|jit|script|autograd)\s*::",
 }
-CPP_WORDS = {rule: re.compile(r"(?<![\w.>])(?:" + words + r")(?!\w)") for rule, words in CPP_WORDS.items()}
+CPP_WORDS = {rule: re.compile(r"(?<![\w.>])(?:" + words + r")(?:(?<=\()|(?!\w))") for rule, words in CPP_WORDS.items()}
 
 
 def strip_cpp(text):

@@ -26,7 +26,7 @@ CPP_WORDS = {
     "interpreter": r"py|pybind11|PyObject|Py_\w+|Py[A-Z]\w*|PYBIND11_\w+|TORCH_LIBRARY\w*|Dispatcher|OperatorHandle|redispatch|_ops"
     r"|cpp_custom_type_hack|(?:native|jit|script|autograd)\s*::",
 }
-CPP_WORDS = {rule: re.compile(r"(?<![\w.>])(?:" + words + r")(?:(?<=\()|(?!\w))") for rule, words in CPP_WORDS.items()}
+CPP_WORDS = {rule: re.compile(r"(?<![\w.>])(?:" + words + r")(?:(?<=[(:])|(?!\w))") for rule, words in CPP_WORDS.items()}
 
 
 def strip_cpp(text):

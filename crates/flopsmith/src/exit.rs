@@ -43,7 +43,10 @@ pub fn report(error: &anyhow::Error, json: bool) -> ExitCode {
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         let evaluate = e.downcast_ref::<flopsmith_evaluate::Error>();
-        e.is::<Usage>() || evaluate.is_some_and(flopsmith_evaluate::Error::is_of_the_input)
+        let module = e.downcast_ref::<flopsmith_module::Error>();
+        e.is::<Usage>()
+            || module.is_some_and(flopsmith_module::Error::is_of_the_input)
+            || evaluate.is_some_and(flopsmith_evaluate::Error::is_of_the_input)
     })
 }
 

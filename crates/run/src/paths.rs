@@ -13,6 +13,9 @@ use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec};
 use crate::console::usage;
 use crate::start;
 
+/// The folder of module problems in a folder of problems.
+const MODULES: &str = "modules";
+
 /// The folder of the repository or installation that this binary belongs to, if there is one.
 fn home() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
@@ -45,6 +48,8 @@ fn suites(root: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_dir() && !path.join("problem.toml").exists())
+        // Modules are another target; `bench` and `problem check` find them by their own names.
+        .filter(|path| path.file_name().is_none_or(|name| name != MODULES))
         .collect();
     folders.sort();
     folders
@@ -62,6 +67,22 @@ fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
         "FLOPSMITH_PROBLEMS names {}, and there is no such folder; correct the variable, or unset it",
         root.display()
     )))
+}
+
+/// The folder of a module problem by name (`modules/softmax`) or by folder; none if nothing of that name is a module.
+pub fn module(name: &str) -> Option<PathBuf> {
+    let roots = problem_roots().ok()?;
+    let named = roots.iter().map(|root| root.join(name));
+    std::iter::once(PathBuf::from(name))
+        .chain(named)
+        .find(|folder| folder.join("problem.toml").is_file() && is_module(folder))
+}
+
+/// True if the definition in a folder says that it is one of a module.
+fn is_module(folder: &Path) -> bool {
+    let text = std::fs::read_to_string(folder.join("problem.toml")).unwrap_or_default();
+    let table: Option<toml::Table> = text.parse().ok();
+    table.is_some_and(|t| t.get("kind").and_then(toml::Value::as_str) == Some("module"))
 }
 
 /// A problem by name or by folder.

@@ -152,6 +152,17 @@ const COMPILE_OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const COMPILE_OLD: &[c_long] = &[];
 
+/// Further calls that an interpreter and its libraries need while they start, and for its copies.
+const FORK: &[c_long] = &[
+    libc::SYS_wait4,
+    libc::SYS_epoll_create1,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_statfs,
+    libc::SYS_fstatfs,
+];
+
 const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -224,6 +235,9 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         allow(COMPILE);
         allow(COMPILE_OLD);
     }
+    if matches!(kind, Kind::Fork { .. }) {
+        allow(FORK);
+    }
 
     // bubblewrap reports "killed by signal n" as 128 + n, so a program must not exit with such a status itself.
     for call in [libc::SYS_exit, libc::SYS_exit_group] {
@@ -246,8 +260,13 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
             );
             rules.insert(libc::SYS_prctl, vec![equal(0, libc::PR_SET_NAME)?]);
         }
-        Kind::Run { threads } => {
-            if threads > 1 {
+        Kind::Run { threads } | Kind::Fork { threads } => {
+            if matches!(kind, Kind::Fork { .. }) {
+                rules.insert(
+                    libc::SYS_clone,
+                    vec![when(&[(0, masked(NEW_NAMESPACE), 0)])?],
+                );
+            } else if threads > 1 {
                 let flags = masked(THREAD | NEW_NAMESPACE);
                 rules.insert(libc::SYS_clone, vec![when(&[(0, flags, THREAD)])?]);
             }
@@ -277,10 +296,12 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
             );
         }
     }
-    rules.insert(
-        libc::SYS_ioctl,
-        vec![when(&[(1, SeccompCmpOp::Eq, libc::TCGETS)])?],
-    );
+    let mut controls = vec![when(&[(1, SeccompCmpOp::Eq, libc::TCGETS)])?];
+    if matches!(kind, Kind::Fork { .. }) {
+        // Python tries once whether it can mark a descriptor in this way.
+        controls.push(when(&[(1, SeccompCmpOp::Eq, libc::FIOCLEX)])?);
+    }
+    rules.insert(libc::SYS_ioctl, controls);
     #[cfg(target_arch = "x86_64")]
     {
         const ARCH_SET_FS: u64 = 0x1002;

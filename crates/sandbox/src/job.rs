@@ -16,6 +16,12 @@ pub enum Kind {
         /// Number of threads that the program may use.
         threads: u32,
     },
+    /// As [`Kind::Run`], and the program may fork copies of itself. For programs of our own that prepare an interpreter
+    /// once: a copy loads [`Sandbox::run_filter`](crate::Sandbox::run_filter) before it runs untrusted code.
+    Fork {
+        /// Number of threads that each copy may use.
+        threads: u32,
+    },
 }
 
 /// The part of a program's memory that [`Limits::memory_bytes`] bounds.

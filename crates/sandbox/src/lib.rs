@@ -3,7 +3,8 @@
 //! A [`Job`] runs under bubblewrap in namespaces of its own, without network, home, `/proc` or capabilities, behind a
 //! system-call allow-list, with limits on time, memory, files, processes and output. There are two kinds of jail.
 //! [`Kind::Compile`] shows the host's `/usr` read-only and permits processes. [`Kind::Run`] shows the loader, the C
-//! library and the files that the job names, and permits no further processes.
+//! library and the files that the job names, and permits no further processes. [`Kind::Fork`] is a run jail whose program,
+//! one of ours, may fork copies of itself that then accept the filter of a run jail.
 //!
 //! This crate does not judge programs and does not measure speed. It is synchronous: a caller that must not block calls
 //! it from a separate thread.

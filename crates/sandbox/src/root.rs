@@ -96,7 +96,7 @@ impl Roots {
     pub fn of(&self, kind: Kind) -> PathBuf {
         self.folder.path().join(match kind {
             Kind::Compile => "compile",
-            Kind::Run { .. } => "run",
+            Kind::Run { .. } | Kind::Fork { .. } => "run",
         })
     }
 

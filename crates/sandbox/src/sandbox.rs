@@ -60,6 +60,8 @@ pub struct Sandbox {
     compile_filters: Filters,
     /// The filters for one thread, and those for several threads.
     run_filters: [Filters; 2],
+    /// The filters of jobs that fork, for one thread and for several.
+    fork_filters: [Filters; 2],
     /// The reason why this machine gives less than full protection, where it is known.
     pub(crate) cause: Option<Cause>,
     /// The limits of jobs that were lower than the jobs asked for.
@@ -88,6 +90,10 @@ impl Sandbox {
                 filter::build(Kind::Run { threads: 1 })?,
                 filter::build(Kind::Run { threads: 2 })?,
             ],
+            fork_filters: [
+                filter::build(Kind::Fork { threads: 1 })?,
+                filter::build(Kind::Fork { threads: 2 })?,
+            ],
             cause: None,
             reduced: Mutex::default(),
         };
@@ -106,6 +112,13 @@ impl Sandbox {
     /// is removed with the sandbox; if this process is killed, the next sandbox removes the folder.
     pub fn scratch(&self) -> std::path::PathBuf {
         self.roots.scratch()
+    }
+
+    /// The filter of a run jail with so many threads, as an array of the kernel's `struct sock_filter`: a copy of a
+    /// program in a jail of [`Kind::Fork`] loads it. None where this machine has no filters.
+    pub fn run_filter(&self, threads: u32) -> Option<&[u8]> {
+        let filters = &self.run_filters[usize::from(threads > 1)];
+        (!self.without.filter).then_some(filters.allow_list.as_slice())
     }
 
     /// The state of each protective measure.
@@ -159,6 +172,7 @@ impl Sandbox {
         let filters = match job.kind {
             Kind::Compile => &self.compile_filters,
             Kind::Run { threads } => &self.run_filters[usize::from(threads > 1)],
+            Kind::Fork { threads } => &self.fork_filters[usize::from(threads > 1)],
         };
         let filters: Vec<&[u8]> = if self.without.filter {
             Vec::new()

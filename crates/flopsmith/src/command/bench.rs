@@ -16,10 +16,14 @@ use flopsmith_run::console::{say, usage};
 use flopsmith_run::output::Output;
 use flopsmith_run::{durations, measuring_lock, paths, record, shell};
 
+use super::module;
 use crate::args::{Bench, BenchPurpose};
 
 /// Evaluates the programs and prints the results.
 pub fn run(args: &Bench) -> Result<ExitCode> {
+    if let Some(folder) = paths::module(&args.problem) {
+        return module::bench(args, &folder);
+    }
     let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,

@@ -25,6 +25,7 @@ mod memory;
 mod model;
 #[cfg(feature = "torch")]
 mod model_serve;
+mod module;
 mod problem;
 mod replay;
 mod report;

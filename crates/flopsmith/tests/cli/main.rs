@@ -36,6 +36,7 @@ mod memory;
 mod model_serve;
 #[cfg(feature = "torch")]
 mod models;
+mod modules;
 mod nests;
 mod quick;
 mod refusals;

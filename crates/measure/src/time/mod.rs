@@ -39,6 +39,7 @@ use std::time::Duration;
 use flopsmith_protocol::Measurement;
 
 pub use certify::PADDINGS;
+pub use course::{Course, Finished, Turn, Who};
 pub use decision::{Limits, Purpose};
 pub use quarantine::{Change, Quarantine, State, Why};
 pub use reference::{Chain, Chains, REFINED_USABLE_LOG_SE, USABLE_LOG_SE};

@@ -15,6 +15,7 @@ use flopsmith_sandbox::{
     Error, Exit, Finished, Job, Kind, Limits, Measure, MemoryBound, Options, Sandbox,
 };
 
+mod forks;
 mod lives;
 
 fn sandbox() -> &'static Sandbox {

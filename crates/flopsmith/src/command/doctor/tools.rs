@@ -46,6 +46,24 @@ fn ask(program: &str) -> Tool {
     }
 }
 
+/// Checks the Python that modules need.
+fn python(findings: &mut Findings) {
+    let name = "python with torch";
+    match flopsmith_module::Environment::find() {
+        Ok(found) => {
+            let at = found.executable.display();
+            let found = format!("torch {} with Python {} ({at})", found.torch, found.python);
+            findings.add(name, State::Good, found, None);
+        }
+        Err(_) => findings.add(
+            name,
+            State::Absent,
+            format!("{OPTIONAL} (only needed for modules; scripts/python.sh --venv target/torch torch==2.11.0)"),
+            None,
+        ),
+    }
+}
+
 /// Checks a tool that every command needs.
 fn needed(findings: &mut Findings, name: &'static str, install: &str) {
     match ask(name) {
@@ -91,6 +109,7 @@ pub(super) fn look(findings: &mut Findings) {
     ] {
         optional(findings, name, needed_for);
     }
+    python(findings);
     needed(findings, "ld", "apt-get install binutils");
     #[cfg(feature = "torch")]
     {

@@ -20,6 +20,7 @@ use flopsmith_run::digits::four;
 use flopsmith_run::{evaluator, paths};
 use serde_json::json;
 
+use super::module;
 use crate::args::{ExportFormat, Format, Problem};
 use crate::exit;
 
@@ -33,6 +34,10 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             allow_weaker_jail,
             format,
         } => {
+            if let Some(folder) = paths::module(problem) {
+                let names = &workloads.names;
+                return module::check(problem, &folder, names, *allow_weaker_jail, *format);
+            }
             let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
             check(problem, definition, compiler, *allow_weaker_jail, *format)
         }

@@ -1,0 +1,309 @@
+//! Modules of PyTorch in `flopsmith bench` and `flopsmith problem check`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use flopsmith_bench::{Format as BenchFormat, threads};
+use flopsmith_machine::pinning;
+use flopsmith_measure::Purpose;
+use flopsmith_module::{Evaluator, Failure, Options, Outcome, Problem, Severity, Verdict};
+use flopsmith_run::console::{data, say, table, usage};
+use flopsmith_run::digits::four;
+use flopsmith_run::measuring_lock;
+use serde_json::json;
+
+use crate::args::{Bench, BenchPurpose, Format};
+use crate::exit;
+
+/// Largest file that is read as a candidate.
+const LONGEST: u64 = 1 << 20;
+
+/// Evaluates modules and prints the results.
+pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
+    refuse_options(args)?;
+    let mut problem = Problem::load(folder)?;
+    select(&mut problem, &args.workloads.names)?;
+    let sources = sources(&args.files)?;
+    let cores = cores(args)?;
+    let purpose = match args.purpose {
+        BenchPurpose::Screen => Purpose::Screen,
+        BenchPurpose::Rank => Purpose::Rank,
+        BenchPurpose::Certify => Purpose::Certify,
+    };
+    measuring_lock::announce(&format!("bench --problem {}", args.problem));
+    let options = Options {
+        cores,
+        limits: purpose.limits(),
+        inductor: true,
+        allow_weaker_jail: args.allow_weaker_jail,
+        progress: say_progress,
+    };
+    let name = problem.id.clone();
+    let mut evaluator = Evaluator::new(problem, options)?;
+    let environment = evaluator.environment().clone();
+    if args.format == BenchFormat::Jsonl {
+        data(
+            &json!({
+                "problem": name, "target": "module", "device": "cpu", "python": environment.python,
+                "torch": environment.torch, "capability": environment.capability,
+            })
+            .to_string(),
+        );
+    }
+    let mut results = Vec::new();
+    for (file, source) in sources {
+        say(&format!("evaluating {}…", file.display()));
+        let outcome = evaluator
+            .evaluate(&source)
+            .with_context(|| format!("{} could not be evaluated", file.display()))?;
+        if args.format == BenchFormat::Jsonl {
+            data(&line(&name, &file, &outcome)?);
+        }
+        results.push((file, outcome));
+    }
+    let speed = |outcome: &Outcome| match &outcome.verdict {
+        Verdict::Measured { speedup, .. } => *speedup,
+        Verdict::Refused(_) => 0.0,
+    };
+    results.sort_by(|a, b| speed(&b.1).total_cmp(&speed(&a.1)));
+    match args.format {
+        BenchFormat::Json => {
+            for (file, outcome) in &results {
+                data(&line(&name, file, outcome)?);
+            }
+        }
+        BenchFormat::Text => print(&results),
+        _ => {}
+    }
+    let refused =
+        |(_, outcome): &(PathBuf, Outcome)| matches!(outcome.verdict, Verdict::Refused(_));
+    Ok(ExitCode::from(match results.iter().any(refused) {
+        true => exit::CANDIDATE,
+        false => exit::OK,
+    }))
+}
+
+/// Checks a module problem, as `problem check` does for kernels.
+pub fn check(
+    name: &str,
+    folder: &Path,
+    workloads: &[String],
+    allow_weaker_jail: bool,
+    format: Format,
+) -> Result<ExitCode> {
+    let mut problem = Problem::load(folder)?;
+    select(&mut problem, workloads)?;
+    let allowed = pinning::allowed_cores();
+    let options = Options {
+        cores: allowed.last().copied().into_iter().collect(),
+        limits: Purpose::Screen.limits(),
+        inductor: false,
+        allow_weaker_jail,
+        progress: say_progress,
+    };
+    let findings = Evaluator::new(problem, options)?.admit()?;
+    let sound = findings.iter().all(|f| f.severity != Severity::Error);
+    if format == Format::Json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| {
+                json!({
+                    "error": f.severity == Severity::Error,
+                    "warning": f.severity == Severity::Warning,
+                    "text": f.text,
+                })
+            })
+            .collect();
+        data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
+    } else {
+        for finding in &findings {
+            let mark = match finding.severity {
+                Severity::Error => "WRONG",
+                Severity::Warning => "weak ",
+                Severity::Good => "ok   ",
+            };
+            data(&format!("{mark}  {finding}"));
+        }
+        data(match sound {
+            true => "the module can be used",
+            false => "the module must not be used before its mistakes are corrected",
+        });
+    }
+    Ok(ExitCode::from(if sound {
+        exit::OK
+    } else {
+        exit::CANDIDATE
+    }))
+}
+
+fn say_progress(text: &str) {
+    say(&format!("{text}…"));
+}
+
+/// Refuses options of `bench` that hold for kernels only.
+fn refuse_options(args: &Bench) -> Result<()> {
+    let given = [
+        (
+            "--flags",
+            args.flags.as_ref().is_some_and(|f| !f.trim().is_empty()),
+        ),
+        ("--max-source", args.max_source.is_some()),
+        ("--size", !args.size.is_empty()),
+        ("--against", args.against.is_some()),
+        ("--keep", args.keep.is_some()),
+        ("--watch", args.watch),
+        ("--raw", args.raw.is_some()),
+        ("--report", args.report.is_some()),
+        ("--save", args.save.is_some()),
+        ("--compare", args.compare.is_some()),
+        ("--sanitize", args.sanitize),
+        (
+            "--format csv and markdown",
+            matches!(args.format, BenchFormat::Csv | BenchFormat::Markdown),
+        ),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(usage(format!(
+            "{} is a module; {option} works with kernels only",
+            args.problem
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Keeps only the named workloads, if any are named.
+fn select(problem: &mut Problem, names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = problem.workloads.iter().map(|w| w.name.clone()).collect();
+    if let Some(unknown) = names.iter().find(|n| !known.contains(n)) {
+        return Err(usage(format!(
+            "{} has no workload `{unknown}`; it has {}",
+            problem.id,
+            known.join(", ")
+        )));
+    }
+    problem.workloads.retain(|w| names.contains(&w.name));
+    Ok(())
+}
+
+/// The candidates' files and texts.
+fn sources(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>> {
+    let mut sources = Vec::new();
+    for file in files {
+        let wrong = |why: String| usage(format!("cannot read {}: {why}", file.display()));
+        let size = std::fs::metadata(file).map_err(|e| wrong(e.to_string()))?;
+        if !size.is_file() || file.extension().is_none_or(|ending| ending != "py") {
+            return Err(wrong(
+                "a candidate for a module is a Python file (.py) with a class ModelNew".into(),
+            ));
+        }
+        if size.len() > LONGEST {
+            return Err(wrong(format!(
+                "it has {} bytes; at most {LONGEST} are read",
+                size.len()
+            )));
+        }
+        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+        sources.push((file.clone(), text));
+    }
+    Ok(sources)
+}
+
+/// The cores on which all sides are called: the last ones. This process keeps to the others.
+fn cores(args: &Bench) -> Result<Vec<usize>> {
+    let counts = threads::counts(&args.threads)?;
+    let [count] = counts.as_slice() else {
+        return Err(usage("a module is timed at one number of threads"));
+    };
+    let allowed = pinning::allowed_cores();
+    let count = (*count as usize).clamp(1, allowed.len().max(1));
+    let (others, timed) = allowed.split_at(allowed.len() - count.min(allowed.len()));
+    if others.is_empty() {
+        say("note: no core is left for this process, so times are less certain");
+    } else {
+        pinning::pin_this_thread(others).context("this process cannot leave the timed cores")?;
+    }
+    Ok(timed.to_vec())
+}
+
+/// One result as a JSON object.
+fn line(problem: &str, file: &Path, outcome: &Outcome) -> Result<String> {
+    let mut object = serde_json::to_value(outcome)?;
+    object["file"] = json!(file.display().to_string());
+    object["problem"] = json!(problem);
+    Ok(object.to_string())
+}
+
+/// Prints a table: a row for each candidate, workload and baseline.
+fn print(results: &[(PathBuf, Outcome)]) {
+    let columns = [
+        ("program", false),
+        ("workload", false),
+        ("speedup", true),
+        ("95 %", false),
+        ("baseline", false),
+        ("baseline ms", true),
+        ("ms", true),
+        ("stop", false),
+    ];
+    let mut rows = Vec::new();
+    for (file, outcome) in results {
+        let Verdict::Measured {
+            speedup,
+            low,
+            high,
+            workloads,
+        } = &outcome.verdict
+        else {
+            continue;
+        };
+        let name = file.display().to_string();
+        let between = |low: f64, high: f64| format!("{}–{}", four(low), four(high));
+        rows.push(vec![
+            name,
+            "all".into(),
+            four(*speedup),
+            between(*low, *high),
+            "fastest".into(),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]);
+        for timed in workloads {
+            for speed in &timed.speeds {
+                rows.push(vec![
+                    String::new(),
+                    timed.workload.clone(),
+                    four(speed.speedup),
+                    between(speed.low, speed.high),
+                    speed.baseline.into(),
+                    four(1e3 * speed.baseline_seconds),
+                    four(1e3 * speed.candidate_seconds),
+                    speed.stop.to_string(),
+                ]);
+            }
+        }
+    }
+    if !rows.is_empty() {
+        table(&columns, rows).iter().for_each(|line| data(line));
+    }
+    for (file, outcome) in results {
+        if let Verdict::Refused(failure) = &outcome.verdict {
+            data(&refusal(file, failure));
+        }
+    }
+}
+
+fn refusal(file: &Path, failure: &Failure) -> String {
+    let rule = failure.rule.as_ref().map(|rule| format!(" ({rule})"));
+    format!(
+        "{}: {}{}: {}",
+        file.display(),
+        failure.fault,
+        rule.unwrap_or_default(),
+        failure.detail
+    )
+}

@@ -1,0 +1,292 @@
+"""The trusted process of a problem: makes inputs and parameters, computes expected results, and is timed as a baseline.
+
+The candidate never shares a process with it. Commands come as lines on standard input, replies go as lines to standard output (what the
+problem's file prints goes to standard error), tensors lie in the memory of the file named in the settings.
+"""
+
+import ast
+import json
+import math
+import mmap
+import os
+import sys
+import types
+
+settings = json.loads(sys.argv[1])
+replies = os.dup(1)
+os.dup2(2, 1)
+sys.path[:0] = settings["paths"]
+if settings["cores"]:
+    os.sched_setaffinity(0, settings["cores"])
+
+import torch  # noqa: E402
+
+torch.set_num_threads(settings["threads"])
+ALIGN = 64
+
+
+def reply(**answer):
+    text = json.dumps(answer).encode() + b"\n"
+    while text:
+        text = text[os.write(replies, text) :]
+
+
+class Invalid(Exception):
+    """The problem's files do not keep the contract."""
+
+
+def load(path, constants):
+    """Runs the problem's file with other values for constants that it assigns at its top."""
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read(), path)
+    left = dict(constants)
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            if name in left:
+                statement.value = ast.copy_location(ast.Constant(left.pop(name)), statement.value)
+    if left:
+        raise Invalid(f"reference.py assigns no constant `{next(iter(left))}` at its top")
+    module = types.ModuleType("reference")
+    sys.modules["reference"] = module
+    exec(compile(ast.fix_missing_locations(tree), path, "exec"), module.__dict__)
+    for name in ("Model", "get_inputs", "get_init_inputs"):
+        if not hasattr(module, name):
+            raise Invalid(f"reference.py defines no `{name}`")
+    return module
+
+
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+class Places:
+    """Hands out offsets in the shared memory."""
+
+    def __init__(self, begin=0):
+        self.next = begin
+
+    def take(self, value):
+        place = {"offset": self.next, "shape": list(value.shape), "dtype": name_of(value.dtype)}
+        size = value.numel() * value.element_size()
+        self.next += (size + ALIGN - 1) // ALIGN * ALIGN
+        return place
+
+
+def describe(inputs, model, outputs):
+    """Where inputs, parameters, outputs and expected values lie; the offsets begin at 0 with the inputs."""
+    places = Places()
+    laid = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            if value.layout != torch.strided or value.device.type != "cpu":
+                raise Invalid("get_inputs must give dense tensors on the CPU")
+            laid.append(places.take(value))
+        elif value is None or isinstance(value, (bool, int, float, str)):
+            laid.append({"value": value})
+        else:
+            raise Invalid(f"get_inputs gives a {type(value).__name__}; tensors, numbers, text and None are permitted")
+    parameters_at = places.next
+    parameters = [{"name": n, **places.take(v)} for n, v in model.state_dict().items()]
+    outputs_at = places.next
+    laid_outputs = [places.take(o) for o in outputs]
+    expected_at = places.next
+    expected = [places.take(o.double()) for o in outputs]
+    return {
+        "inputs": laid,
+        "parameters": parameters,
+        "outputs": laid_outputs,
+        "expected": expected,
+        "parameters_at": parameters_at,
+        "outputs_at": outputs_at,
+        "expected_at": expected_at,
+        "bytes": places.next,
+    }
+
+
+def flat(results):
+    single = isinstance(results, torch.Tensor)
+    results = [results] if single else results
+    if not isinstance(results, (tuple, list)) or not all(type(r) is torch.Tensor for r in results):
+        raise Invalid("Model.forward must return a tensor, or a tuple or list of tensors")
+    return list(results), single
+
+
+def spread(value, kind, seed):
+    """The same tensor with another distribution: breaks programs that rely on values of one kind."""
+    if not value.is_floating_point() or kind == "plain":
+        return value
+    make = torch.Generator().manual_seed(seed)
+    if kind == "large":
+        return value * 24
+    if kind == "tiny":
+        return value * 2.0**-12
+    if kind == "shifted":
+        return value + 5
+    if kind == "sparse":
+        return value * (torch.rand(value.shape, generator=make) < 0.3)
+    if kind == "rows":
+        rows = torch.exp2(torch.randint(-8, 5, value.shape[:-1] + (1,), generator=make).to(value.dtype)) if value.dim() > 1 else 1
+        return value * rows
+    raise Invalid(f"unknown distribution `{kind}`")
+
+
+class Problem:
+    def __init__(self):
+        self.memory = self.module = self.model = self.exact = self.run = self.layout = None
+
+    def tensor(self, place):
+        shape, dtype = place["shape"], getattr(torch, place["dtype"])
+        count = math.prod(shape)
+        if count == 0:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(self.memory, dtype=dtype, count=count, offset=place["offset"]).view(shape)
+
+    def load(self, order):
+        """Loads one workload, and describes its tensors and how much memory they need."""
+        self.module = load(order["reference"], order["constants"])
+        self.init = self.module.get_init_inputs()
+        if isinstance(self.init, dict):
+            make = lambda: self.module.Model(**self.init)  # noqa: E731
+        else:
+            make = lambda: self.module.Model(*self.init)  # noqa: E731
+        try:
+            init = json.loads(json.dumps(self.init))
+        except TypeError:
+            raise Invalid("get_init_inputs must give numbers, text, lists and dictionaries only") from None
+        torch.manual_seed(order["seed"])
+        self.model = make().eval()
+        self.exact = make().eval().double()
+        # Values of constants that `Model` reads while it runs are float64 too, so defaults do not round.
+        inputs = self.module.get_inputs()
+        with torch.inference_mode():
+            outputs, self.single = flat(self.model(*inputs))
+            again, _ = flat(self.model(*inputs))
+        if not all(torch.equal(a, b) or a.isnan().any() for a, b in zip(outputs, again)):
+            raise Invalid("Model gives different results for the same inputs: it is random")
+        self.layout = describe(inputs, self.model, outputs)
+        self.run = self.model
+        return {"layout": self.layout, "single": self.single, "init": init}
+
+    def map(self, order):
+        """Maps the shared memory, which the supervisor has made as large as `load` asked for."""
+        arena = os.open(settings["arena"], os.O_RDWR)
+        self.memory = mmap.mmap(arena, os.fstat(arena).st_size)
+        os.close(arena)
+        layout = self.layout
+        self.inputs = [self.tensor(i) if "offset" in i else i["value"] for i in layout["inputs"]]
+        self.outputs = [self.tensor(o) for o in layout["outputs"]]
+        self.expected = [self.tensor(o) for o in layout["expected"]]
+        self.parameters = [(p["name"], self.tensor(p)) for p in layout["parameters"]]
+        return {}
+
+    def make_inputs(self, order):
+        torch.manual_seed(order["seed"])
+        made = self.module.get_inputs()
+        for to, value in zip(self.inputs, made):
+            if isinstance(to, torch.Tensor):
+                if value.shape != to.shape or value.dtype != to.dtype:
+                    raise Invalid("get_inputs gives tensors of other shapes in another call")
+                to.copy_(spread(value, order["distribution"], order["seed"]))
+        return {}
+
+    def make_parameters(self, order):
+        """Draws fresh parameters: those of a fresh Model, with noise, so that ones and zeros do not stay what they are."""
+        torch.manual_seed(order["seed"])
+        fresh = self.module.Model(**self.init) if isinstance(self.init, dict) else self.module.Model(*self.init)
+        state = fresh.state_dict()
+        for name, to in self.parameters:
+            value = state[name]
+            if value.is_floating_point() and order["noise"]:
+                scale = value.std().item() if value.numel() > 1 else 0.0
+                scale = scale if scale > 1e-6 else 0.25
+                value = value + 0.5 * scale * torch.randn(value.shape).to(value.dtype)
+                # Buffers such as a running variance stay positive.
+                if "var" in name.rsplit(".", 1)[-1]:
+                    value = value.abs() + 0.1
+            to.copy_(value)
+        return self.set_parameters(order)
+
+    def set_parameters(self, order):
+        state = {name: value for name, value in self.parameters}
+        self.model.load_state_dict(state)
+        self.exact.load_state_dict({n: v.double() if v.is_floating_point() else v for n, v in state.items()})
+        return {}
+
+    def expect(self, order):
+        """Computes the results in float64, and the largest error of the eager module beside it."""
+        exact_inputs = [i.double() if isinstance(i, torch.Tensor) and i.is_floating_point() else i for i in self.inputs]
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.inference_mode():
+                exact, _ = flat(self.exact(*exact_inputs))
+        finally:
+            torch.set_default_dtype(default)
+        with torch.inference_mode():
+            eager, _ = flat(self.model(*[i.clone() if isinstance(i, torch.Tensor) else i for i in self.inputs]))
+        errors, scales = [], []
+        for to, value, rounded in zip(self.expected, exact, eager):
+            to.copy_(value)
+            finite = value.isfinite() & rounded.isfinite()
+            error = (rounded.double() - value.double())[finite].abs()
+            errors.append(error.max().item() if error.numel() else 0.0)
+            kept = value.double()[value.isfinite()]
+            scales.append(kept.square().mean().sqrt().item() if kept.numel() else 0.0)
+        return {"eager_error": errors, "scale": scales, "finite": all(bool(v.isfinite().all()) for v in exact)}
+
+    def statistics(self, order):
+        """Figures for the admission of a problem, of the present inputs and parameters."""
+        with torch.inference_mode():
+            outputs, _ = flat(self.model(*self.inputs))
+        found = []
+        for output in outputs:
+            value = output.double()
+            axes = [value.std(dim=d, unbiased=False).mean().item() if n > 1 else None for d, n in enumerate(value.shape)]
+            found.append({"largest": value.abs().max().item(), "deviation": value.std(unbiased=False).item(), "axes": axes, "elements": value.numel()})
+        return {"outputs": found}
+
+    def compile(self, order):
+        """Compiles the module by TorchInductor and calls it until it is compiled."""
+        self.run = torch.compile(self.model, mode=order["mode"])
+        with torch.inference_mode():
+            self.run(*self.inputs)
+            self.run(*self.inputs)
+        return {}
+
+    def call(self):
+        with torch.inference_mode():
+            results = self.run(*self.inputs)
+            results = (results,) if self.single else results
+            for to, value in zip(self.outputs, results):
+                to.copy_(value)
+
+
+def main():
+    problem = Problem()
+    reply(ready=torch.__version__, capability=torch.backends.cpu.get_cpu_capability())
+    pending = b""
+    while True:
+        while b"\n" not in pending:
+            part = os.read(0, 65536)
+            if not part:
+                return
+            pending += part
+        line, _, pending = pending.partition(b"\n")
+        try:
+            if line == b"c":
+                problem.call()
+                os.write(replies, b"d\n")
+                continue
+            if line == b"e":
+                os.write(replies, b"d\n")
+                continue
+            order = json.loads(line)
+            reply(done=order["do"], **getattr(problem, order["do"])(order))
+        except Invalid as error:
+            reply(error=str(error), fault="problem")
+        except BaseException as error:  # anything that the problem's file raises
+            reply(error=f"{type(error).__name__}: {error}"[:4000], fault="problem")
+
+
+main()

@@ -1,0 +1,408 @@
+"""Checks the statements of one function of a module candidate."""
+
+import ast
+import builtins
+
+from source_rules import (
+    BUILTINS,
+    DTYPES,
+    FORBIDDEN_ATTRIBUTES,
+    METHODS,
+    PRIVATE,
+    SCALAR_ATTRIBUTES,
+    SCALAR_CALLS,
+    SCALAR_METHODS,
+    TORCH,
+    Refused,
+    annotation,
+    dotted,
+)
+
+
+class Body:
+    """The statements of one function. `building` is True in `__init__`, where parameters may be made with any initialisation."""
+
+    STATEMENTS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break, ast.Continue)
+
+    def __init__(self, check, owner, node, building):
+        self.all, self.owner, self.node, self.building = check, owner, node, building
+        self.local, self.launches, self.calls = {}, False, set()
+
+    def refuse(self, rule, node, detail):
+        raise Refused(rule, node, detail)
+
+    def check(self):
+        for decorator in self.node.decorator_list:
+            called = isinstance(decorator, ast.Call) and not decorator.args and not decorator.keywords
+            names = dotted(decorator.func if called else decorator) or [""]
+            torch = self.all.modules.get(names[0]) == "torch" and names[1:] in (["no_grad"], ["inference_mode"])
+            if not torch and (called or names != ["staticmethod"]):
+                self.refuse("decorator", decorator, f"the decorator `{ast.unparse(decorator)}` is not permitted")
+        if getattr(self.node, "type_params", None):
+            self.refuse("expression", self.node, "parameters of types are not permitted")
+        arguments = self.node.args
+        annotation(self.node.returns)
+        defaults = arguments.defaults + [d for d in arguments.kw_defaults if d is not None]
+        for default in defaults:
+            self.all.constant(default)
+        every = arguments.posonlyargs + arguments.args + arguments.kwonlyargs
+        for argument in every + [a for a in (arguments.vararg, arguments.kwarg) if a]:
+            annotation(argument.annotation)
+        for argument in every:
+            note = ast.unparse(argument.annotation) if argument.annotation else ""
+            scalar = self.building or note in ("int", "float", "bool", "str")
+            self.local[argument.arg] = "scalar" if scalar else "tensor"
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra:
+                self.local[extra.arg] = "scalar" if self.building else "tensor"
+        if self.owner and every and "staticmethod" not in [ast.unparse(d) for d in self.node.decorator_list]:
+            self.local[every[0].arg] = "self"
+        self.block(self.node.body)
+
+    def block(self, body):
+        for statement in body:
+            if not isinstance(statement, self.STATEMENTS):
+                rule = {"Try": "fallback", "TryStar": "fallback", "Import": "import", "ImportFrom": "import", "Global": "state", "Nonlocal": "state"}
+                kind = type(statement).__name__
+                self.refuse(rule.get(kind, "statement"), statement, f"`{kind}` is not permitted in a function")
+            getattr(self, "do_" + type(statement).__name__)(statement)
+
+    def do_Pass(self, node):
+        pass
+
+    do_Break = do_Continue = do_Pass
+
+    def do_Expr(self, node):
+        if not isinstance(node.value, ast.Constant):
+            self.kind(node.value)
+
+    def do_Return(self, node):
+        if node.value is not None:
+            self.kind(node.value)
+
+    def do_Assert(self, node):
+        self.kind(node.test)
+        if node.msg is not None:
+            self.kind(node.msg)
+
+    def do_Raise(self, node):
+        for part in (node.exc, node.cause):
+            if part is not None:
+                self.kind(part)
+
+    def do_If(self, node):
+        if isinstance(node.test, ast.Constant):
+            return self.block(node.body if node.test.value else node.orelse)
+        self.kind(node.test)
+        self.block(node.body)
+        self.block(node.orelse)
+
+    def do_While(self, node):
+        self.kind(node.test)
+        if not (isinstance(node.test, ast.Constant) and not node.test.value):
+            self.block(node.body)
+        self.block(node.orelse)
+
+    def do_For(self, node):
+        kind = self.kind(node.iter)
+        self.target(node.target, "scalar" if kind == "scalar" else "tensor")
+        self.block(node.body)
+        self.block(node.orelse)
+
+    def do_With(self, node):
+        for item in node.items:
+            call = item.context_expr
+            plain = isinstance(call, ast.Call) and not call.args and not call.keywords and item.optional_vars is None
+            names = dotted(call.func) if plain else None
+            if not names or self.all.modules.get(names[0]) != "torch" or names[1:] not in (["no_grad"], ["inference_mode"]):
+                self.refuse("statement", node, "`with` is permitted for torch.no_grad() and torch.inference_mode() only")
+        self.block(node.body)
+
+    def do_Assign(self, node):
+        kind = self.kind(node.value)
+        for target in node.targets:
+            self.target(target, kind)
+
+    def do_AnnAssign(self, node):
+        annotation(node.annotation)
+        if node.value is not None:
+            self.target(node.target, self.kind(node.value))
+
+    def do_AugAssign(self, node):
+        if isinstance(node.target, ast.Name) and self.local.get(node.target.id) == "scalar" and self.kind(node.value) == "scalar":
+            return
+        self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
+
+    def target(self, target, kind):
+        if isinstance(target, ast.Name):
+            if target.id in self.all.names or target.id in BUILTINS:
+                self.refuse("rebinding", target, f"`{target.id}` hides a name of the file or of Python")
+            if self.local.get(target.id, kind) == "self":
+                self.refuse("rebinding", target, f"`{target.id}` is bound twice")
+            # A name that holds a tensor anywhere counts as a tensor everywhere.
+            self.local[target.id] = kind if self.local.get(target.id, kind) == kind else "tensor"
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                self.target(each.value if isinstance(each, ast.Starred) else each, "scalar" if kind == "scalar" else "tensor")
+        elif isinstance(target, ast.Attribute):
+            mine = isinstance(target.value, ast.Name) and self.local.get(target.value.id) == "self"
+            if not mine:
+                self.refuse("monkey_patch", target, f"`{ast.unparse(target)}` changes an object that is not the module itself")
+            if not self.building:
+                self.refuse("state", target, f"`{ast.unparse(target)}` keeps something from one call to the next")
+            if PRIVATE.match(target.attr) or target.attr in METHODS or target.attr in FORBIDDEN_ATTRIBUTES or target.attr in self.all.classes[self.owner].methods or target.attr == "forward":
+                self.refuse("monkey_patch", target, f"the attribute `{target.attr}` has a meaning of its own")
+            attributes = self.all.classes[self.owner].attributes
+            if attributes.get(target.attr, kind) != kind:
+                self.refuse("rebinding", target, f"`{target.attr}` is bound to things of different kinds")
+            attributes[target.attr] = kind
+        else:
+            self.refuse("torch_operator" if isinstance(target, ast.Subscript) else "statement", target, f"`{ast.unparse(target)[:80]}` cannot be assigned to")
+
+    # Expressions: each returns the kind of its value
+
+    def kind(self, node):
+        method = getattr(self, "of_" + type(node).__name__, None)
+        if method is None:
+            rule = {"Lambda": "closure", "Yield": "statement", "Await": "statement", "NamedExpr": "statement"}.get(type(node).__name__, "expression")
+            self.refuse(rule, node, f"`{ast.unparse(node)[:80]}` is not permitted")
+        return method(node)
+
+    def of_Constant(self, node):
+        return "scalar"
+
+    def of_JoinedStr(self, node):
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.kind(part.value)
+                if part.format_spec is not None:
+                    self.kind(part.format_spec)
+        return "scalar"
+
+    def of_Name(self, node):
+        name = node.id
+        if name in self.local:
+            return self.local[name]
+        if name in self.all.constants or name in BUILTINS:
+            return "scalar"
+        if name in self.all.extensions:
+            return ("extension", name)
+        if name in self.all.aliases:
+            return self.all.aliases[name]
+        if name in self.all.classes:
+            return ("class", name)
+        if self.all.modules.get(name) in ("annotation", "math_function"):
+            return "scalar"
+        if name in self.all.modules or name in self.all.functions:
+            return ("name", name)
+        rule = "forbidden_name" if hasattr(builtins, name) else "unknown_name"
+        self.refuse(rule, node, f"the name `{name}` is not permitted here")
+
+    def of_Tuple(self, node):
+        kinds = [self.kind(e.value if isinstance(e, ast.Starred) else e) for e in node.elts]
+        return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
+
+    of_List = of_Tuple
+
+    def of_Dict(self, node):
+        kinds = [self.kind(e) for e in node.keys + node.values if e is not None]
+        return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
+
+    def of_Starred(self, node):
+        return self.kind(node.value)
+
+    def comprehension(self, node):
+        for each in node.generators:
+            kind = self.kind(each.iter)
+            self.target(each.target, "scalar" if kind == "scalar" else "tensor")
+            for test in each.ifs:
+                self.kind(test)
+        return self.kind(node.elt)
+
+    of_ListComp = of_GeneratorExp = comprehension
+
+    def of_IfExp(self, node):
+        self.kind(node.test)
+        kinds = {str(self.kind(e)) for e in (node.body, node.orelse)}
+        return "scalar" if kinds == {"scalar"} else "tensor"
+
+    def of_BoolOp(self, node):
+        for value in node.values:
+            self.kind(value)
+        return "scalar"
+
+    def of_UnaryOp(self, node):
+        if self.kind(node.operand) != "scalar" and not isinstance(node.op, ast.Not) and not self.free():
+            self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
+        return "scalar"
+
+    def of_BinOp(self, node):
+        kinds = [self.kind(node.left), self.kind(node.right)]
+        if all(k == "scalar" for k in kinds):
+            return "scalar"
+        if not self.free():
+            self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
+        return "tensor"
+
+    def of_Compare(self, node):
+        kinds = [self.kind(e) for e in [node.left] + node.comparators]
+        identity = all(isinstance(o, (ast.Is, ast.IsNot)) for o in node.ops)
+        if not identity and any(k == "tensor" for k in kinds) and not self.free():
+            self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` compares tensors outside of the extension")
+        return "scalar"
+
+    def of_Subscript(self, node):
+        kind = self.kind(node.value)
+        index = self.kind(node.slice)
+        if index != "scalar" and not self.free():
+            self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` gathers by a tensor outside of the extension")
+        return kind if kind in ("scalar", "tensor") else "tensor"
+
+    def of_Slice(self, node):
+        for part in (node.lower, node.upper, node.step):
+            if part is not None and self.kind(part) != "scalar":
+                return "tensor"
+        return "scalar"
+
+    def of_Attribute(self, node):
+        self.attribute(node)
+        names = dotted(node)
+        if names and names[0] not in self.local:
+            module = self.all.modules.get(names[0])
+            if names[0] in self.all.extensions:
+                return self.all.launched(names, node)
+            if module == "torch" and len(names) == 2 and names[1] in DTYPES:
+                return "scalar"
+            if module == "math" and len(names) == 2:
+                return "scalar"
+            if module == "torch" and names[1:] in (["Tensor"], ["nn", "Module"]) or module == "nn" and names[1:] == ["Module"]:
+                return "scalar"
+            if module is not None:
+                self.refuse("torch_operator", node, f"`{'.'.join(names)}` is not permitted here")
+        kind = self.kind(node.value)
+        if isinstance(kind, tuple) and kind[0] == "extension":
+            extension = self.all.extensions[kind[1]]
+            if node.attr not in extension["functions"]:
+                self.refuse("unknown_name", node, f"the extension has no function `{node.attr}`")
+            return ("function", kind[1])
+        if kind == "self":
+            found = self.all.classes[self.owner].attributes.get(node.attr)
+            return found if found is not None else "scalar" if node.attr == "training" else "tensor"
+        return "scalar" if node.attr in SCALAR_ATTRIBUTES or kind == "scalar" else "tensor"
+
+    def attribute(self, node):
+        special = node.attr.startswith("__") and not (node.attr == "__init__" and self.building)
+        mine = isinstance(node.value, ast.Name) and self.local.get(node.value.id) == "self"
+        if mine and not special and self.own(node.attr):
+            return
+        if special or node.attr in FORBIDDEN_ATTRIBUTES or node.attr.startswith("_") and node.attr != "__init__":
+            self.refuse("forbidden_attribute", node, f"the attribute `{node.attr}` is not permitted")
+
+    def own(self, name):
+        """True if the class itself defines an attribute or a method of this name."""
+        found = self.all.classes[self.owner]
+        return name in found.attributes or name in found.methods
+
+    def free(self):
+        """True where tensors may be computed by torch: in `__init__`, and in problems that permit it."""
+        return self.building or self.all.permits_torch
+
+    def of_Call(self, node):
+        arguments = [a.value if isinstance(a, ast.Starred) else a for a in node.args] + [k.value for k in node.keywords]
+        kinds = [self.kind(a) for a in arguments]
+        function = node.func
+        if isinstance(function, ast.Name):
+            return self.call_name(function, node, kinds)
+        if not isinstance(function, ast.Attribute):
+            self.refuse("call", node, f"`{ast.unparse(function)[:80]}` cannot be called")
+        self.attribute(function)
+        names = dotted(function)
+        module = self.all.modules.get(names[0]) if names and names[0] not in self.local else None
+        if module is not None:
+            return self.call_module(module, names, node)
+        super_call = isinstance(function.value, ast.Call) and isinstance(function.value.func, ast.Name) and function.value.func.id == "super"
+        if super_call and self.building and function.attr == "__init__":
+            return self.kind(function.value)
+        if self.self_call(function):
+            return self.call_own(function, node)
+        kind = self.kind(function)
+        if isinstance(kind, tuple) and kind[0] == "function":
+            return self.launch()
+        if function.attr in METHODS or self.free():
+            self.kind(function.value)
+            return "scalar" if function.attr in SCALAR_METHODS else self.plain(function.value)
+        self.refuse("torch_operator", node, f"the method `{function.attr}` is not in the list for shapes and memory")
+
+    def plain(self, node):
+        return "scalar" if self.kind(node) == "scalar" else "tensor"
+
+    def self_call(self, function):
+        return isinstance(function.value, ast.Name) and self.local.get(function.value.id) == "self"
+
+    def call_own(self, function, node):
+        found = self.all.classes[self.owner]
+        if function.attr in found.methods:
+            self.calls.add((self.owner, function.attr))
+            return "tensor"
+        kind = found.attributes.get(function.attr)
+        if isinstance(kind, tuple) and kind[0] == "function":
+            return self.launch()
+        if isinstance(kind, tuple) and kind[0] == "instance":
+            self.calls.add((kind[1], "forward"))
+            return "tensor"
+        if self.building and function.attr in ("register_buffer", "register_parameter", "eval", "train", "add_module"):
+            return "scalar"
+        if self.free():
+            return "tensor"
+        self.refuse("torch_operator", node, f"`self.{function.attr}` is no function of the extension and no module of this file")
+
+    def launch(self):
+        self.launches = True
+        return "tensor"
+
+    def call_name(self, function, node, kinds):
+        name = function.id
+        if name in self.local and self.local[name] not in (("class", name),):
+            kind = self.local[name]
+            if isinstance(kind, tuple) and kind[0] == "function":
+                return self.launch()
+            self.refuse("call", node, f"`{name}` is a value that this check does not know")
+        if name in self.all.aliases and self.all.aliases[name][0] == "function":
+            return self.launch()
+        if name in self.all.functions:
+            self.calls.add((None, name))
+            return "tensor"
+        if name in self.all.classes:
+            if not self.building:
+                self.refuse("call", node, f"`{name}` is made in every call; make it in `__init__`")
+            return ("instance", name)
+        if name == "super":
+            return "scalar"
+        if name in BUILTINS:
+            if name == "sum" and any(k != "scalar" for k in kinds) and not self.free():
+                self.refuse("torch_operator", node, "`sum` of tensors computes outside of the extension")
+            if name in SCALAR_CALLS:
+                if name in ("float", "int", "bool", "abs", "max", "min", "round") and any(k != "scalar" for k in kinds) and not self.free():
+                    self.refuse("torch_operator", node, f"`{name}` of a tensor computes outside of the extension")
+                return "scalar"
+            return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
+        if self.all.modules.get(name) == "math_function":
+            return "scalar"
+        if self.all.modules.get(name) == "nn.Parameter" and self.building:
+            return "tensor"
+        rule = "forbidden_name" if hasattr(builtins, name) else "unknown_name"
+        self.refuse(rule, node, f"the function `{name}` is not permitted")
+
+    def call_module(self, module, names, node):
+        if module == "math":
+            return "scalar"
+        rest = names[1:]
+        if module == "torch" and rest[:1] == ["nn"]:
+            module, rest = "nn", rest[1:]
+        if module == "nn" and self.building and rest[:1] != ["utils"]:
+            return "tensor"
+        if module == "torch" and len(rest) == 1 and (rest[0] in TORCH or self.building):
+            return "scalar" if rest[0] in ("numel", "is_tensor", "device", "Size") else "tensor"
+        if self.all.permits_torch and module in ("torch", "nn", "functional"):
+            return "tensor"
+        self.refuse("torch_operator", node, f"`{'.'.join(names)}` is not in the list for shapes and memory")

@@ -1,0 +1,299 @@
+"""Checks a module candidate without executing any of it: reads the source on standard input, prints one JSON document.
+
+The document has `refusals` (rule, line, detail) and `extensions` (name, functions, cpp, flags). Only the standard library is used. The
+check is an allow-list: code that this program does not understand is refused. Functions other than `__init__` may move and view tensors and
+call a compiled extension; all arithmetic on tensors must happen in the extension.
+"""
+
+import ast
+import json
+import os
+import re
+import sys
+
+# The interpreter runs isolated, without the folder of this file.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from source_body import Body  # noqa: E402
+from source_cpp import check_cpp  # noqa: E402
+from source_rules import (  # noqa: E402
+    BUILTINS,
+    CFLAG,
+    DTYPES,
+    FORBIDDEN_ATTRIBUTES,
+    FROM_TORCH,
+    IMPORTS,
+    METHODS,
+    PRIVATE,
+    Refused,
+    annotation,
+    dotted,
+)
+
+
+class Check:
+    def __init__(self, tree, permits_torch):
+        self.tree, self.permits_torch = tree, permits_torch
+        self.modules, self.functions, self.classes, self.constants = {}, {}, {}, {}
+        self.extensions, self.aliases, self.names, self.graph = {}, {}, set(), {}
+
+    # Module level
+
+    def run(self):
+        for statement in self.tree.body:
+            self.statement(statement)
+        model = self.classes.get("ModelNew")
+        if model is None:
+            raise Refused("no_model", self.tree, "the source defines no class `ModelNew`")
+        # The attributes of all classes are known before any other method is read.
+        for name, found in self.classes.items():
+            self.members(name, found)
+        for name, found in self.classes.items():
+            for method, node in found.methods.items():
+                if method != "__init__":
+                    self.body(name, method, node)
+        for name, node in self.functions.items():
+            self.body(None, name, node)
+        if "forward" not in model.methods:
+            raise Refused("no_model", model.node, "`ModelNew` has no method `forward`")
+        if not self.permits_torch and not self.launches(("ModelNew", "forward")):
+            detail = "`ModelNew.forward` calls no function of a compiled extension"
+            raise Refused("plain_torch" if not self.extensions else "unreachable_kernel", model.node, detail)
+
+    def body(self, owner, name, node):
+        body = Body(self, owner, node, building=False)
+        body.check()
+        self.graph[(owner, name)] = body
+
+    def launches(self, key):
+        """True if a call of this function reaches a call of an extension."""
+        waiting, seen = [key], set()
+        while waiting:
+            key = waiting.pop()
+            if key in seen or key not in self.graph:
+                continue
+            seen.add(key)
+            if self.graph[key].launches:
+                return True
+            waiting.extend(self.graph[key].calls)
+        return False
+
+    def bind(self, name, node):
+        taken = name in self.names or name in BUILTINS or name.startswith("__")
+        if taken:
+            raise Refused("rebinding", node, f"`{name}` is bound twice or is a name of Python")
+        self.names.add(name)
+
+    def statement(self, node):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name not in IMPORTS or alias.name == "__future__" or "." in alias.name and not alias.asname:
+                    if not (alias.name.startswith("torch.") and alias.name in IMPORTS):
+                        raise Refused("import", node, f"`import {alias.name}` is not permitted")
+                    if "torch" not in self.names:
+                        self.bind("torch", node)
+                        self.modules["torch"] = "torch"
+                    continue
+                name = alias.asname or alias.name
+                if not (name == "torch" and self.modules.get("torch") == "torch"):
+                    self.bind(name, node)
+                self.modules[name] = IMPORTS[alias.name]
+        elif isinstance(node, ast.ImportFrom):
+            self.import_from(node)
+        elif isinstance(node, ast.FunctionDef):
+            self.bind(node.name, node)
+            self.functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            self.bind(node.name, node)
+            self.classes[node.name] = Class(node)
+            self.bases(node)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            self.assign(node.targets[0].id, node.value, node)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            annotation(node.annotation)
+            self.assign(node.target.id, node.value, node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            pass
+        else:
+            raise Refused("module_statement", node, f"`{type(node).__name__}` is not permitted at the top of the file")
+
+    def import_from(self, node):
+        if node.level:
+            raise Refused("import", node, "relative imports are not permitted")
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if node.module == "__future__" and alias.name == "annotations":
+                continue
+            self.bind(name, node)
+            if node.module == "torch.utils.cpp_extension" and alias.name == "load_inline":
+                self.modules[name] = "load_inline"
+            elif node.module == "typing":
+                self.modules[name] = "annotation"
+            elif node.module == "torch" and alias.name in FROM_TORCH:
+                self.modules[name] = FROM_TORCH[alias.name]
+            elif node.module == "torch.nn" and alias.name == "functional":
+                self.modules[name] = "functional"
+            elif node.module == "torch.nn" and alias.name in ("Module", "Parameter"):
+                self.modules[name] = "nn." + alias.name
+            elif node.module == "math":
+                self.modules[name] = "math_function"
+            else:
+                raise Refused("import", node, f"`from {node.module} import {alias.name}` is not permitted")
+
+    def assign(self, name, value, node):
+        self.bind(name, node)
+        if isinstance(value, ast.Call) and self.is_load_inline(value.func):
+            self.extensions[name] = self.extension(value)
+            return
+        target = dotted(value)
+        if target and target[0] in self.extensions:
+            self.aliases[name] = self.launched(target, value)
+            return
+        self.constants[name] = self.constant(value)
+
+    def is_load_inline(self, function):
+        names = dotted(function)
+        if not names:
+            return False
+        if self.modules.get(names[0]) == "load_inline":
+            return len(names) == 1
+        return self.modules.get(names[0]) == "torch" and names[1:] == ["utils", "cpp_extension", "load_inline"] or (
+            self.modules.get(names[0]) == "cpp_extension" and names[1:] == ["load_inline"]
+        )
+
+    def constant(self, node):
+        """Evaluates a constant expression: numbers, text, lists, tuples, dictionaries, other constants, sums and products of these."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return [self.constant(e) for e in node.elts]
+        if isinstance(node, ast.Dict) and all(k is not None for k in node.keys):
+            return {str(self.constant(k)): self.constant(v) for k, v in zip(node.keys, node.values)}
+        if isinstance(node, ast.Name) and node.id in self.constants:
+            return self.constants[node.id]
+        if isinstance(node, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.FormattedValue) else p for p in node.values]
+            plain = all(p.conversion == -1 and p.format_spec is None for p in node.values if isinstance(p, ast.FormattedValue))
+            if plain:
+                return "".join(str(self.constant(p)) for p in parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self.constant(node.operand)
+            if isinstance(value, (int, float)):
+                return -value
+        if isinstance(node, ast.BinOp):
+            left, right = self.constant(node.left), self.constant(node.right)
+            numbers = all(isinstance(v, (int, float)) for v in (left, right))
+            if isinstance(node.op, ast.Add) and (numbers or type(left) is type(right) and isinstance(left, (str, list))):
+                return left + right
+            if isinstance(node.op, ast.Mult) and numbers:
+                return left * right
+            if isinstance(node.op, ast.Sub) and numbers:
+                return left - right
+            if isinstance(node.op, (ast.Div, ast.FloorDiv)) and numbers and right:
+                return left / right if isinstance(node.op, ast.Div) else left // right
+        names = dotted(node)
+        if names and self.modules.get(names[0]) == "torch" and len(names) == 2 and names[1] in DTYPES:
+            return "torch." + names[1]
+        if names and self.modules.get(names[0]) == "math" and len(names) == 2 and names[1] in ("pi", "e", "inf"):
+            return {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf")}[names[1]]
+        raise Refused("not_constant", node, f"`{ast.unparse(node)[:80]}` is not a constant that can be read without running the program")
+
+    def extension(self, call):
+        if call.args:
+            raise Refused("extension", call, "`load_inline` takes its arguments by keyword here")
+        given = {}
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                raise Refused("extension", call, "`load_inline(**…)` cannot be read without running the program")
+            given[keyword.arg] = self.constant(keyword.value)
+        known = {"name", "cpp_sources", "functions", "extra_cflags", "extra_ldflags", "verbose", "with_cuda", "no_implicit_headers"}
+        for key in given:
+            if key not in known:
+                raise Refused("extension", call, f"the argument `{key}` of `load_inline` is not permitted")
+        name = given.get("name")
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
+            raise Refused("extension", call, "the `name` of `load_inline` must be a constant identifier")
+        if name in IMPORTS or name in ("torch", "sys", "os") or any(e["name"] == name for e in self.extensions.values()):
+            raise Refused("extension", call, f"the name `{name}` of an extension is taken")
+        if given.get("with_cuda") or given.get("no_implicit_headers"):
+            raise Refused("extension", call, "only C++ for the CPU with the implicit headers is permitted")
+        sources, functions = given.get("cpp_sources"), given.get("functions")
+        sources = [sources] if isinstance(sources, str) else sources
+        functions = [functions] if isinstance(functions, str) else functions
+        functions = list(functions) if isinstance(functions, (list, dict)) else functions
+        if not sources or not all(isinstance(s, str) for s in sources):
+            raise Refused("extension", call, "`cpp_sources` must be a constant text or a list of them")
+        if not functions or not all(isinstance(f, str) and re.fullmatch(r"[A-Za-z]\w*", f) for f in functions):
+            raise Refused("extension", call, "`functions` must list the names of the extension's functions")
+        flags = given.get("extra_cflags") or []
+        for flag in flags + (given.get("extra_ldflags") or []):
+            if not isinstance(flag, str) or not CFLAG.fullmatch(flag):
+                raise Refused("extension", call, f"the compiler flag `{flag}` is not permitted")
+        cpp = "\n".join(sources)
+        check_cpp(cpp, call)
+        return {"name": name, "functions": functions, "cpp": cpp, "flags": flags}
+
+    # Classes and functions
+
+    def bases(self, node):
+        if node.keywords or node.decorator_list or getattr(node, "type_params", None):
+            raise Refused("class", node, "keywords and decorators of classes are not permitted")
+        for base in node.bases:
+            names = dotted(base) or []
+            kind = self.modules.get(names[0]) if names else None
+            module = kind == "nn" and names[1:] == ["Module"] or kind == "torch" and names[1:] == ["nn", "Module"] or kind == "nn.Module" and len(names) == 1
+            if not module:
+                raise Refused("class", node, f"`{ast.unparse(base)}` is not a permitted base class; use torch.nn.Module")
+        if not node.bases:
+            raise Refused("class", node, "a class must be a torch.nn.Module")
+
+    def members(self, name, found):
+        for member in found.node.body:
+            if isinstance(member, ast.FunctionDef):
+                if member.name.startswith("__") and member.name != "__init__":
+                    raise Refused("special_method", member, f"the method `{member.name}` is not permitted")
+                if PRIVATE.match(member.name) and member.name != "__init__":
+                    raise Refused("monkey_patch", member, f"`{member.name}` is a name of torch.nn.Module")
+                if member.name in found.methods or member.name in METHODS or member.name in FORBIDDEN_ATTRIBUTES:
+                    raise Refused("rebinding", member, f"`{member.name}` is bound twice or is a method of tensors")
+                found.methods[member.name] = member
+            elif not (isinstance(member, ast.Expr) and isinstance(member.value, ast.Constant) or isinstance(member, ast.Pass)):
+                raise Refused("class", member, "a class may only have methods and a text that describes it")
+        if "__init__" in found.methods:
+            Body(self, name, found.methods["__init__"], building=True).check()
+
+    def launched(self, names, node):
+        extension = self.extensions[names[0]]
+        if len(names) == 1:
+            return ("extension", names[0])
+        if len(names) == 2 and names[1] in extension["functions"]:
+            return ("function", names[0])
+        raise Refused("unknown_name", node, f"the extension has no function `{'.'.join(names[1:])}`")
+
+
+class Class:
+    def __init__(self, node):
+        self.node, self.methods = node, {}
+        # Attributes that `__init__` sets: "scalar", "tensor", ("class", name), ("extension", name), ("function", name).
+        self.attributes = {}
+
+
+def check(source, permits_torch=False):
+    extensions = []
+    try:
+        found = Check(ast.parse(source), permits_torch)
+        found.run()
+        extensions = list(found.extensions.values())
+        refusals = []
+    except Refused as refused:
+        refusals = [{"rule": refused.rule, "line": refused.line, "detail": refused.detail}]
+    except SyntaxError as error:
+        refusals = [{"rule": "syntax", "line": error.lineno or 0, "detail": error.msg}]
+    except (RecursionError, MemoryError, ValueError) as error:
+        refusals = [{"rule": "syntax", "line": 0, "detail": f"the source cannot be read: {error}"}]
+    return {"refusals": refusals, "extensions": extensions}
+
+
+if __name__ == "__main__":
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    print(json.dumps(check(text, permits_torch="--permit-torch" in sys.argv)))

@@ -1,0 +1,233 @@
+"""The process in the jail that builds and calls candidates. It holds no clock, no seed and no expected result.
+
+It imports torch once and then forks for each candidate, so that a candidate costs no import and shares nothing with the next one. Commands
+come as lines on descriptor 3, replies go as lines to descriptor 4, tensors lie in the memory of descriptor 5. The supervisor believes no
+reply: a call counts only by the results that the supervisor finds in the memory.
+"""
+
+import ctypes
+import json
+import mmap
+import os
+import sys
+import types
+
+COMMANDS, REPLIES, ARENA = 3, 4, 5
+settings = json.loads(sys.argv[1])
+sys.path[:0] = settings["paths"]
+
+import torch  # noqa: E402
+import torch.nn.functional  # noqa: E402
+
+torch.set_num_threads(settings["threads"])
+memory = mmap.mmap(ARENA, os.fstat(ARENA).st_size)
+
+
+def read_line():
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(COMMANDS, 65536)
+        if not part:
+            os._exit(0)
+        line += part
+    return line
+
+
+def reply(**answer):
+    os.write(REPLIES, json.dumps(answer).encode() + b"\n")
+
+
+def tensor(place):
+    """The tensor at a place of the shared memory."""
+    shape, dtype = place["shape"], getattr(torch, place["dtype"])
+    count = 1
+    for extent in shape:
+        count *= extent
+    if count == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(memory, dtype=dtype, count=count, offset=place["offset"]).view(shape)
+
+
+def restrict(path):
+    """Loads the stricter filter of system calls, under which this process can start no other."""
+    with open(path, "rb") as file:
+        program = file.read()
+    kept = ctypes.create_string_buffer(program, len(program))
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    filled = Program(len(program) // 8, ctypes.cast(kept, ctypes.c_void_p))
+    number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.argtypes = [ctypes.c_long, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_void_p]
+    if call(number, 1, 0, ctypes.byref(filled)) != 0:
+        raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
+
+
+def knocked_out(function):
+    """A function that leaves its arguments as they were and returns no numbers."""
+
+    def call(*arguments, **named):
+        tensors = [t for t in [*arguments, *named.values()] if isinstance(t, torch.Tensor)]
+        before = [t.detach().clone() for t in tensors]
+        result = function(*arguments, **named)
+        for now, old in zip(tensors, before):
+            now.detach().copy_(old)
+        return without_numbers(result)
+
+    return call
+
+
+def without_numbers(result):
+    if isinstance(result, torch.Tensor):
+        empty = torch.empty_like(result)
+        return empty.fill_(float("nan")) if empty.is_floating_point() else empty.zero_()
+    if isinstance(result, (list, tuple)):
+        return type(result)(without_numbers(each) for each in result)
+    return result
+
+
+def load(order):
+    """Runs the candidate's file. `load_inline` gives the extensions that were compiled before."""
+    import importlib.machinery
+    import importlib.util
+
+    ready = {}
+    for extension in order["extensions"]:
+        name, path = extension["name"], extension["path"]
+        loader = importlib.machinery.ExtensionFileLoader(name, path)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
+        loader.exec_module(module)
+        functions = {f: getattr(module, f) for f in extension["functions"]}
+        if order["knock_out"]:
+            functions = {f: knocked_out(function) for f, function in functions.items()}
+        ready[name] = types.SimpleNamespace(**functions)
+
+    def load_inline(name, *_, **__):
+        return ready[name]
+
+    stand_in = types.ModuleType("torch.utils.cpp_extension")
+    stand_in.load_inline = load_inline
+    sys.modules["torch.utils.cpp_extension"] = stand_in
+    torch.utils.cpp_extension = stand_in
+    with open(order["source"], encoding="utf-8") as file:
+        text = file.read()
+    module = types.ModuleType("candidate")
+    sys.modules["candidate"] = module
+    exec(compile(text, "solution.py", "exec"), module.__dict__)
+    return module.ModelNew
+
+
+class Candidate:
+    def __init__(self):
+        self.kind = self.model = self.inputs = self.outputs = None
+        self.parameters = []
+
+    def load(self, order):
+        self.kind = load(order)
+
+    def build(self, order):
+        """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape."""
+        arguments = order["init"]
+        with torch.no_grad():
+            self.model = self.kind(**arguments) if isinstance(arguments, dict) else self.kind(*arguments)
+        self.model.eval()
+        found = {k: v for k, v in self.model.state_dict(keep_vars=True).items()}
+        wanted = {p["name"]: p for p in order["parameters"]}
+        if set(found) != set(wanted):
+            only = sorted(set(found) ^ set(wanted))
+            raise Mismatch(f"ModelNew has other parameters than Model: {', '.join(only[:8])}")
+        self.parameters = []
+        for name, place in wanted.items():
+            value = found[name].detach()
+            if list(value.shape) != place["shape"] or value.dtype != getattr(torch, place["dtype"]):
+                raise Mismatch(f"the parameter `{name}` is {value.dtype} {list(value.shape)}, not {place['dtype']} {place['shape']}")
+            self.parameters.append((value, place))
+        self.set_parameters()
+
+    def set_parameters(self):
+        with torch.no_grad():
+            for value, place in self.parameters:
+                value.copy_(tensor(place))
+
+    def workload(self, order):
+        self.inputs = [tensor(i) if "offset" in i else i["value"] for i in order["inputs"]]
+        self.outputs = [tensor(o) for o in order["outputs"]]
+        self.single = order["single"]
+
+    def call(self):
+        results = self.model(*self.inputs)
+        if self.single:
+            results = (results,)
+        elif not isinstance(results, (tuple, list)):
+            raise Mismatch(f"the result is a {type(results).__name__}, not a tuple")
+        if len(results) != len(self.outputs):
+            raise Mismatch(f"{len(results)} results instead of {len(self.outputs)}")
+        for to, result in zip(self.outputs, results):
+            if type(result) is not torch.Tensor:
+                raise Mismatch(f"the result is a {type(result).__name__}, not a tensor")
+            if result.shape != to.shape or result.dtype != to.dtype:
+                raise Mismatch(f"the result is {result.dtype} {list(result.shape)}, not {to.dtype} {list(to.shape)}")
+            to.copy_(result)
+
+
+class Mismatch(Exception):
+    """The candidate has another interface than the problem."""
+
+
+def serve_candidate():
+    """The forked process: one candidate, until `end`."""
+    if settings["filter"]:
+        restrict(settings["filter"])
+    candidate = Candidate()
+    reply(forked=True)
+    guard = torch.inference_mode()
+    guard.__enter__()
+    while True:
+        line = read_line()
+        try:
+            if line == b"c\n":
+                candidate.call()
+                os.write(REPLIES, b"d\n")
+                continue
+            if line == b"e\n":
+                os.write(REPLIES, b"d\n")
+                continue
+            order = json.loads(line)
+            if order["do"] == "end":
+                os._exit(0)
+            if order["do"] == "load":
+                # Parameters are made outside of the inference mode, so that they can be copied into later.
+                with torch.inference_mode(False):
+                    candidate.load(order)
+            elif order["do"] == "build":
+                with torch.inference_mode(False):
+                    candidate.build(order)
+            elif order["do"] == "parameters":
+                with torch.inference_mode(False):
+                    candidate.set_parameters()
+            elif order["do"] == "workload":
+                candidate.workload(order)
+            reply(done=order["do"])
+        except Mismatch as error:
+            reply(error=str(error)[:2000], fault="wrong_signature")
+        except BaseException as error:  # the candidate may raise anything
+            reply(error=f"{type(error).__name__}: {error}"[:2000], fault="crash")
+
+
+def main():
+    reply(ready=torch.__version__, capability=torch.backends.cpu.get_cpu_capability())
+    while True:
+        order = json.loads(read_line())
+        if order["do"] != "fork":
+            reply(error=f"unknown order {order['do']}", fault="harness")
+            continue
+        child = os.fork()
+        if child == 0:
+            serve_candidate()
+        _, status = os.waitpid(child, 0)
+        reply(ended=os.waitstatus_to_exitcode(status))
+
+
+main()

@@ -1,0 +1,157 @@
+//! The check of a candidate's source, by a program of ours that never executes any of it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
+
+use flopsmith_protocol::CandidateFault;
+use flopsmith_sandbox::{Job, Kind, Sandbox};
+use serde::Deserialize;
+
+use crate::environment::Environment;
+use crate::error::Error;
+
+/// The checking program: file names and texts.
+pub(crate) const SCRIPTS: [(&str, &str); 4] = [
+    ("source_check.py", include_str!("../python/source_check.py")),
+    ("source_rules.py", include_str!("../python/source_rules.py")),
+    ("source_cpp.py", include_str!("../python/source_cpp.py")),
+    ("source_body.py", include_str!("../python/source_body.py")),
+];
+
+/// A source larger than this is refused unread.
+const LARGEST: usize = 256 << 10;
+
+/// The reason why a source was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Refusal {
+    /// The rule, such as `import` or `torch_operator`.
+    pub rule: String,
+    /// The line; 0 if it belongs to none.
+    pub line: u32,
+    /// The finding in words.
+    pub detail: String,
+}
+
+impl Refusal {
+    /// The fault that the rule stands for.
+    pub fn fault(&self) -> CandidateFault {
+        match self.rule.as_str() {
+            "syntax" => CandidateFault::Format,
+            "too_large" => CandidateFault::SourceTooLarge,
+            "no_model" => CandidateFault::MissingEntry,
+            "import" | "cpp_include" => CandidateFault::ForbiddenInclude,
+            "plain_torch"
+            | "torch_operator"
+            | "forbidden_name"
+            | "forbidden_attribute"
+            | "unknown_name"
+            | "symbol"
+            | "operator"
+            | "cpp_process"
+            | "cpp_thread"
+            | "cpp_file"
+            | "cpp_network"
+            | "cpp_timing"
+            | "cpp_memory_map"
+            | "cpp_loader"
+            | "cpp_interpreter" => CandidateFault::ForbiddenSymbol,
+            "unreachable_kernel" | "decoy" => CandidateFault::SkippedWork,
+            _ => CandidateFault::ForbiddenConstruct,
+        }
+    }
+}
+
+/// An inline extension of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Extension {
+    /// The name of its Python module.
+    pub name: String,
+    /// Its functions.
+    pub functions: Vec<String>,
+    /// The C++ source.
+    pub cpp: String,
+    /// The compiler's flags.
+    pub flags: Vec<String>,
+}
+
+/// The findings about a source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Checked {
+    /// Reasons to refuse it; none if it is accepted.
+    pub refusals: Vec<Refusal>,
+    /// The extensions of an accepted source.
+    pub extensions: Vec<Extension>,
+}
+
+impl Checked {
+    fn refused(rule: &str, detail: impl Into<String>) -> Self {
+        Checked {
+            refusals: vec![Refusal {
+                rule: rule.into(),
+                line: 0,
+                detail: detail.into(),
+            }],
+            extensions: Vec::new(),
+        }
+    }
+}
+
+/// Checks a source. `scripts` is the folder of the checking program on the host.
+///
+/// The program runs in a jail, because a source may crash even a parser.
+pub(crate) fn check(
+    sandbox: &Sandbox,
+    environment: &Environment,
+    scripts: &Path,
+    source: &str,
+    permit_torch: bool,
+) -> Result<Checked, Error> {
+    if source.len() > LARGEST {
+        return Ok(Checked::refused(
+            "too_large",
+            format!("{} bytes; at most {LARGEST} are read", source.len()),
+        ));
+    }
+    let failed = Error::system("pass the source to its check");
+    let mut file = File::from(
+        nix::sys::memfd::memfd_create("source", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)
+            .map_err(|e| failed(e.into()))?,
+    );
+    file.write_all(source.as_bytes()).map_err(&failed)?;
+    file.rewind().map_err(&failed)?;
+
+    let inside = "/check/source_check.py";
+    let mut program = vec![environment.executable.clone().into_os_string()];
+    program.extend(["-I", "-S", "-B", inside].map(OsString::from));
+    if permit_torch {
+        program.push("--permit-torch".into());
+    }
+    let mut job = Job::new(Kind::Fork { threads: 1 }, program);
+    job.read_only = environment
+        .mounts()
+        .into_iter()
+        .map(|path| (path.clone(), path))
+        .collect();
+    job.read_only.push((scripts.to_owned(), "/check".into()));
+    job.stdin = Some(file.as_raw_fd());
+    job.limits.cpu = Duration::from_secs(20);
+    job.limits.wall = Duration::from_secs(30);
+    job.limits.output_bytes = 4 << 20;
+    job.env = vec![("LC_ALL".into(), "C.UTF-8".into())];
+    let finished = sandbox.run(&job)?;
+    let found = finished
+        .exit
+        .success()
+        .then(|| serde_json::from_slice(&finished.stdout).ok())
+        .flatten();
+    Ok(found.unwrap_or_else(|| {
+        let said = String::from_utf8_lossy(&finished.stderr);
+        let last = said.trim().lines().last().unwrap_or_default().to_owned();
+        let detail = format!("the source cannot be read ({:?}) {last}", finished.exit);
+        Checked::refused("syntax", detail.trim_end())
+    }))
+}

@@ -1,0 +1,155 @@
+//! The Python interpreter with PyTorch that modules run on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::error::Error;
+
+const PROBE: &str = include_str!("../python/probe.py");
+
+/// The variable that names the interpreter.
+const VARIABLE: &str = "FLOPSMITH_PYTHON";
+
+/// The folder in a repository where a virtual environment with PyTorch may lie.
+const BESIDE: &str = "target/torch/bin/python";
+
+/// An interpreter, its folders and its PyTorch.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Environment {
+    /// The interpreter itself, not a link of a virtual environment.
+    pub executable: PathBuf,
+    /// Python's version.
+    pub python: String,
+    /// PyTorch's version.
+    pub torch: String,
+    /// Folders of the standard library.
+    pub(crate) standard: Vec<PathBuf>,
+    /// Folders of packages.
+    pub(crate) site: Vec<PathBuf>,
+    /// Python's C headers.
+    pub(crate) include: PathBuf,
+    /// PyTorch's headers.
+    pub(crate) torch_include: PathBuf,
+    /// PyTorch's libraries.
+    pub(crate) torch_lib: PathBuf,
+    /// Libraries outside of these folders that the interpreter maps.
+    libraries: Vec<PathBuf>,
+    /// The vector instructions that PyTorch uses here, such as `AVX2`.
+    pub capability: String,
+}
+
+#[derive(Deserialize)]
+struct Missing {
+    missing: String,
+}
+
+impl Environment {
+    /// Finds an interpreter with PyTorch: the one that FLOPSMITH_PYTHON names, one in `target/torch` of the repository
+    /// of this program or of the working directory, or `python3`.
+    ///
+    /// # Errors
+    /// [`Error::Python`] says which interpreters were tried, and how to install PyTorch.
+    pub fn find() -> Result<Self, Error> {
+        if let Some(named) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
+            let named = PathBuf::from(named);
+            return Self::of(&named).map_err(|why| Error::Python {
+                detail: format!("{VARIABLE} names {}: {why}", named.display()),
+            });
+        }
+        let mut tried = Vec::new();
+        for python in candidates() {
+            match Self::of(&python) {
+                Ok(found) => return Ok(found),
+                Err(why) => tried.push(format!("{}: {why}", python.display())),
+            }
+        }
+        Err(Error::Python {
+            detail: format!("no Python with PyTorch was found ({})", tried.join("; ")),
+        })
+    }
+
+    /// Describes one interpreter.
+    fn of(python: &Path) -> Result<Self, String> {
+        let output = Command::new(python)
+            .args(["-I", "-B", "-c", PROBE])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| e.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let Some(line) = text.lines().last() else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.trim().lines().last().unwrap_or("it printed nothing");
+            return Err(last.to_owned());
+        };
+        if let Ok(found) = serde_json::from_str::<Missing>(line) {
+            return Err(found.missing);
+        }
+        serde_json::from_str(line).map_err(|e| format!("its answer cannot be read: {e}"))
+    }
+
+    /// The paths that a jail shows read-only at their own places, so that the interpreter works in it.
+    pub(crate) fn mounts(&self) -> Vec<PathBuf> {
+        let above = self.libraries.iter().filter_map(|l| l.parent());
+        let mut all: Vec<PathBuf> = above.map(Path::to_owned).collect();
+        all.extend(self.standard.iter().chain(&self.site).cloned());
+        all.push("/sys/devices/system/cpu".into());
+        all.sort();
+        all.dedup();
+        let covered = |path: &PathBuf| all.iter().any(|p| p != path && path.starts_with(p));
+        let mut mounts: Vec<PathBuf> = all.iter().filter(|p| !covered(p)).cloned().collect();
+        mounts.retain(|path| path.exists());
+        if !mounts.iter().any(|p| self.executable.starts_with(p)) {
+            mounts.push(self.executable.clone());
+        }
+        mounts
+    }
+
+    /// The folders of packages, as Python's `sys.path` takes them.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let shown = self.site.iter().map(|p| p.to_string_lossy().into_owned());
+        shown.collect()
+    }
+}
+
+/// Interpreters to try, the nearest first.
+fn candidates() -> Vec<PathBuf> {
+    let here = std::env::current_dir().ok();
+    let program = std::env::current_exe().ok();
+    let mut all: Vec<PathBuf> = Vec::new();
+    for folder in [here, program].into_iter().flatten() {
+        all.extend(folder.ancestors().map(|above| above.join(BESIDE)));
+    }
+    all.retain(|path| fs::metadata(path).is_ok());
+    all.dedup();
+    all.push("python3".into());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_below_others_are_not_mounted_twice() {
+        let environment = Environment {
+            executable: "/opt/bin/python3".into(),
+            python: "3.11".into(),
+            torch: "2.11".into(),
+            standard: vec!["/usr/lib".into()],
+            site: vec!["/usr/lib/locale".into(), "/no/such/folder".into()],
+            include: "/".into(),
+            torch_include: "/".into(),
+            torch_lib: "/".into(),
+            libraries: vec!["/usr/lib/libz.so.1".into()],
+            capability: "AVX2".into(),
+        };
+        let mounts = environment.mounts();
+        assert!(mounts.contains(&PathBuf::from("/usr/lib")));
+        assert!(mounts.contains(&environment.executable));
+        assert!(mounts.iter().all(|p| !p.starts_with("/usr/lib/locale")));
+        assert!(mounts.iter().all(|p| !p.starts_with("/no")));
+    }
+}

@@ -1,0 +1,63 @@
+//! Failures that no candidate can cause.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of the problem, of the Python environment or of this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The definition of a problem has mistakes.
+    #[error("{}: {detail}", .path.display())]
+    Problem {
+        /// The file.
+        path: PathBuf,
+        /// The mistake.
+        detail: String,
+    },
+    /// No Python with PyTorch is there.
+    #[error(
+        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+    )]
+    Python {
+        /// The finding.
+        detail: String,
+    },
+    /// A trusted process of ours failed.
+    #[error("{process}: {detail}")]
+    Process {
+        /// Its name.
+        process: &'static str,
+        /// Its error text.
+        detail: String,
+    },
+    /// The jail failed.
+    #[error(transparent)]
+    Jail(#[from] flopsmith_sandbox::Error),
+    /// The compiler is missing or cannot compile PyTorch's headers.
+    #[error("{detail}; install g++ (Debian, Ubuntu: `apt install g++`)")]
+    Compiler {
+        /// The finding.
+        detail: String,
+    },
+    /// A file, a pipe or shared memory failed.
+    #[error("could not {what}")]
+    System {
+        /// The attempted operation.
+        what: &'static str,
+        /// The error of the operating system.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// A function that makes the error of a failed operation.
+    pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Error::System { what, source }
+    }
+
+    /// True if the user can correct the error by other files or arguments.
+    pub fn is_of_the_input(&self) -> bool {
+        matches!(self, Error::Problem { .. })
+    }
+}

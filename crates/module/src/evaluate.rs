@@ -1,0 +1,363 @@
+//! The pipeline: a source in, an outcome out.
+
+use std::fs;
+use std::path::PathBuf;
+
+use flopsmith_measure::time::Limits;
+use flopsmith_protocol::CandidateFault;
+use flopsmith_sandbox::Sandbox;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::admission::{self, Finding};
+use crate::check::{self, Checked};
+use crate::compile::{Built, Compiler};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::outcome::{Failure, Outcome, Verdict};
+use crate::problem::Problem;
+use crate::reference::{self, Reference};
+use crate::time;
+use crate::verify::{self, Bench};
+use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
+
+/// Options of an evaluator.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The cores on which all sides are called; the caller keeps them free.
+    pub cores: Vec<usize>,
+    /// How long to measure.
+    pub limits: Limits,
+    /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
+    pub inductor: bool,
+    /// Run candidates even where the jail gives less than full protection.
+    pub allow_weaker_jail: bool,
+    /// Says what happens now; long steps take a minute.
+    pub progress: fn(&str),
+}
+
+/// Evaluates candidates of one problem.
+pub struct Evaluator {
+    problem: Problem,
+    options: Options,
+    environment: Environment,
+    compiler: Option<Compiler>,
+    benches: Vec<Bench>,
+    worker: Option<Worker>,
+    /// The scripts of the worker (`jail`), of the check (`check`) and of trusted processes (`trusted`), and the
+    /// candidate's files (`candidate`).
+    files: TempDir,
+    rng: ChaCha8Rng,
+    // Dropped last: it removes the folder of the jails.
+    sandbox: Sandbox,
+}
+
+impl Evaluator {
+    /// An evaluator; neither the compiler nor PyTorch is used yet.
+    ///
+    /// # Errors
+    /// [`Error::Python`] without an interpreter that has PyTorch, [`Error::Jail`] without a jail.
+    pub fn new(problem: Problem, options: Options) -> Result<Self, Error> {
+        let environment = Environment::find()?;
+        let sandbox = Sandbox::new(flopsmith_sandbox::Options {
+            allow_weaker: options.allow_weaker_jail,
+            ..Default::default()
+        })?;
+        let failed = Error::system("write the scripts of a module's workers");
+        let files = tempfile::Builder::new()
+            .prefix("module-")
+            .tempdir_in(sandbox.scratch())
+            .map_err(&failed)?;
+        for folder in ["jail", "trusted", "check", "candidate"] {
+            fs::create_dir(files.path().join(folder)).map_err(&failed)?;
+        }
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        for (name, text) in [
+            ("jail/worker.py", worker::SCRIPT),
+            ("jail/cpuinfo", cpuinfo.as_str()),
+            ("trusted/reference.py", reference::SCRIPT),
+        ] {
+            fs::write(files.path().join(name), text).map_err(&failed)?;
+        }
+        for (name, text) in check::SCRIPTS {
+            fs::write(files.path().join("check").join(name), text).map_err(&failed)?;
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
+        let noise: Vec<u8> = (0..4096).map(|_| rng.random()).collect();
+        fs::write(files.path().join("jail/urandom"), noise).map_err(&failed)?;
+        Ok(Evaluator {
+            problem,
+            options,
+            environment,
+            compiler: None,
+            benches: Vec::new(),
+            worker: None,
+            files,
+            rng,
+            sandbox,
+        })
+    }
+
+    /// The Python environment.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The problem.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Checks a source without executing any of it.
+    ///
+    /// # Errors
+    /// If the jail fails.
+    pub fn check(&self, source: &str) -> Result<Checked, Error> {
+        let scripts = self.path("check");
+        let permit = self.problem.permit_torch;
+        check::check(&self.sandbox, &self.environment, &scripts, source, permit)
+    }
+
+    /// Evaluates a source: checks, compiles, verifies and times it.
+    ///
+    /// # Errors
+    /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
+    pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
+        let mut outcome = Outcome {
+            verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
+            compile_seconds: 0.0,
+            largest_error: None,
+        };
+        let checked = self.check(source)?;
+        if let Some(refusal) = checked.refusals.into_iter().next() {
+            outcome.verdict = Verdict::Refused(refusal.into());
+            return Ok(outcome);
+        }
+        self.prepare_compiler()?;
+        let (built, seconds) = match &self.compiler {
+            Some(compiler) => compiler.build(&self.sandbox, &checked.extensions)?,
+            None => return Err(unprepared()),
+        };
+        outcome.compile_seconds = seconds;
+        let built = match built {
+            Ok(built) => built,
+            Err(failure) => {
+                outcome.verdict = Verdict::Refused(failure);
+                return Ok(outcome);
+            }
+        };
+        self.prepare_benches()?;
+        match self.run(source, &built, &mut outcome.largest_error) {
+            Ok(verdict) => outcome.verdict = verdict,
+            Err(Stop::Candidate(failure)) => {
+                // A process that does not end in order is ended with its jail.
+                let hangs = failure.fault == CandidateFault::Timeout;
+                if hangs || self.worker.as_mut().is_none_or(|w| w.end().is_err()) {
+                    self.worker = None;
+                }
+                outcome.verdict = Verdict::Refused(failure);
+            }
+            Err(Stop::Ours(error)) => {
+                self.worker = None;
+                return Err(error);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Checks that the problem can be learned from: its inputs and parameters matter, its results are spread and not
+    /// random, and a call lasts neither too short nor too long.
+    ///
+    /// # Errors
+    /// If the reference's process fails, or the reference does not keep its contract.
+    pub fn admit(&mut self) -> Result<Vec<Finding>, Error> {
+        self.options.inductor = false;
+        self.prepare_benches()?;
+        let mut findings = Vec::new();
+        for bench in &mut self.benches {
+            findings.extend(admission::admit(&self.problem, bench, &mut self.rng)?);
+        }
+        Ok(findings)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    fn prepare_compiler(&mut self) -> Result<(), Error> {
+        if self.compiler.is_none() {
+            (self.options.progress)(
+                "preparing PyTorch's headers (a minute or two, once for each machine)",
+            );
+            self.compiler = Some(Compiler::new(&self.sandbox, &self.environment)?);
+        }
+        Ok(())
+    }
+
+    /// Starts the trusted processes of all workloads.
+    fn prepare_benches(&mut self) -> Result<(), Error> {
+        if !self.benches.is_empty() {
+            return Ok(());
+        }
+        (self.options.progress)("starting the reference");
+        let script = self.path("trusted/reference.py");
+        let start = || Reference::start(&self.environment, &script, &self.options.cores);
+        // All import PyTorch at the same time.
+        let mut started = Vec::new();
+        for _ in &self.problem.workloads {
+            let inductor = self.options.inductor.then(start).transpose()?;
+            started.push((start()?, inductor));
+        }
+        let mut benches = Vec::new();
+        for (workload, (mut eager, inductor)) in self.problem.workloads.iter().zip(started) {
+            eager.wait()?;
+            let loaded = eager.load(&self.problem, workload)?;
+            let mut bench = Bench {
+                workload: workload.clone(),
+                loaded,
+                eager,
+                inductor: None,
+            };
+            let state = bench.fresh(&mut self.rng, "plain", true)?;
+            if let Some(mut inductor) = inductor {
+                (self.options.progress)(&format!(
+                    "compiling the reference by TorchInductor for {}",
+                    workload.name
+                ));
+                inductor.wait()?;
+                inductor.load(&self.problem, workload)?;
+                inductor.arena.write(0, &state)?;
+                inductor.set_parameters()?;
+                inductor.compile()?;
+                bench.inductor = Some(inductor);
+            }
+            benches.push(bench);
+        }
+        self.benches = benches;
+        Ok(())
+    }
+
+    /// Makes sure that a worker runs whose memory fits every workload.
+    fn prepare_worker(&mut self) -> Result<(), Error> {
+        if self.worker.is_some() {
+            return Ok(());
+        }
+        let layouts = self.benches.iter().map(|b| b.loaded.layout.expected_at);
+        let setup = Setup {
+            environment: &self.environment,
+            scripts: self.path("jail"),
+            candidate: self.path("candidate"),
+            cores: self.options.cores.clone(),
+            bytes: layouts.max().unwrap_or(0),
+        };
+        self.worker = Some(Worker::start(&self.sandbox, &setup)?);
+        Ok(())
+    }
+
+    /// Writes the candidate's files, and returns the order that loads them.
+    fn write_candidate(&self, source: &str, built: &[Built]) -> Result<Value, Error> {
+        let failed = Error::system("write the candidate's files");
+        let folder = self.path("candidate");
+        for entry in fs::read_dir(&folder).map_err(&failed)? {
+            fs::remove_file(entry.map_err(&failed)?.path()).map_err(&failed)?;
+        }
+        fs::write(folder.join("solution.py"), source).map_err(&failed)?;
+        let mut extensions = Vec::new();
+        for extension in built {
+            let name = format!("{}.so", extension.name);
+            fs::write(folder.join(&name), &extension.object).map_err(&failed)?;
+            extensions.push(json!({
+                "name": extension.name,
+                "path": format!("{CANDIDATE_AT}/{name}"),
+                "functions": extension.functions,
+            }));
+        }
+        Ok(json!({
+            "do": "load",
+            "source": format!("{CANDIDATE_AT}/solution.py"),
+            "extensions": extensions,
+            "knock_out": false,
+        }))
+    }
+
+    fn run(
+        &mut self,
+        source: &str,
+        built: &[Built],
+        largest_error: &mut Option<f64>,
+    ) -> Result<Verdict, Stop> {
+        let load = self.write_candidate(source, built)?;
+        self.prepare_worker()?;
+        let Some(worker) = &mut self.worker else {
+            return Err(unprepared().into());
+        };
+        let (problem, rng) = (&self.problem, &mut self.rng);
+        if !built.is_empty() {
+            let mut knocked_out = load.clone();
+            knocked_out["knock_out"] = json!(true);
+            worker.fork()?;
+            worker.ask(&knocked_out, SLOW)?;
+            if let Some(bench) = self.benches.first_mut() {
+                verify::knock_out(worker, problem, bench, rng)?;
+            }
+            // A module without its extensions may have died.
+            if worker.end().is_err() {
+                self.worker = None;
+                self.prepare_worker()?;
+            }
+        }
+        let Some(worker) = &mut self.worker else {
+            return Err(unprepared().into());
+        };
+        let (problem, rng) = (&self.problem, &mut self.rng);
+        worker.fork()?;
+        worker.ask(&load, SLOW)?;
+        let mut worst: f64 = 0.0;
+        // Every workload is verified before anything is timed.
+        for bench in &mut self.benches {
+            let state = bench.fresh(rng, "plain", true)?;
+            verify::build(worker, bench, &state)?;
+            for distribution in &problem.distributions {
+                let error = verify::verified_call(worker, problem, bench, distribution, rng)?;
+                worst = worst.max(error);
+            }
+            *largest_error = Some(worst);
+        }
+        let mut timed = Vec::new();
+        for bench in &mut self.benches {
+            let state = bench.fresh(rng, "plain", true)?;
+            verify::build(worker, bench, &state)?;
+            if let Some(inductor) = &mut bench.inductor {
+                inductor.arena.write(0, &state)?;
+                inductor.set_parameters()?;
+            }
+            timed.push(time::time(
+                worker,
+                problem,
+                bench,
+                self.options.limits,
+                rng,
+            )?);
+            // The module that was timed is verified again, on inputs of a kind that no one could foresee.
+            let kinds = &problem.distributions;
+            let drawn = kinds[rng.random_range(0..kinds.len())].as_str();
+            for distribution in ["plain", drawn] {
+                let error = verify::verified_call(worker, problem, bench, distribution, rng)?;
+                worst = worst.max(error);
+            }
+            *largest_error = Some(worst);
+        }
+        worker.end()?;
+        Verdict::of(timed).ok_or_else(|| unprepared().into())
+    }
+}
+
+/// A step was left out; only a mistake in this file can cause it.
+fn unprepared() -> Error {
+    Error::Process {
+        process: "the evaluator",
+        detail: "a part was not prepared".into(),
+    }
+}

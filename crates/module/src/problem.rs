@@ -1,0 +1,233 @@
+//! The definition of a module problem: `problem.toml` beside `reference.py`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// Distributions of inputs that `reference.py`'s own inputs can be changed into.
+pub const DISTRIBUTIONS: [&str; 6] = ["plain", "large", "tiny", "shifted", "sparse", "rows"];
+
+/// One named set of constants of `reference.py`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The name.
+    pub name: String,
+    /// Values that replace constants at the top of `reference.py`.
+    #[serde(default)]
+    pub constants: BTreeMap<String, serde_json::Value>,
+}
+
+/// The largest error of an output element of one data type. An element may differ from the float64 result r by
+/// `absolute`·rms + `relative`·|r|, where rms is the root mean square of the output, or by four times the largest error
+/// of the eager module on the same inputs, whichever is more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tolerance {
+    /// Share of the output's root mean square.
+    pub absolute: f64,
+    /// Share of the element.
+    pub relative: f64,
+    /// The origin of these figures.
+    pub source: String,
+}
+
+/// The fields of `problem.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    kind: String,
+    id: String,
+    title: String,
+    level: u8,
+    #[serde(default)]
+    permit_torch: bool,
+    #[serde(default)]
+    distributions: Vec<String>,
+    #[serde(rename = "workload")]
+    workloads: Vec<Workload>,
+    tolerance: BTreeMap<String, Tolerance>,
+}
+
+/// A module problem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The identifier, unique among module problems.
+    pub id: String,
+    /// A short description.
+    pub title: String,
+    /// The level: 1 single operators, 2 fusions, 3 small blocks.
+    pub level: u8,
+    /// True if a candidate may compute with PyTorch's operators.
+    pub permit_torch: bool,
+    /// Distributions of the inputs on which candidates are verified.
+    pub distributions: Vec<String>,
+    /// The workloads; candidates are verified and timed on each.
+    pub workloads: Vec<Workload>,
+    /// Tolerances by data type (`float32`).
+    pub tolerance: BTreeMap<String, Tolerance>,
+    /// The folder of the definition.
+    pub folder: PathBuf,
+}
+
+impl Problem {
+    /// Loads a definition and checks everything that needs no Python.
+    ///
+    /// # Errors
+    /// [`Error::Problem`] names the file and the mistake.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("problem.toml");
+        let wrong = |detail: String| Error::Problem {
+            path: path.clone(),
+            detail,
+        };
+        let text = fs::read_to_string(&path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let fields: Fields = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        if fields.kind != "module" {
+            return Err(wrong(format!(
+                "`kind` is `{}`; a module problem has kind = \"module\"",
+                fields.kind
+            )));
+        }
+        if fields.workloads.is_empty() {
+            return Err(wrong("there is no `[[workload]]`; add at least one".into()));
+        }
+        for (position, workload) in fields.workloads.iter().enumerate() {
+            let earlier = &fields.workloads[..position];
+            if workload.name.is_empty() || earlier.iter().any(|w| w.name == workload.name) {
+                return Err(wrong(format!(
+                    "the name `{}` of a workload is empty or taken",
+                    workload.name
+                )));
+            }
+            let plain = |v: &serde_json::Value| v.is_number() || v.is_boolean() || v.is_string();
+            if let Some((name, _)) = workload.constants.iter().find(|(_, v)| !plain(v)) {
+                return Err(wrong(format!(
+                    "the constant `{name}` must be a number, a truth value or text"
+                )));
+            }
+        }
+        let unknown = |d: &&String| !DISTRIBUTIONS.contains(&d.as_str());
+        if let Some(name) = fields.distributions.iter().find(unknown) {
+            return Err(wrong(format!(
+                "unknown distribution `{name}`; there are {}",
+                DISTRIBUTIONS.join(", ")
+            )));
+        }
+        if !(1..=4).contains(&fields.level) {
+            return Err(wrong("`level` must be from 1 to 4".into()));
+        }
+        for (dtype, tolerance) in &fields.tolerance {
+            let sound = |x: f64| x.is_finite() && (0.0..1.0).contains(&x);
+            if !sound(tolerance.absolute) || !sound(tolerance.relative) {
+                return Err(wrong(format!(
+                    "the tolerance of {dtype} must lie in [0, 1)"
+                )));
+            }
+            if tolerance.source.trim().is_empty() {
+                return Err(wrong(format!("the tolerance of {dtype} names no source")));
+            }
+        }
+        let reference = folder.join("reference.py");
+        if !reference.is_file() {
+            return Err(Error::Problem {
+                path: reference,
+                detail:
+                    "there is no such file; it must define Model, get_inputs and get_init_inputs"
+                        .into(),
+            });
+        }
+        let folder = folder
+            .canonicalize()
+            .map_err(|e| wrong(format!("the folder cannot be resolved: {e}")))?;
+        let distributions = match fields.distributions.is_empty() {
+            true => DISTRIBUTIONS.map(str::to_owned).to_vec(),
+            false => fields.distributions,
+        };
+        Ok(Problem {
+            id: fields.id,
+            title: fields.title,
+            level: fields.level,
+            permit_torch: fields.permit_torch,
+            distributions,
+            workloads: fields.workloads,
+            tolerance: fields.tolerance,
+            folder,
+        })
+    }
+
+    /// The path of `reference.py`.
+    pub fn reference(&self) -> PathBuf {
+        self.folder.join("reference.py")
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+kind = "module"
+id = "twice"
+title = "Twice"
+level = 1
+[[workload]]
+name = "small"
+constants = { N = 4 }
+[tolerance.float32]
+absolute = 1e-4
+relative = 1e-4
+source = "KernelBench"
+"#;
+
+    fn load(text: &str) -> Result<Problem, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("problem.toml"), text).unwrap();
+        fs::write(folder.path().join("reference.py"), "").unwrap();
+        Problem::load(folder.path())
+    }
+
+    #[test]
+    fn a_definition_gets_all_distributions_unless_it_names_some() {
+        assert_eq!(load(GOOD).unwrap().distributions.len(), DISTRIBUTIONS.len());
+        let some = load(&format!("distributions = [\"plain\"]\n{GOOD}")).unwrap();
+        assert_eq!(some.distributions, ["plain"]);
+        assert_eq!(some.workloads[0].constants["N"], serde_json::json!(4));
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (from, to, part) in [
+            ("\"module\"", "\"kernel\"", "kind"),
+            ("\"small\"", "\"\"", "workload"),
+            ("N = 4", "N = [4]", "`N`"),
+            ("level = 1", "level = 9", "level"),
+            ("absolute = 1e-4", "absolute = 7.0", "float32"),
+            ("\"KernelBench\"", "\" \"", "source"),
+            ("title", "tittle", "tittle"),
+        ] {
+            let error = load(&GOOD.replacen(from, to, 1)).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+            assert!(error.is_of_the_input());
+        }
+    }
+
+    #[test]
+    fn the_shipped_problems_load() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
+        let mut found = 0;
+        for entry in fs::read_dir(root).unwrap() {
+            let folder = entry.unwrap().path();
+            let problem = Problem::load(&folder).unwrap();
+            assert!(folder.ends_with(&problem.id), "{}", problem.id);
+            assert!(folder.join("solution_cpp.py").is_file());
+            found += 1;
+        }
+        assert!(found >= 6, "only {found} modules");
+    }
+}

@@ -1,0 +1,366 @@
+//! The symbols that an extension takes from other libraries.
+//!
+//! PyTorch's C++ functions are inline and call an operator by its name, so the undefined symbols of an object name every
+//! operator that it can reach.
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSymbol};
+
+use crate::check::Refusal;
+
+/// Operators for memory and shapes. All others compute.
+const OPERATORS: &[&str] = &[
+    "as_strided",
+    "chunk",
+    "clone",
+    "contiguous",
+    "copy_",
+    "detach",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "expand",
+    "fill_",
+    "flatten",
+    "full",
+    "full_like",
+    "movedim",
+    "narrow",
+    "new_empty",
+    "new_zeros",
+    "ones",
+    "ones_like",
+    "permute",
+    "reshape",
+    "resize_",
+    "select",
+    "slice",
+    "split",
+    "squeeze",
+    "t",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "view",
+    "zero_",
+    "zeros",
+    "zeros_like",
+    "is_contiguous",
+    "size",
+    "stride",
+    "numel",
+    "item",
+];
+
+/// Functions of the C library and of the compiler's runtime libraries.
+const PLAIN: &[&str] = &[
+    "abort",
+    "calloc",
+    "fflush",
+    "fprintf",
+    "fputc",
+    "fputs",
+    "free",
+    "fwrite",
+    "malloc",
+    "memchr",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+    "posix_memalign",
+    "aligned_alloc",
+    "realloc",
+    "snprintf",
+    "stderr",
+    "strchr",
+    "strcmp",
+    "strdup",
+    "strlen",
+    "strncmp",
+    "strstr",
+    "strtol",
+    "vsnprintf",
+    "omp_get_max_threads",
+    "omp_get_num_threads",
+    "omp_get_thread_num",
+    "omp_in_parallel",
+];
+
+/// Functions of the mathematics library, without the suffix for other types.
+const MATHEMATICS: &[&str] = &[
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "floor",
+    "fma",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frexp",
+    "hypot",
+    "ldexp",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logb",
+    "lrint",
+    "lround",
+    "modf",
+    "nearbyint",
+    "nextafter",
+    "pow",
+    "remainder",
+    "rint",
+    "round",
+    "scalbn",
+    "sin",
+    "sincos",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "tgamma",
+    "trunc",
+    "llrint",
+    "llround",
+];
+
+/// Parts of mangled names that lead to threads, files, clocks or to PyTorch's tables of operators.
+const FORBIDDEN: &[&str] = &[
+    "10Dispatcher",
+    "14OperatorHandle",
+    "at6native",
+    "2at6native",
+    "2at3cpu",
+    "3jit",
+    "8autograd8Function",
+    "_ZNSt6thread",
+    "6chrono",
+    "basic_ifstream",
+    "basic_ofstream",
+    "basic_fstream",
+    "basic_filebuf",
+    "10filesystem",
+    "6future",
+    "13__future_base",
+    "18condition_variable",
+    "5async",
+    "random_device",
+    "ThreadPool",
+    "4mkldnn",
+    "4blas",
+    "2at4blas",
+    "10TensorIterator",
+];
+
+/// Checks the undefined symbols of a shared object.
+///
+/// # Errors
+/// The first symbol that no extension needs, with the rule `operator` or `symbol`.
+pub(crate) fn audit(object: &[u8]) -> Result<(), Refusal> {
+    let refused = |rule: &str, detail: String| Refusal {
+        rule: rule.into(),
+        line: 0,
+        detail,
+    };
+    let file = ElfFile64::<Endianness>::parse(object)
+        .map_err(|e| refused("symbol", format!("the object cannot be read: {e}")))?;
+    for symbol in file.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
+        let name = symbol.name().unwrap_or("?");
+        if let Some(operator) = operator(name) {
+            if !OPERATORS.contains(&operator) {
+                return Err(refused(
+                    "operator",
+                    format!(
+                        "the extension calls PyTorch's operator `{operator}`; it may only use those for shapes and memory"
+                    ),
+                ));
+            }
+        } else if !permitted(name) {
+            return Err(refused(
+                "symbol",
+                format!("the extension needs the symbol `{name}`, which is not permitted"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The operator that a symbol calls: `_ZN2at4_ops10empty_like4call…` calls `empty_like`, and `_ZN2at4_ops14transpose_int…`
+/// an overload of `transpose`. None if the symbol is no operator.
+fn operator(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("_ZN2at4_ops")?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let length: usize = rest[..digits].parse().ok()?;
+    let name = rest.get(digits..digits + length)?;
+    // An overload's name follows the operator's after an underscore; several operators have underscores themselves.
+    let known = |o: &&&str| {
+        name == **o
+            || name
+                .strip_prefix(**o)
+                .and_then(|suffix| suffix.strip_prefix('_'))
+                .is_some_and(|overload| OVERLOADS.contains(&overload))
+    };
+    Some(OPERATORS.iter().find(known).map_or(name, |o| *o))
+}
+
+/// Overloads of the permitted operators.
+const OVERLOADS: &[&str] = &[
+    "memory_format",
+    "int",
+    "Tensor",
+    "Scalar",
+    "sizes",
+    "dim",
+    "dims",
+    "using_ints",
+    "dtype",
+    "Dimname",
+    "start_length",
+    "Tensor_Scalar",
+    "int_int",
+];
+
+fn permitted(name: &str) -> bool {
+    // The linker may keep the version of a symbol.
+    let name = name.split('@').next().unwrap_or(name);
+    // Vector versions of the mathematics library.
+    if name.starts_with("_ZGV") {
+        return true;
+    }
+    if name.starts_with("_Z") {
+        return !FORBIDDEN.iter().any(|part| name.contains(part));
+    }
+    // The binding, which is ours, calls Python; sources may not name these functions.
+    if name.starts_with("Py") || name.starts_with("_Py") {
+        return true;
+    }
+    let runtime = [
+        "__cxa_", "_Unwind_", "_ITM_", "GOMP_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3",
+        "__divdc3",
+    ];
+    let single = [
+        "__gmon_start__",
+        "__gxx_personality_v0",
+        "__dynamic_cast",
+        "__assert_fail",
+        "__tls_get_addr",
+        "__libc_single_threaded",
+        "__stack_chk_fail",
+        "__errno_location",
+        "__memcpy_chk",
+        "__memset_chk",
+        "__fprintf_chk",
+        "__snprintf_chk",
+        "__vsnprintf_chk",
+        "__memmove_chk",
+        "__cpu_model",
+        "__cpu_indicator_init",
+    ];
+    let mathematics = |name: &str| {
+        let plain = name
+            .strip_prefix("__")
+            .and_then(|n| n.strip_suffix("_finite"));
+        let name = plain.unwrap_or(name);
+        let base = name.strip_suffix(['f', 'l']);
+        MATHEMATICS.contains(&name) || base.is_some_and(|base| MATHEMATICS.contains(&base))
+    };
+    name.is_empty()
+        || runtime.iter().any(|prefix| name.starts_with(prefix))
+        || single.contains(&name)
+        || PLAIN.contains(&name)
+        || mathematics(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_read_from_mangled_names() {
+        for (symbol, expected) in [
+            (
+                "_ZN2at4_ops10empty_like4callERKNS_6TensorE",
+                Some("empty_like"),
+            ),
+            (
+                "_ZN2at4_ops13transpose_int4callERKNS_6TensorEll",
+                Some("transpose"),
+            ),
+            (
+                "_ZN2at4_ops11softmax_int4callERKNS_6TensorE",
+                Some("softmax_int"),
+            ),
+            ("_ZN2at4_ops6matmul4callERKNS_6TensorES4_", Some("matmul")),
+            ("_ZN2at4_ops4view4callERKNS_6TensorE", Some("view")),
+            ("_ZN2at4_ops12view_as_real4callE", Some("view_as_real")),
+            ("_ZNK2at10TensorBase8data_ptrIfEEPT_v", None),
+            ("_ZN2at4_ops99x", None),
+        ] {
+            assert_eq!(operator(symbol), expected, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn libraries_for_work_or_escape_are_refused_and_plain_ones_are_not() {
+        for name in [
+            "expf",
+            "tanh",
+            "memcpy",
+            "GOMP_parallel",
+            "PyList_New",
+            "_ZGVdN8v_expf",
+            "_Znwm",
+            "__cxa_throw",
+            "_ZNSt13runtime_errorC1EPKc",
+            "_ZNK2at10TensorBase8data_ptrIfEEPT_v",
+            "memcpy@GLIBC_2.14",
+        ] {
+            assert!(permitted(name), "{name}");
+        }
+        for name in [
+            "system",
+            "dlsym",
+            "open",
+            "write",
+            "clock_gettime",
+            "pthread_create",
+            "cblas_sgemm",
+            "sgemm_",
+            "fork",
+            "_ZNSt6chrono3_V212steady_clock3nowEv",
+            "_ZNSt6thread15_M_start_threadE",
+            "_ZN3c1010Dispatcher9singletonEv",
+            "_ZN2at6native3mulE",
+            "mmap",
+            "getenv",
+            "syscall",
+        ] {
+            assert!(!permitted(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_object_is_refused() {
+        let refusal = audit(b"no object").expect_err("it is text");
+        assert_eq!(refusal.rule, "symbol");
+    }
+}

@@ -1,0 +1,269 @@
+//! Timing: calls of the candidate and of a baseline in turn, by this process' clock.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use flopsmith_measure::time::{Course, Finished, Limits, Resolution, Turn, Who};
+use flopsmith_protocol::CandidateFault;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::error::Error;
+use crate::outcome::{Failure, Speed, Timed};
+use crate::problem::Problem;
+use crate::reference::Reference;
+use crate::verify::{Bench, inputs_are_whole, judge, outputs, prepare};
+use crate::worker::{Stop, Worker};
+
+/// Empty calls that measure a hand-shake.
+const HAND_SHAKES: usize = 15;
+/// Hand-shakes differ from process to process by about this share of their length.
+const SHARE: f64 = 0.02;
+/// Share of the timed calls whose results are compared in full.
+const CHECKED: f64 = 0.25;
+/// Results of fewer bytes may be equal by chance.
+const TELLING: usize = 64;
+/// Longest timed call.
+const LONGEST: Duration = Duration::from_secs(20);
+/// A candidate may use this much processor time outside of its calls, and this share of the time in them.
+const OFF_CLOCK: Duration = Duration::from_millis(5);
+const OFF_CLOCK_SHARE: f64 = 0.25;
+
+/// Times a candidate, which was built for this workload, against every baseline.
+pub(crate) fn time(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    limits: Limits,
+    rng: &mut ChaCha8Rng,
+) -> Result<Timed, Stop> {
+    let mut speeds = vec![against(
+        worker,
+        problem,
+        bench,
+        Baseline::Eager,
+        limits,
+        rng,
+    )?];
+    if bench.inductor.is_some() {
+        let baseline = Baseline::Inductor;
+        speeds.push(against(worker, problem, bench, baseline, limits, rng)?);
+    }
+    Ok(Timed {
+        workload: bench.workload.name.clone(),
+        speeds,
+    })
+}
+
+/// A baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Baseline {
+    Eager,
+    Inductor,
+}
+
+impl Baseline {
+    fn name(self) -> &'static str {
+        match self {
+            Baseline::Eager => "eager",
+            Baseline::Inductor => "inductor",
+        }
+    }
+}
+
+/// The process of a baseline.
+fn process(bench: &mut Bench, baseline: Baseline) -> &mut Reference {
+    match (baseline, &mut bench.inductor) {
+        (Baseline::Inductor, Some(inductor)) => inductor,
+        _ => &mut bench.eager,
+    }
+}
+
+fn against(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    baseline: Baseline,
+    limits: Limits,
+    rng: &mut ChaCha8Rng,
+) -> Result<Speed, Stop> {
+    let resolution = resolution(worker, bench, baseline)?;
+    let hand_shake = Duration::from_secs_f64(resolution.hand_shake_seconds);
+    let mut course = Course::new(limits, None)
+        .with_hand_shake(hand_shake)
+        .with_resolution(resolution);
+    let mut watch = Watch::default();
+    while let Some(turn) = course.next_turn(rng) {
+        let began = Instant::now();
+        let mut seconds = Vec::with_capacity(turn.calls as usize);
+        for _ in 0..turn.calls {
+            let took = match turn {
+                Turn {
+                    who: Who::Candidate,
+                    ..
+                } => candidate_call(worker, problem, bench, &mut watch, rng)?,
+                Turn {
+                    who: Who::Baseline, ..
+                } => baseline_call(bench, baseline, rng)?,
+            };
+            seconds.push(took.as_secs_f64());
+        }
+        course.saw(turn, seconds, began.elapsed());
+    }
+    watch.judge()?;
+    let finished: Finished = course.finish().ok_or_else(|| Error::Process {
+        process: "the stopwatch",
+        detail: "a measurement ended without a result".into(),
+    })?;
+    let estimate = finished.estimate;
+    let hidden = resolution.log_se(estimate.candidate, estimate.baseline);
+    Ok(Speed::of(baseline.name(), &finished, hidden))
+}
+
+/// One timed call of the candidate on fresh inputs. Every call must leave its inputs alone, and the results of some,
+/// which are drawn after the call, are compared in full.
+fn candidate_call(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    watch: &mut Watch,
+    rng: &mut ChaCha8Rng,
+) -> Result<Duration, Stop> {
+    let state = bench.fresh(rng, "plain", false)?;
+    prepare(worker, bench, &state)?;
+    watch.before(worker.used());
+    let took = worker.call(LONGEST)?;
+    let found = outputs(worker, bench)?;
+    watch.after(worker.used(), took);
+    inputs_are_whole(worker, bench, &state)?;
+    watch.is_new(&found)?;
+    if rng.random::<f64>() < CHECKED || !watch.checked {
+        watch.checked = true;
+        judge(problem, bench, &found)?;
+    }
+    Ok(took)
+}
+
+/// One timed call of a baseline on fresh inputs.
+fn baseline_call(
+    bench: &mut Bench,
+    baseline: Baseline,
+    rng: &mut ChaCha8Rng,
+) -> Result<Duration, Error> {
+    let state = bench.fresh(rng, "plain", false)?;
+    if baseline == Baseline::Inductor {
+        process(bench, baseline).arena.write(0, &state)?;
+    }
+    process(bench, baseline).call()
+}
+
+/// Measures the hand-shakes of both sides.
+fn resolution(
+    worker: &mut Worker,
+    bench: &mut Bench,
+    baseline: Baseline,
+) -> Result<Resolution, Stop> {
+    let mut ours = f64::INFINITY;
+    let mut theirs = f64::INFINITY;
+    for _ in 0..HAND_SHAKES {
+        ours = ours.min(worker.empty_call()?.as_secs_f64());
+        theirs = theirs.min(process(bench, baseline).empty_call()?.as_secs_f64());
+    }
+    let longest = ours.max(theirs);
+    Ok(Resolution {
+        hand_shake_seconds: longest,
+        taken_off_seconds: 0.0,
+        error_seconds: SHARE * longest,
+    })
+}
+
+/// The processor time of the candidate's process outside of its calls.
+#[derive(Debug, Default)]
+struct Watch {
+    /// The processor time after the last call.
+    last: Option<Duration>,
+    /// Processor time between calls.
+    outside: Duration,
+    /// Time in calls.
+    inside: Duration,
+    /// True once a timed call was compared in full.
+    checked: bool,
+    /// Digests of the results so far.
+    seen: BTreeSet<[u8; 32]>,
+}
+
+impl Watch {
+    fn before(&mut self, used: Option<Duration>) {
+        if let (Some(last), Some(used)) = (self.last, used) {
+            self.outside += used.saturating_sub(last);
+        }
+    }
+
+    fn after(&mut self, used: Option<Duration>, took: Duration) {
+        self.last = used;
+        self.inside += took;
+    }
+
+    /// Refuses results that an earlier call had: fresh inputs give other ones.
+    fn is_new(&mut self, results: &[u8]) -> Result<(), Failure> {
+        if results.len() < TELLING || self.seen.insert(*blake3::hash(results).as_bytes()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            CandidateFault::SkippedWork,
+            "a timed call gave the result of an earlier one, although its inputs were others",
+        ))
+    }
+
+    /// Refuses a candidate that worked between its calls.
+    fn judge(&self) -> Result<(), Failure> {
+        let permitted = OFF_CLOCK.max(self.inside.mul_f64(OFF_CLOCK_SHARE));
+        if self.outside <= permitted {
+            return Ok(());
+        }
+        Err(Failure::new(
+            CandidateFault::LeftRunning,
+            format!(
+                "it used {:.1} ms of processor time between its calls",
+                1e3 * self.outside.as_secs_f64()
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_comes_again_is_refused() {
+        let mut watch = Watch::default();
+        assert!(watch.is_new(&[1; 128]).is_ok());
+        assert!(watch.is_new(&[2; 128]).is_ok());
+        let failure = watch.is_new(&[1; 128]).expect_err("it came before");
+        assert_eq!(failure.fault, CandidateFault::SkippedWork);
+        // A few bytes may be equal by chance.
+        assert!(watch.is_new(&[3; 8]).is_ok() && watch.is_new(&[3; 8]).is_ok());
+    }
+
+    #[test]
+    fn work_between_calls_is_found() {
+        let ms = Duration::from_millis;
+        let mut idle = Watch::default();
+        let mut busy = Watch::default();
+        for call in 0..20 {
+            idle.before(Some(ms(10 * call)));
+            idle.after(Some(ms(10 * call + 10)), ms(10));
+            busy.before(Some(ms(20 * call)));
+            busy.after(Some(ms(20 * call + 10)), ms(10));
+        }
+        assert!(idle.judge().is_ok());
+        let failure = busy.judge().expect_err("it worked half of the time");
+        assert_eq!(failure.fault, CandidateFault::LeftRunning);
+        // A kernel that does not say how much time a process used proves nothing.
+        let mut unknown = Watch::default();
+        unknown.before(None);
+        unknown.after(None, ms(1));
+        assert!(unknown.judge().is_ok());
+    }
+}

@@ -1,0 +1,178 @@
+//! Verification: results on fresh inputs and parameters, compared with a float64 run of the reference.
+
+use flopsmith_protocol::CandidateFault;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+
+use crate::compare::{Output, POISON, compare};
+use crate::error::Error;
+use crate::outcome::Failure;
+use crate::problem::{Problem, Workload};
+use crate::reference::{Loaded, Reference};
+use crate::worker::{SLOW, Stop, Worker};
+
+/// The trusted processes of one workload.
+pub(crate) struct Bench {
+    /// The workload.
+    pub workload: Workload,
+    /// Its tensors.
+    pub loaded: Loaded,
+    /// The eager module, which makes inputs and expected results too.
+    pub eager: Reference,
+    /// The module compiled by TorchInductor, if it is a baseline.
+    pub inductor: Option<Reference>,
+}
+
+impl Bench {
+    /// Makes fresh inputs of a distribution, and fresh parameters if asked for. Returns the bytes of both.
+    pub fn fresh(
+        &mut self,
+        rng: &mut ChaCha8Rng,
+        distribution: &str,
+        parameters: bool,
+    ) -> Result<Vec<u8>, Error> {
+        // Python's generators take seeds below 2^63.
+        let mut seed = || rng.random::<u64>() >> 1;
+        self.eager.make_inputs(seed(), distribution)?;
+        if parameters {
+            self.eager.make_parameters(seed(), true)?;
+        }
+        self.eager.arena.read(0, self.loaded.layout.outputs_at)
+    }
+}
+
+/// Builds the candidate's module for a workload, in a process that has loaded the candidate.
+pub(crate) fn build(worker: &mut Worker, bench: &Bench, state: &[u8]) -> Result<(), Stop> {
+    let loaded = &bench.loaded;
+    worker.arena.write(0, state)?;
+    worker.ask(
+        &json!({
+            "do": "build",
+            "init": loaded.init,
+            "parameters": loaded.places["parameters"],
+        }),
+        SLOW,
+    )?;
+    worker.ask(
+        &json!({
+            "do": "workload",
+            "inputs": loaded.places["inputs"],
+            "outputs": loaded.places["outputs"],
+            "single": loaded.single,
+        }),
+        SLOW,
+    )
+}
+
+/// Gives the worker inputs, and fills its outputs with NaN.
+pub(crate) fn prepare(worker: &Worker, bench: &Bench, state: &[u8]) -> Result<(), Error> {
+    let layout = &bench.loaded.layout;
+    worker.arena.write(0, state)?;
+    let poison = vec![POISON; (layout.expected_at - layout.outputs_at) as usize];
+    worker.arena.write(layout.outputs_at, &poison)
+}
+
+/// The bytes of all outputs that a call has left.
+pub(crate) fn outputs(worker: &Worker, bench: &Bench) -> Result<Vec<u8>, Error> {
+    let layout = &bench.loaded.layout;
+    worker.arena.read(layout.outputs_at, layout.expected_at)
+}
+
+/// Refuses a call that changed its inputs.
+pub(crate) fn inputs_are_whole(worker: &Worker, bench: &Bench, state: &[u8]) -> Result<(), Stop> {
+    let end = bench.loaded.layout.parameters_at.min(state.len() as u64);
+    let now = worker.arena.read(0, end)?;
+    if now != state[..end as usize] {
+        let detail = "the call changed its inputs";
+        return Err(Failure::new(CandidateFault::InputModified, detail).into());
+    }
+    Ok(())
+}
+
+/// Compares the outputs of a call on the present inputs of the eager process with its float64 results. Returns the
+/// largest error as a share of the permitted one.
+pub(crate) fn judge(problem: &Problem, bench: &mut Bench, outputs: &[u8]) -> Result<f64, Stop> {
+    let expected = bench.eager.expect()?;
+    let layout = &bench.loaded.layout;
+    let mut worst: f64 = 0.0;
+    for (position, (output, place)) in layout.outputs.iter().zip(&layout.expected).enumerate() {
+        let begin = (output.offset - layout.outputs_at) as usize;
+        let count = output.elements();
+        let from = place.offset;
+        let values = bench.eager.arena.read(from, from + 8 * count)?;
+        let end = begin + (count * size_of(&output.dtype)) as usize;
+        let figure = |all: &[f64]| all.get(position).copied().unwrap_or(0.0);
+        let one = compare(&Output {
+            dtype: &output.dtype,
+            found: outputs.get(begin..end).unwrap_or(&[]),
+            expected: &values,
+            scale: figure(&expected.scale),
+            eager_error: figure(&expected.eager_error),
+            tolerance: problem.tolerance.get(&output.dtype),
+        });
+        let named = |mut failure: Failure| {
+            failure.detail = format!("at {}: {}", bench.workload.name, failure.detail);
+            failure
+        };
+        worst = worst.max(one.map_err(named)?);
+    }
+    Ok(worst)
+}
+
+/// Bytes of an element.
+fn size_of(dtype: &str) -> u64 {
+    match dtype {
+        "float64" | "int64" => 8,
+        "float32" | "int32" => 4,
+        "float16" | "bfloat16" | "int16" => 2,
+        _ => 1,
+    }
+}
+
+/// One verified call with fresh parameters and inputs of a distribution.
+pub(crate) fn verified_call(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    distribution: &str,
+    rng: &mut ChaCha8Rng,
+) -> Result<f64, Stop> {
+    let state = bench.fresh(rng, distribution, true)?;
+    prepare(worker, bench, &state)?;
+    worker.ask(&json!({"do": "parameters"}), SLOW)?;
+    worker.call(SLOW)?;
+    let found = outputs(worker, bench)?;
+    inputs_are_whole(worker, bench, &state)?;
+    judge(problem, bench, &found).map_err(|stop| match stop {
+        Stop::Candidate(mut failure) => {
+            failure.detail = format!("{} (inputs: {distribution})", failure.detail);
+            Stop::Candidate(failure)
+        }
+        ours => ours,
+    })
+}
+
+/// Refuses a candidate whose results are right although its extensions were replaced by functions without results.
+pub(crate) fn knock_out(
+    worker: &mut Worker,
+    problem: &Problem,
+    bench: &mut Bench,
+    rng: &mut ChaCha8Rng,
+) -> Result<(), Stop> {
+    let state = bench.fresh(rng, "plain", true)?;
+    build(worker, bench, &state)?;
+    match verified_call(worker, problem, bench, "plain", rng) {
+        Ok(_) => Err(Failure {
+            fault: CandidateFault::SkippedWork,
+            rule: Some("decoy".into()),
+            detail:
+                "the result is right without the extension: the extension does none of the work"
+                    .into(),
+        }
+        .into()),
+        // Wrong results, and errors of a module that looks at them, show that the extension is needed.
+        Err(Stop::Candidate(_)) => Ok(()),
+        Err(ours) => Err(ours),
+    }
+}

@@ -1,0 +1,17 @@
+# expect: state
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.result = None
+
+    def forward(self, x):
+        if self.result is None:
+            self.result = extension.twice(x)
+        return self.result

@@ -1,0 +1,17 @@
+# expect: cpp_machine_code
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="""
+__attribute__((constructor)) void first() {}
+torch::Tensor twice(torch::Tensor x) {
+    
+    return x;
+}
+""", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.twice(x)

@@ -1,0 +1,16 @@
+# expect: decorator
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+def swap(f):
+    return torch.softmax
+
+
+class ModelNew(nn.Module):
+    @swap
+    def forward(self, x):
+        return extension.twice(x)

@@ -1,0 +1,14 @@
+# expect: forbidden_name
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super(exec("import os"), self).__init__()
+
+    def forward(self, x):
+        return extension.twice(x)

@@ -1,0 +1,14 @@
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.operators = extension
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.operators.twice(x)

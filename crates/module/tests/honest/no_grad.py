@@ -1,0 +1,12 @@
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return x; }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    @torch.no_grad()
+    def forward(self, x):
+        with torch.inference_mode():
+            return extension.twice(x)

@@ -1,0 +1,87 @@
+//! Each file of `attacks` names the rule that must refuse it; each file of `honest` must pass.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flopsmith_module::Checked;
+use flopsmith_test_support::skip::skipped;
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// The Python files of a folder, by name.
+fn files(name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder(name)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "py"));
+    files.sort();
+    files
+}
+
+/// True if this machine has a Python; the check needs nothing but its standard library.
+fn has_python() -> bool {
+    let asked = Command::new("python3").arg("--version").output();
+    let found = asked.is_ok_and(|said| said.status.success());
+    if !found {
+        skipped("python3 is not installed");
+    }
+    found
+}
+
+fn check(file: &Path) -> Checked {
+    let output = Command::new("python3")
+        .args(["-I", "-S", "-B"])
+        .arg(folder("python/source_check.py"))
+        .stdin(Stdio::from(fs::File::open(file).unwrap()))
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn every_attack_is_refused_by_its_rule() {
+    if !has_python() {
+        return;
+    }
+    let attacks = files("tests/attacks");
+    assert!(attacks.len() >= 30, "only {} attacks", attacks.len());
+    for file in attacks {
+        let text = fs::read_to_string(&file).unwrap();
+        let expected = text.lines().next().unwrap().strip_prefix("# expect: ");
+        let found = check(&file).refusals;
+        let rule = found.first().map(|r| r.rule.as_str());
+        assert_eq!(rule, expected, "{}: {found:?}", file.display());
+    }
+}
+
+#[test]
+fn no_honest_module_is_refused() {
+    if !has_python() {
+        return;
+    }
+    let honest = files("tests/honest");
+    assert!(honest.len() >= 12, "only {} honest modules", honest.len());
+    for file in honest {
+        let checked = check(&file);
+        let found = &checked.refusals;
+        assert!(found.is_empty(), "{}: {found:?}", file.display());
+        assert!(!checked.extensions.is_empty());
+    }
+}
+
+#[test]
+fn the_shipped_solutions_pass() {
+    if !has_python() {
+        return;
+    }
+    let problems = fs::read_dir(folder("../../problems/modules")).unwrap();
+    for problem in problems {
+        let file = problem.unwrap().path().join("solution_cpp.py");
+        let checked = check(&file);
+        let found = &checked.refusals;
+        assert!(found.is_empty(), "{}: {found:?}", file.display());
+        assert_eq!(checked.extensions.len(), 1);
+    }
+}

@@ -1,0 +1,54 @@
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <torch/extension.h>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+torch::Tensor rms_norm(torch::Tensor x, torch::Tensor weight, double eps) {
+    auto input = x.contiguous();
+    auto output = torch::empty_like(input);
+    const std::int64_t n = input.size(-1);
+    const std::int64_t rows = n > 0 ? input.numel() / n : 0;
+    const float* from = input.data_ptr<float>();
+    const float* w = weight.data_ptr<float>();
+    float* to = output.data_ptr<float>();
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* a = from + r * n;
+        float* b = to + r * n;
+        float sum = 0.0f;
+        #pragma omp simd reduction(+:sum)
+        for (std::int64_t i = 0; i < n; ++i) sum += a[i] * a[i];
+        const float factor = 1.0f / std::sqrt(sum / static_cast<float>(n) + static_cast<float>(eps));
+        #pragma omp simd
+        for (std::int64_t i = 0; i < n; ++i) b[i] = a[i] * factor * w[i];
+    }
+    return output;
+}
+"""
+
+extension = load_inline(
+    name="row_rms_norm",
+    cpp_sources=SOURCE,
+    functions=["rms_norm"],
+    extra_cflags=[
+        "-O3",
+        "-march=native",
+        "-fopenmp-simd",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+    ],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(features))
+        self.eps = 1e-6
+
+    def forward(self, x):
+        return extension.rms_norm(x, self.weight, self.eps)

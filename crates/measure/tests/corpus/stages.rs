@@ -208,8 +208,8 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
 }
 
 /// Number of tries of a program that ended so: several if it has no fault, since a disturbance may be the reason. An honest
-/// program above a roof gets a second try only, as it is not certain that none is needed. More would hide a roof that refuses honest work now and then, and a single
-/// one would report a hand-shake that was long in every sample of a busy moment.
+/// program above a roof gets a second try only. More would hide a roof that refuses honest work now and then. It is not
+/// certain that none is needed: a hand-shake that was long in every sample of a busy moment also ends above a roof.
 fn tries(program: &Program, verdict: &Verdict) -> u32 {
     let is_honest = matches!(program.expected, Expected::Measured(_));
     if verdict.counts() || is_unchecked(verdict) {

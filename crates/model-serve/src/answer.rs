@@ -120,13 +120,13 @@ impl Asked {
         let scored = self.scored.get(choice.prompt).into_iter().flatten();
         let scored = scored.map(|s| (Some(s.logprob), s.top.clone()));
         let all = std::iter::once((None, Vec::new())).chain(scored);
-        let ids = prompt.ids.iter().zip(all);
-        let mark = |(token, (logprob, top)): (&u32, (Option<f32>, Vec<(u32, f32)>))| Mark {
-            token: *token,
+        let ids = prompt.ids.iter().copied().zip(all);
+        ids.map(|(token, (logprob, top))| Mark {
+            token,
             logprob,
             top,
-        };
-        ids.map(mark).collect()
+        })
+        .collect()
     }
 
     /// The whole answer of complete choices.

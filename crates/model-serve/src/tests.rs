@@ -509,7 +509,7 @@ fn a_request_chooses_an_adapter_by_its_name() {
     // A fresh adapter changes nothing, so all its numbers are drawn.
     let numbers = adapted.trained().flat().shallow_clone();
     let drawn = numbers.f_sin().and_then(|t| t.f_mul_scalar(0.3)).unwrap();
-    let _same = numbers
+    numbers
         .shallow_clone()
         .f_copy_(&drawn.f_add_scalar(0.05).unwrap())
         .unwrap();

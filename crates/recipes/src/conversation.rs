@@ -183,6 +183,7 @@ mod tests {
                 tokens: vec![2],
                 logprobs: vec![-0.5],
                 raw: Vec::new(),
+                top: Vec::new(),
                 finished: true,
                 end: End::Token,
             },

@@ -260,7 +260,7 @@ fn best(best: &summary::Best) -> Best {
 }
 
 /// Turns the settings and the rules of a run over many problems into those of one of them.
-fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId) {
+pub(crate) fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId) {
     // The settings may name the problem by its folder.
     let names = facts.problems.iter().zip(&settings.problems);
     let mut names = names.filter(|(id, _)| *id == problem);

@@ -140,6 +140,10 @@ pub struct Summary {
     pub dead_letters: u64,
     /// Number of updates that were left out because their gradient was not finite.
     pub skipped_updates: u64,
+    /// The stage in which the run ended, if it did not come to its last one; in a run over many problems, each row has
+    /// its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stage: Option<EarlyStage>,
     /// Requests to the search's endpoint, and what they cost; none if a source of this machine wrote the programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Spending>,
@@ -286,7 +290,10 @@ pub fn summarise(run: &str, folder: &Path, facts: &Facts) -> Result<Summary> {
         &machines,
     )?;
     match facts.problems.is_empty() {
-        true => Ok(whole),
+        true => Ok(Summary {
+            early_stage: EarlyStage::of(folder, facts, None, &outcomes),
+            ..whole
+        }),
         false => problems::divided(whole, folder, facts, (outcomes, begun), &machines),
     }
 }
@@ -403,6 +410,7 @@ fn sum(
             .filter_map(|p| p.metrics.as_ref())
             .map(|m| u64::from(m.skipped_updates))
             .sum(),
+        early_stage: None,
         endpoint: spending(folder)
             .with_context(|| format!("cannot read {}", folder.join(files::REQUESTS).display()))?,
         share_of_time,
@@ -542,11 +550,13 @@ impl Best {
 
 mod problems;
 mod refusals;
+mod stages;
 mod start;
 mod table;
 
 pub use problems::{Fresh, OfProblem};
 pub use refusals::Refusal;
+pub use stages::EarlyStage;
 pub(crate) use start::measurement_of;
 pub use start::{StartProgram, to_certify};
 

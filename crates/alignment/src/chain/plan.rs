@@ -302,8 +302,10 @@ fn if_folder(model: &Model) -> Result<Digest> {
     model.digest()
 }
 
+type Problems = Vec<Arc<Problem>>;
+
 /// The training problems and the held-out ones.
-fn problems(recipe: &Alignment) -> Result<(Vec<Arc<Problem>>, Vec<Arc<Problem>>)> {
+fn problems(recipe: &Alignment) -> Result<(Problems, Problems)> {
     let workloads = &recipe.workloads;
     let of = |names: &[String], key: &str| -> Result<Vec<Arc<Problem>>> {
         let mut found: Vec<Arc<Problem>> = Vec::new();

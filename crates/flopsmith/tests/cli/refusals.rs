@@ -132,9 +132,9 @@ fn flags_are_the_definitions_mistake_and_a_compiler_that_is_none_is_the_users() 
     assert!(error.contains("no-such-compiler"), "{error}");
 }
 
-/// A bubblewrap that cannot make a network namespace, like in some containers.
-#[test]
-fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
+/// A search path whose first folder, `place`, has a bubblewrap that cannot make a network namespace, like in some
+/// containers.
+fn path_with_weak_bubblewrap(place: &Path) -> std::ffi::OsString {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let real = std::env::split_paths(&path)
@@ -142,8 +142,7 @@ fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
         .map(|folder| folder.join("bwrap"))
         .find(|p| p.is_file())
         .unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let weak = place.path().join("bwrap");
+    let weak = place.join("bwrap");
     std::fs::write(
         &weak,
         format!(
@@ -153,10 +152,34 @@ fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
     )
     .unwrap();
     std::fs::set_permissions(&weak, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let folders = [place.path().to_owned()]
+    let folders = [place.to_owned()]
         .into_iter()
         .chain(std::env::split_paths(&path));
-    let path = std::env::join_paths(folders).unwrap();
+    std::env::join_paths(folders).unwrap()
+}
+
+#[test]
+fn a_machine_with_a_weaker_jail_is_not_ready_and_doctor_names_the_flag() {
+    let place = tempfile::tempdir().unwrap();
+    let output = flopsmith()
+        .args(["doctor", "--quick", "--format", "json"])
+        .env("PATH", path_with_weak_bubblewrap(place.path()))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let object = only_object(&output);
+    assert_eq!(object["ready"], false, "{object}");
+    let findings = object["findings"].as_array().unwrap();
+    let jail = findings.iter().find(|f| f["what"] == "jail").unwrap();
+    assert_eq!(jail["state"], "missing", "{jail}");
+    let advice = jail["advice"].as_str().unwrap();
+    assert!(advice.contains("--allow-weaker-jail"), "{advice}");
+}
+
+#[test]
+fn a_definition_is_not_run_in_a_weaker_jail_unless_that_is_allowed() {
+    let place = tempfile::tempdir().unwrap();
+    let path = path_with_weak_bubblewrap(place.path());
     let check = |more: &[&str]| {
         flopsmith()
             .args(["problem", "check", "dgemm", "--format", "json"])

@@ -250,7 +250,9 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     assert_eq!(runs[1]["correct_rate"], 0.0, "{shown}");
     assert_eq!(runs[1]["health"]["state"], "well", "{shown}");
     assert_eq!(shown["nodes"][0]["node"], "w1", "{shown}");
-    assert_eq!(shown["nodes"][0]["last_minute"], 3, "{shown}");
+    // Of the three candidates, a slow machine judged some more than a minute ago; it has just judged the last one.
+    let last_minute = shown["nodes"][0]["last_minute"].as_u64().unwrap();
+    assert!((1..=3).contains(&last_minute), "{shown}");
     assert_eq!(shown["dead_letters"], 0, "{shown}");
     let queues = shown["queues"].as_array().unwrap();
     assert_eq!(queues.len(), 3, "{shown}");

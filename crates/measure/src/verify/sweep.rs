@@ -22,15 +22,16 @@ use super::pool::Thoroughness;
 /// Up to this many sizes are all met in full, as long as the time lasts: as many as factorizations, products and nbody
 /// have.
 const ALL_IN_FULL: u64 = 1000;
-/// Up to this many sizes, or values of one parameter, are few: all of them are met, wherever the code lies.
+/// Up to this many sizes, or values of one parameter, are few: all of them are met, in full however long that takes,
+/// and in another code layout as long as the time lasts.
 const FEW: u64 = 64;
 /// Sizes that are drawn if there are many: enough for a program that is wrong at one in twenty.
 const DRAWN: u64 = 90;
 /// Sizes drawn for a program that was verified in full before and is now in another code layout: there are five such
 /// layouts.
 const DRAWN_OTHER_LAYOUT: u64 = DRAWN / 5;
-/// Processor time of our own work after which no further case begins, in full and in another code layout. Problems
-/// with slower references are verified at fewer sizes, and the report says so.
+/// Processor time of our own work after which no further case begins, in full, if the sizes are not few, and in another
+/// code layout. Problems with slower references are verified at fewer sizes, and the report says so.
 const BUDGET: Duration = Duration::from_secs(10);
 const BUDGET_OTHER_LAYOUT: Duration = Duration::from_secs(4);
 /// The same limit for the sizes beyond [`DRAWN`] of a problem all of whose sizes are met.
@@ -74,6 +75,11 @@ impl Sweep {
         };
         let legal = Legal::of(problem);
         let count = legal.count();
+        // A skipped one of few sizes would be a large part of all, and a program could be wrong at just that one.
+        let budget = match thoroughness {
+            Thoroughness::Full if count <= FEW => Duration::MAX,
+            _ => budget,
+        };
         let met: BTreeSet<Params> = met.filter(|params| legal.has(params)).cloned().collect();
         let mut sizes: Vec<Params>;
         if count <= goes_through_all {
@@ -102,7 +108,7 @@ impl Sweep {
     }
 
     /// True if another size begins after `done` sizes, when our own work took `own`. The program's calls do not count,
-    /// so no program ends its sweep by being slow.
+    /// so no program ends its sweep by being slow. Always true in full if the sizes are few.
     pub fn goes_on(&self, done: usize, own: Duration) -> bool {
         let enough = done as u64 >= DRAWN && self.legal <= ALL_IN_FULL;
         let budget = if enough {
@@ -290,8 +296,22 @@ mod tests {
     }
 
     #[test]
+    fn few_sizes_are_all_met_in_full_whatever_the_time() {
+        let hour = Duration::from_secs(3600);
+        for name in ["dgemm", "walsh_hadamard"] {
+            let full = swept(problem(name), Thoroughness::Full, 1);
+            assert!(
+                (0..full.sizes.len()).all(|done| full.goes_on(done, hour)),
+                "{name}"
+            );
+            let other_layout = swept(problem(name), Thoroughness::OtherLayout, 1);
+            assert!(!other_layout.goes_on(1, hour), "{name}");
+        }
+    }
+
+    #[test]
     fn sizes_skipped_for_lack_of_time_are_not_counted_as_met() {
-        let sweep = swept(problem("dgemm"), Thoroughness::Full, 1);
+        let sweep = swept(problem("dgemm"), Thoroughness::OtherLayout, 1);
         let verified = sweep.verified(3);
         assert_eq!((verified.met, verified.legal), (4, 8));
         assert!(verified.one_in.is_some_and(|n| n < 3), "{verified}");

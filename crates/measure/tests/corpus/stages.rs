@@ -208,8 +208,8 @@ pub fn is_unchecked(verdict: &Verdict) -> bool {
 }
 
 /// Number of tries of a program that ended so: several if it has no fault, since a disturbance may be the reason. An honest
-/// program above a roof gets a second try only. More would hide a roof that refuses honest work now and then, and a single
-/// one would report a hand-shake that was long in every sample of a busy moment.
+/// program above a roof gets a second try only. More would hide a roof that refuses honest work now and then. It is not
+/// certain that none is needed: a hand-shake that was long in every sample of a busy moment also ends above a roof.
 fn tries(program: &Program, verdict: &Verdict) -> u32 {
     let is_honest = matches!(program.expected, Expected::Measured(_));
     if verdict.counts() || is_unchecked(verdict) {
@@ -413,27 +413,28 @@ fn purpose_of(program: &Program) -> Purpose {
     }
 }
 
-/// Number of programs for each processor at a time: those of a problem follow each other, and each processor makes its
-/// own bench.
+/// Number of programs of a batch: those of a problem follow each other, and each batch makes its own benches.
 const AT_ONCE: usize = 8;
 
 /// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns a look at each
-/// program, in their order.
+/// program, in their order. For the same programs the secrets of the looks are the same on every machine.
 pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Look> {
     let next = AtomicUsize::new(0);
     let looks = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in pinning::allowed_cores() {
             scope.spawn(|| {
-                let mut stages = Stages {
-                    compiler,
-                    ..Stages::default()
-                };
                 loop {
                     let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);
                     if first >= programs.len() {
                         return;
                     }
+                    // Secrets follow from those before them. With benches for this batch alone, they do not depend on
+                    // the batches that this worker happened to take before, nor on the number of workers.
+                    let mut stages = Stages {
+                        compiler,
+                        ..Stages::default()
+                    };
                     for (number, program) in programs.iter().enumerate().skip(first).take(AT_ONCE) {
                         let look = stages.look(program);
                         looks.lock().unwrap().insert(number, look);

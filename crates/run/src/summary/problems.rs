@@ -6,7 +6,7 @@ use anyhow::Result;
 use flopsmith_protocol::{CandidateId, MachineFacts, Outcome, ProblemId};
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Facts, Refusal, Samples, Summary, by_problem, refusals, sum};
+use super::{Best, EarlyStage, Facts, Refusal, Samples, Summary, by_problem, refusals, sum};
 use crate::console::table;
 use crate::digits::{between, counted, four, percent};
 
@@ -37,6 +37,9 @@ pub struct OfProblem {
     pub coverage_unconfirmed: u64,
     /// Faults for which programs were refused, the three most frequent first.
     pub refusals: Vec<Refusal>,
+    /// The stage in which the run ended for it, if it did not come to its last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stage: Option<EarlyStage>,
 }
 
 /// The problems of a run that have no row of their own: the nests that a stream was trained on, each in one step.
@@ -94,6 +97,7 @@ impl OfProblem {
             coverage: summary.coverage,
             coverage_unconfirmed: summary.coverage_unconfirmed,
             refusals: summary.refusals,
+            early_stage: summary.early_stage,
         }
     }
 
@@ -129,6 +133,7 @@ pub(super) fn one(
     machines: &[MachineFacts],
 ) -> Result<Summary> {
     let mine = |candidate: &CandidateId| outcomes.iter().any(|o| o.candidate.id == *candidate);
+    let early_stage = EarlyStage::of(folder, facts, Some(problem), outcomes);
     let facts = Facts {
         problem: problem.to_string(),
         problems: Vec::new(),
@@ -145,7 +150,10 @@ pub(super) fn one(
         .filter(|machine| machine.problem.as_ref() == Some(problem))
         .cloned();
     let machines: Vec<MachineFacts> = measured.collect();
-    sum(run, folder, &facts, (outcomes, begun), 0, &machines)
+    Ok(Summary {
+        early_stage,
+        ..sum(run, folder, &facts, (outcomes, begun), 0, &machines)?
+    })
 }
 
 /// Divides the summary of a run among its problems. What cannot be compared across them is left out of the whole: the

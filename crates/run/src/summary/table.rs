@@ -47,6 +47,7 @@ impl Summary {
                     .into(),
             );
         }
+        lines.extend(self.about_stages());
         let mut shares: Vec<_> = self.share_of_time.iter().collect();
         shares.sort_by(|a, b| b.1.total_cmp(a.1));
         let shares: Vec<String> = shares

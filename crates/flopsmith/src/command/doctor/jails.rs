@@ -6,10 +6,10 @@ use flopsmith_sandbox::Error;
 
 use super::{Findings, State};
 
-/// Advice if the jail gives less than its full protection.
+/// The remedy besides that of the jail, if the jail gives less than its full protection.
 const WEAKER: &str = "Flopsmith refuses to run untrusted programs with this protection; to run them anyway, give `bench` and `problem check` --allow-weaker-jail, `train` and `search` --set evaluate.allow_weaker_jail=true";
 
-/// Opens the jail. True if untrusted programs can be run.
+/// Opens the jail. True if programs of our own can be measured in it, also where it is too weak for untrusted ones.
 pub(super) fn look(findings: &mut Findings) -> bool {
     let mut weaker = None;
     let mut sandbox = jail::look(false);
@@ -30,8 +30,9 @@ pub(super) fn look(findings: &mut Findings) -> bool {
             return false;
         }
     };
+    // Commands that run untrusted programs end with an error here, unless a flag allows this jail.
     let state = match weaker {
-        Some(_) => State::Advice,
+        Some(_) => State::Missing,
         None => State::Good,
     };
     let protection = sandbox.protection().to_string();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use flopsmith_module::Checked;
-use flopsmith_test_support::skip::skipped;
+use flopsmith_test_support::skipped;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{Error, Evaluator, Options, Problem, Severity, Verdict};
 use flopsmith_protocol::CandidateFault;
-use flopsmith_test_support::skip::skipped;
+use flopsmith_test_support::skipped;
 
 /// An evaluator of one small workload; none where Python with PyTorch is missing.
 fn evaluator() -> Option<Evaluator> {

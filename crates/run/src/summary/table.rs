@@ -126,6 +126,12 @@ impl Summary {
                 interval(best)
             ),
         ];
+        if best.ratio_to_reference < 1.0 {
+            lines.push(
+                "  the plain reference is faster: keep it, or search longer on a quiet machine"
+                    .to_owned(),
+            );
+        }
         lines.extend(self.start_program.as_ref().map(StartProgram::line));
         for workload in &best.workloads {
             lines.push(format!(
@@ -253,6 +259,14 @@ mod tests {
         let said = table(best(Measured::at(40.0).se(0.4)));
         let words = "40.00× the plain reference [18.26, 87.61], measured too briefly to say more";
         assert!(said.contains(words), "{said}");
+    }
+
+    #[test]
+    fn a_best_program_that_is_slower_than_the_reference_says_so() {
+        let line = "\n  the plain reference is faster: keep it";
+        let slow = table(best(Measured::at(0.7)));
+        assert!(slow.contains(line), "{slow}");
+        assert!(!table(best(Measured::at(1.2))).contains(line));
     }
 
     #[test]

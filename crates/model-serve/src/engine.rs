@@ -267,7 +267,12 @@ impl Opened {
                 take(command, &mut lanes, &mut next);
             }
             while let Ok(command) = inbox.try_recv() {
+                let is_score = matches!(command, Command::Score { .. });
                 take(command, &mut lanes, &mut next);
+                // Prompts to score may come as fast as they are scored, and answers have to go on between them.
+                if is_score {
+                    break;
+                }
             }
             if ending.load(Ordering::Relaxed) {
                 return;

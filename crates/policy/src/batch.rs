@@ -318,7 +318,8 @@ impl<'a> Batch<'a> {
         let gone = self.rows.len() - stay.len();
         self.steps += 1;
         let company = self.arrived * 8 >= self.rows.len() || self.steps >= LONGEST_WAIT;
-        let arrivals_pay = self.arrived > 0 && company;
+        let has_place = stay.len() < self.bounds.rows.max(1);
+        let arrivals_pay = self.arrived > 0 && company && has_place;
         if !stay.is_empty() && gone * 8 < self.rows.len() && !arrivals_pay {
             return Ok(());
         }

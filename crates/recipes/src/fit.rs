@@ -7,6 +7,7 @@ use flopsmith_run::interrupt::Watch;
 use flopsmith_run::ticker::Ticker;
 use serde_json::Value;
 
+use crate::Order;
 use crate::checkpoints::Checkpoints;
 use crate::skipped::Skipped;
 
@@ -14,6 +15,7 @@ use crate::skipped::Skipped;
 /// interrupted. `shown` describes the example at an index. False if a stop was requested: the training can then be
 /// resumed.
 pub fn fit(
+    order: &Order<'_>,
     training: &mut SftTraining,
     checkpoints: &Checkpoints,
     every: u64,
@@ -38,7 +40,7 @@ pub fn fit(
             )
         });
         let over = progress.step == progress.steps;
-        let interrupted = watch.asked().is_cancelled() && !over;
+        let interrupted = order.is_stopped(&watch) && !over;
         if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
             checkpoints.write(progress.step, &training.state()?)?;
         }

@@ -18,6 +18,7 @@ use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::Digest;
 
 use flopsmith_run::console::usage;
+use flopsmith_run::interrupt::{CancellationToken, Watch};
 use flopsmith_run::ticker::Ticker;
 use flopsmith_run::{export, paths};
 
@@ -49,9 +50,16 @@ pub struct Order<'a> {
     pub allow_weaker_jail: bool,
     /// True if the report is printed as JSON.
     pub json: bool,
+    /// Cancelled once a stop was requested, perhaps before the training listens to signals itself.
+    pub stopped: Option<&'a CancellationToken>,
 }
 
 impl Order<'_> {
+    /// True once a stop was requested: by this watch of the training, or by the caller.
+    fn is_stopped(&self, watch: &Watch) -> bool {
+        watch.asked().is_cancelled() || self.stopped.is_some_and(CancellationToken::is_cancelled)
+    }
+
     fn output(&self) -> PathBuf {
         let output = self.output.or_else(|| self.recipe.parent());
         output.map(Path::to_owned).unwrap_or_default()

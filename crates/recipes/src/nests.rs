@@ -166,7 +166,14 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
         })
     };
     let every = recipe.checkpoint_every;
-    if !fit(&mut training, &checkpoints, every, &mut skipped, shown)? {
+    if !fit(
+        order,
+        &mut training,
+        &checkpoints,
+        every,
+        &mut skipped,
+        shown,
+    )? {
         return Ok(INTERRUPTED);
     }
     skipped.tell();

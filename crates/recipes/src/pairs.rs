@@ -149,7 +149,7 @@ pub fn run(order: &Order<'_>, aim: Aim) -> Result<u8> {
         });
         let every = recipe.checkpoint_every;
         let over = progress.step == progress.steps;
-        let interrupted = watch.asked().is_cancelled() && !over;
+        let interrupted = order.is_stopped(&watch) && !over;
         if interrupted || (every > 0 && progress.step.is_multiple_of(every) && !over) {
             checkpoints.write(progress.step, &files(&training, &session)?)?;
         }

@@ -219,7 +219,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
         session.seconds = earlier + began.elapsed().as_secs_f64();
         let every = recipe.checkpoint_every;
         let over = number == recipe.steps || session.successes(&recipe).limit_is_reached();
-        let interrupted = watch.asked().is_cancelled() && !over;
+        let interrupted = order.is_stopped(&watch) && !over;
         if interrupted || (every > 0 && number.is_multiple_of(every) && !over) {
             checkpoints.write(number, &files(&ppo, &session)?)?;
         }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+
+pub use tokio_util::sync::CancellationToken;
 
 use crate::console::say;
 use crate::exit::INTERRUPTED;

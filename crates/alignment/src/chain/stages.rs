@@ -259,6 +259,7 @@ impl Work<'_> {
             resume: is_unfinished(self.path),
             allow_weaker_jail: self.order.allow_weaker_jail,
             json: false,
+            stopped: Some(self.stopped),
         })?;
         Ok(match code {
             INTERRUPTED => Ended::Interrupted,

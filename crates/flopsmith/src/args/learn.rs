@@ -137,6 +137,7 @@ impl Sft {
             resume: self.resume,
             allow_weaker_jail: false,
             json: self.format == Format::Json,
+            stopped: None,
         }
     }
 }
@@ -150,6 +151,7 @@ impl Learn {
             resume: self.resume,
             allow_weaker_jail: self.allow_weaker_jail,
             json: self.format == Format::Json,
+            stopped: None,
         }
     }
 }

@@ -108,6 +108,7 @@ fn a_training_ends_with_a_model_and_contradictions_are_refused() {
             resume,
             allow_weaker_jail: false,
             json: false,
+            stopped: None,
         })
     };
     let small = "seed = 1\nvalidation = 2\n\

@@ -49,15 +49,18 @@ class Body:
         for argument in every + [a for a in (arguments.vararg, arguments.kwarg) if a]:
             annotation(argument.annotation)
         for argument in every:
-            note = ast.unparse(argument.annotation) if argument.annotation else ""
-            scalar = self.building or note in ("int", "float", "bool", "str")
+            scalar = self.building or self.promises_number(argument)
             self.local[argument.arg] = "scalar" if scalar else "tensor"
         for extra in (arguments.vararg, arguments.kwarg):
             if extra:
                 self.local[extra.arg] = "scalar" if self.building else "tensor"
         if self.owner and every and "staticmethod" not in [ast.unparse(d) for d in self.node.decorator_list]:
             self.local[every[0].arg] = "self"
-        self.block(self.node.body)
+        # A loop may bring a tensor to a statement above the one that binds it, so the kinds of names must settle.
+        before = None
+        while before != self.local:
+            before = dict(self.local)
+            self.block(self.node.body)
 
     def block(self, body):
         for statement in body:
@@ -193,8 +196,10 @@ class Body:
             return ("class", name)
         if self.all.modules.get(name) in ("annotation", "math_function"):
             return "scalar"
-        if name in self.all.modules or name in self.all.functions:
+        if name in self.all.functions:
             return ("name", name)
+        if name in self.all.modules:
+            self.refuse("unknown_name", node, f"the module `{name}` is no value")
         rule = "forbidden_name" if hasattr(builtins, name) else "unknown_name"
         self.refuse(rule, node, f"the name `{name}` is not permitted here")
 
@@ -212,12 +217,20 @@ class Body:
         return self.kind(node.value)
 
     def comprehension(self, node):
+        outside = dict(self.local)
         for each in node.generators:
             kind = self.kind(each.iter)
+            # Names of a comprehension are its own, whatever the function calls by them.
+            for part in ast.walk(each.target):
+                if isinstance(part, ast.Name) and self.local.get(part.id) != "self":
+                    self.local.pop(part.id, None)
             self.target(each.target, "scalar" if kind == "scalar" else "tensor")
             for test in each.ifs:
                 self.kind(test)
-        return self.kind(node.elt)
+        kind = self.kind(node.elt)
+        # Afterwards they are those of the function or of Python again.
+        self.local = outside
+        return kind
 
     of_ListComp = of_GeneratorExp = comprehension
 
@@ -227,14 +240,16 @@ class Body:
         return "scalar" if kinds == {"scalar"} else "tensor"
 
     def of_BoolOp(self, node):
-        for value in node.values:
-            self.kind(value)
-        return "scalar"
+        # The value is one of the operands.
+        kinds = [self.kind(value) for value in node.values]
+        return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
 
     def of_UnaryOp(self, node):
-        if self.kind(node.operand) != "scalar" and not isinstance(node.op, ast.Not) and not self.free():
+        if self.kind(node.operand) == "scalar" or isinstance(node.op, ast.Not):
+            return "scalar"
+        if not self.free():
             self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` computes with a tensor outside of the extension")
-        return "scalar"
+        return "tensor"
 
     def of_BinOp(self, node):
         kinds = [self.kind(node.left), self.kind(node.right)]
@@ -288,6 +303,9 @@ class Body:
         if kind == "self":
             found = self.all.classes[self.owner].attributes.get(node.attr)
             return found if found is not None else "scalar" if node.attr == "training" else "tensor"
+        if isinstance(kind, tuple):
+            # A module of this file may call anything of its own so.
+            return "tensor"
         return "scalar" if node.attr in SCALAR_ATTRIBUTES or kind == "scalar" else "tensor"
 
     def attribute(self, node):
@@ -319,7 +337,7 @@ class Body:
         names = dotted(function)
         module = self.all.modules.get(names[0]) if names and names[0] not in self.local else None
         if module is not None:
-            return self.call_module(module, names, node)
+            return self.call_module(module, names, node, kinds)
         super_call = isinstance(function.value, ast.Call) and isinstance(function.value.func, ast.Name) and function.value.func.id == "super"
         if super_call and self.building and function.attr == "__init__":
             return self.kind(function.value)
@@ -342,12 +360,14 @@ class Body:
     def call_own(self, function, node):
         found = self.all.classes[self.owner]
         if function.attr in found.methods:
+            self.passes(found.methods[function.attr], node, True)
             self.calls.add((self.owner, function.attr))
             return "tensor"
         kind = found.attributes.get(function.attr)
         if isinstance(kind, tuple) and kind[0] == "function":
             return self.launch()
         if isinstance(kind, tuple) and kind[0] == "instance":
+            self.passes(self.all.classes[kind[1]].methods.get("forward"), node, True)
             self.calls.add((kind[1], "forward"))
             return "tensor"
         if self.building and function.attr in ("register_buffer", "register_parameter", "eval", "train", "add_module"):
@@ -355,6 +375,24 @@ class Body:
         if self.free():
             return "tensor"
         self.refuse("torch_operator", node, f"`self.{function.attr}` is no function of the extension and no module of this file")
+
+    def passes(self, callee, node, method):
+        """Refuses a tensor for a parameter whose annotation says number or text: the callee may compute with it."""
+        if callee is None or self.free():
+            return
+        bound = method and "staticmethod" not in [ast.unparse(d) for d in callee.decorator_list]
+        positional = (callee.args.posonlyargs + callee.args.args)[bound:]
+        by_name = {a.arg: a for a in positional + callee.args.kwonlyargs}
+        given = list(zip(positional, node.args)) + [(by_name.get(k.arg), k.value) for k in node.keywords]
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            given = [(parameter, value) for parameter in by_name.values() for value in node.args + [k.value for k in node.keywords]]
+        for parameter, value in given:
+            if parameter is not None and self.promises_number(parameter) and self.kind(value) != "scalar":
+                self.refuse("torch_operator", node, f"`{parameter.arg}` is no tensor by its annotation, but gets one")
+
+    @staticmethod
+    def promises_number(argument):
+        return argument.annotation is not None and ast.unparse(argument.annotation) in ("int", "float", "bool", "str")
 
     def launch(self):
         self.launches = True
@@ -370,6 +408,7 @@ class Body:
         if name in self.all.aliases and self.all.aliases[name][0] == "function":
             return self.launch()
         if name in self.all.functions:
+            self.passes(self.all.functions[name], node, False)
             self.calls.add((None, name))
             return "tensor"
         if name in self.all.classes:
@@ -379,6 +418,8 @@ class Body:
         if name == "super":
             return "scalar"
         if name in BUILTINS:
+            if any(k.arg == "key" for k in node.keywords) and name in ("max", "min"):
+                self.refuse("call", node, f"`{name}` with a key calls a function that this check does not know")
             if name == "sum" and any(k != "scalar" for k in kinds) and not self.free():
                 self.refuse("torch_operator", node, "`sum` of tensors computes outside of the extension")
             if name in SCALAR_CALLS:
@@ -387,22 +428,31 @@ class Body:
                 return "scalar"
             return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
         if self.all.modules.get(name) == "math_function":
-            return "scalar"
+            return self.call_module("math", [name], node, kinds)
         if self.all.modules.get(name) == "nn.Parameter" and self.building:
             return "tensor"
         rule = "forbidden_name" if hasattr(builtins, name) else "unknown_name"
         self.refuse(rule, node, f"the function `{name}` is not permitted")
 
-    def call_module(self, module, names, node):
+    def call_module(self, module, names, node, kinds):
         if module == "math":
-            return "scalar"
+            # `math.prod` multiplies tensors.
+            if any(k != "scalar" for k in kinds) and not self.free():
+                self.refuse("torch_operator", node, f"`{'.'.join(names)}` of a tensor computes outside of the extension")
+            return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
         rest = names[1:]
         if module == "torch" and rest[:1] == ["nn"]:
             module, rest = "nn", rest[1:]
-        if module == "nn" and self.building and rest[:1] != ["utils"]:
+        # Modules hold other modules, up to those of the interpreter, so chains of names are those of known ones.
+        if module == "nn" and rest[:1] == ["functional"]:
+            module, rest = "functional", rest[1:]
+        if module == "nn" and self.building and (len(rest) == 1 or len(rest) == 2 and rest[0] == "init"):
+            return "tensor"
+        if module == "functional" and self.building and len(rest) == 1:
             return "tensor"
         if module == "torch" and len(rest) == 1 and (rest[0] in TORCH or self.building):
             return "scalar" if rest[0] in ("numel", "is_tensor", "device", "Size") else "tensor"
-        if self.all.permits_torch and module in ("torch", "nn", "functional"):
+        known = len(rest) == 1 or module == "torch" and len(rest) == 2 and rest[0] in ("fft", "linalg", "special")
+        if self.all.permits_torch and module in ("torch", "nn", "functional") and known:
             return "tensor"
         self.refuse("torch_operator", node, f"`{'.'.join(names)}` is not in the list for shapes and memory")

@@ -22,6 +22,7 @@ from source_rules import (  # noqa: E402
     DTYPES,
     FORBIDDEN_ATTRIBUTES,
     FROM_TORCH,
+    FROM_TYPING,
     IMPORTS,
     METHODS,
     PRIVATE,
@@ -127,7 +128,7 @@ class Check:
             self.bind(name, node)
             if node.module == "torch.utils.cpp_extension" and alias.name == "load_inline":
                 self.modules[name] = "load_inline"
-            elif node.module == "typing":
+            elif node.module == "typing" and alias.name in FROM_TYPING:
                 self.modules[name] = "annotation"
             elif node.module == "torch" and alias.name in FROM_TORCH:
                 self.modules[name] = FROM_TORCH[alias.name]
@@ -230,7 +231,7 @@ class Check:
             if not isinstance(flag, str) or not CFLAG.fullmatch(flag):
                 raise Refused("extension", call, f"the compiler flag `{flag}` is not permitted")
         cpp = "\n".join(sources)
-        check_cpp(cpp, call)
+        check_cpp(cpp, functions, call)
         return {"name": name, "functions": functions, "cpp": cpp, "flags": flags}
 
     # Classes and functions

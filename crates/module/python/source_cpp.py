@@ -14,7 +14,7 @@ INCLUDES = {
 # variables so; a function that is reached without a call in the text is an undefined symbol of the object, which is checked too.
 CALL = r"\s*\("
 CPP_WORDS = {
-    "machine_code": r"__asm__|__asm|asm|incbin|_emit|constructor|destructor|ifunc|weakref|(?:section|init_priority|alias)" + CALL,
+    "machine_code": r"_Pragma|__pragma|__asm__|__asm|asm|incbin|_emit|constructor|destructor|ifunc|weakref|(?:section|init_priority|alias)" + CALL,
     "process": r"(?:system|popen|fork|vfork|exec[lv]p?e?|posix_spawnp?|clone|kill|raise|abort|_?exit|_Exit|quick_exit|ptrace|syscall|prctl"
     r"|signal|sigaction|atexit|at_quick_exit)" + CALL,
     "thread": r"std\s*::\s*(?:thread|jthread|async|future|promise|launch)|pthread_\w+|sched_\w+|intraop_launch|co_await|co_yield",
@@ -24,25 +24,51 @@ CPP_WORDS = {
     "memory_map": r"(?:mmap|munmap|mprotect|mremap|madvise|shm_open|memfd_create|dl_iterate_phdr|process_vm_readv|process_vm_writev)" + CALL,
     "loader": r"environ|(?:dlm?open|dlv?sym|dladdr1?|dlclose|(?:secure_)?getenv|setenv|putenv)" + CALL,
     "interpreter": r"py|pybind11|PyObject|Py_\w+|Py[A-Z]\w*|PYBIND11_\w+|TORCH_LIBRARY\w*|Dispatcher|OperatorHandle|redispatch|_ops"
-    r"|cpp_custom_type_hack|(?:native|jit|script|autograd)\s*::",
+    r"|cpp_custom_type_hack|THP\w*|toPyObject|(?:native|jit|script|autograd)\s*::",
 }
-CPP_WORDS = {rule: re.compile(r"(?<![\w.>])(?:" + words + r")(?:(?<=[(:])|(?!\w))") for rule, words in CPP_WORDS.items()}
+# A member of that name is no such word; `>` alone would excuse an operand of a comparison, too.
+CPP_WORDS = {rule: re.compile(r"(?<![\w.])(?<!->)(?:" + words + r")(?:(?<=[(:])|(?!\w))") for rule, words in CPP_WORDS.items()}
+# Members that lead from a tensor to its Python object.
+CPP_MEMBERS = re.compile(r"\b(?:\w*pyobj\w*|ob_type)\b")
+# Numbers come first, since a quotation mark may separate their digits. The last alternative is a mark that ends nowhere.
+CPP_TOKENS = re.compile(
+    r"(?P<number>(?<![\w$])\.?[0-9](?:[eEpP][+-]|'?[\w$]|\.)*)|(?P<string>\"(?:\\.|[^\"\\\n])*\")|(?P<char>'(?:\\.|[^'\\\n])*')"
+    r"|(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<open>[\"']|/\*)",
+    re.S,
+)
 
 
-def strip_cpp(text):
-    """C++ without comments; strings keep their length, so that a comment mark in a string is not taken for one."""
-    pattern = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/'
-    return re.sub(pattern, lambda m: m.group() if m.group()[0] in "\"'" else " ", text, flags=re.S)
+def replaced(text, node, string):
+    """C++ without comments; `string` gives the text that stands for a string or a character."""
+
+    def one(match):
+        if match.lastgroup == "open":
+            raise Refused("cpp_preprocessor", node, "a quotation mark or a comment has no end")
+        if match.lastgroup in ("string", "char"):
+            return string(match.group())
+        return " " if match.lastgroup == "comment" else match.group()
+
+    return CPP_TOKENS.sub(one, text)
 
 
-def check_cpp(text, node):
-    """Refuses directives, headers and words of C++ that no numeric kernel needs."""
-    if "??" in text or re.search(r"\\\s*\n\s*(include|define)|%:", text):
-        raise Refused("cpp_preprocessor", node, "trigraphs, digraphs and spliced directives are not permitted")
+def check_words(code, node):
+    """Refuses words in C++ whose comments and strings were taken out."""
+    for rule, words in CPP_WORDS.items():
+        found = words.search(code) or rule == "interpreter" and CPP_MEMBERS.search(code)
+        if found:
+            raise Refused("cpp_" + rule, node, f"`{found.group()}` is not permitted in C++ sources")
+
+
+def check_cpp(text, functions, node):
+    """Refuses directives, headers and words of C++ that no numeric kernel needs. The binding calls `functions`."""
+    # The compiler joins lines before it looks for words, also where spaces follow the backslash.
+    text = re.sub(r"\\[ \t\r\f\v]*\n", "", text)
+    if "??" in text or "%:" in text:
+        raise Refused("cpp_preprocessor", node, "trigraphs and digraphs are not permitted")
     if re.search(r'R"[^()\\ ]{0,16}\(', text):
         raise Refused("cpp_preprocessor", node, "raw string literals are not permitted in C++ sources")
-    code = strip_cpp(text)
-    for line in code.replace("\\\n", " ").split("\n"):
+    code = replaced(text, node, lambda literal: literal)
+    for line in code.split("\n"):
         directive = re.match(r"\s*#\s*(\w*)\s*(.*)", line)
         if not directive:
             continue
@@ -54,12 +80,15 @@ def check_cpp(text, node):
         elif word == "pragma":
             if not re.match(r"(omp|GCC\s+(ivdep|unroll|optimize|target)|once|unroll)\b", rest):
                 raise Refused("cpp_preprocessor", node, f"`#pragma {rest.strip()[:60]}` is not permitted")
+        elif word == "define":
+            # The binding, which is ours, is compiled after the source: a macro must not change its words.
+            name = re.match(r"\w*", rest).group()
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or name in functions:
+                raise Refused("cpp_preprocessor", node, f"`#define {name[:60]}`: names of macros are in capital letters here")
         elif word not in ("define", "undef", "if", "ifdef", "ifndef", "else", "elif", "endif", ""):
             raise Refused("cpp_preprocessor", node, f"`#{word}` is not permitted")
         if "##" in rest:
             raise Refused("cpp_preprocessor", node, "`##` joins words that this check would have to know")
-    code = re.sub(r"#\s*include[^\n]*", "", re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code))
-    for rule, words in CPP_WORDS.items():
-        found = words.search(code)
-        if found:
-            raise Refused("cpp_" + rule, node, f"`{found.group()}` is not permitted in C++ sources")
+    code = re.sub(r"#\s*include[^\n]*", "", replaced(text, node, lambda literal: literal[0] * 2))
+    check_words(code, node)
+    check_words("\n".join(f"{f}(" for f in functions), node)

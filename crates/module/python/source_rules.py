@@ -13,6 +13,11 @@ IMPORTS = {
     "__future__": "future",
 }
 FROM_TORCH = {"nn": "nn", "Tensor": "annotation"}
+# The module `typing` holds modules, too.
+FROM_TYPING = {
+    "Any", "Callable", "Dict", "Final", "FrozenSet", "Iterable", "List", "Literal", "Mapping", "NamedTuple", "Optional", "Sequence", "Set", "Tuple",
+    "Type", "Union",
+}
 BUILTINS = {
     "abs", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "range", "reversed", "round", "str",
     "sum", "super", "tuple", "zip", "RuntimeError", "ValueError", "TypeError", "AssertionError", "NotImplementedError",
@@ -41,7 +46,8 @@ FORBIDDEN_ATTRIBUTES = {
     "data", "data_ptr", "storage", "untyped_storage", "untyped", "numpy", "tolist", "item", "set_", "resize_", "ops", "jit", "compile", "hub",
     "multiprocessing", "distributed", "library", "overrides", "serialization", "load", "save", "backends", "cuda", "utils", "autograd",
     "f_globals", "f_locals", "f_back", "gi_frame", "cr_frame", "tb_frame", "register_forward_hook", "register_forward_pre_hook",
-    "share_memory_", "from_file", "set_num_threads", "set_default_dtype", "manual_seed",
+    "share_memory_", "from_file", "set_num_threads", "set_default_dtype", "manual_seed", "get_device_module", "builtins", "importlib", "inspect",
+    "sys", "os", "ctypes", "exec", "eval", "system", "CompilationUnit",
 }
 CFLAG = re.compile(
     r"-O[0123s]|-Ofast|-march=native|-mtune=native|-ffast-math|-fno-math-errno|-fopenmp|-fopenmp-simd|-funroll-loops|-ffp-contract=\w+"

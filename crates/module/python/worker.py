@@ -6,6 +6,7 @@ reply: a call counts only by the results that the supervisor finds in the memory
 """
 
 import ctypes
+import inspect
 import json
 import mmap
 import os
@@ -155,6 +156,10 @@ class Candidate:
         self.inputs = [tensor(i) if "offset" in i else i["value"] for i in order["inputs"]]
         self.outputs = [tensor(o) for o in order["outputs"]]
         self.single = order["single"]
+        # The check lets a method compute with what its annotation calls a number.
+        for parameter, value in zip(inspect.signature(self.model.forward).parameters.values(), self.inputs):
+            if isinstance(value, torch.Tensor) and parameter.annotation in (int, float, bool, str, "int", "float", "bool", "str"):
+                raise Mismatch(f"`forward` says that `{parameter.name}` is a number or text, but it gets a tensor")
 
     def call(self):
         results = self.model(*self.inputs)

@@ -44,6 +44,12 @@ pub(crate) fn compare(output: &Output) -> Result<f64, Failure> {
             format!("outputs of the type {} cannot be compared", output.dtype),
         ));
     };
+    if found.len() != expected.len() {
+        return Err(Failure::new(
+            CandidateFault::WrongResult,
+            format!("{} elements instead of {}", found.len(), expected.len()),
+        ));
+    }
     let (absolute, relative) = match output.tolerance {
         Some(t) => (t.absolute * output.scale, t.relative),
         None => (0.0, 0.0),
@@ -147,6 +153,7 @@ mod tests {
 
     #[test]
     fn nothing_stands_for_a_missing_number() {
+        assert!(check(&[], &[1.0], 1e9).is_err());
         assert!(check(&[f32::NAN], &[1.0], 1e9).is_err());
         assert!(check(&[f32::from_ne_bytes([POISON; 4])], &[0.0], 0.0).is_err());
         assert!(check(&[1.0], &[f64::NAN], 1e9).is_err());

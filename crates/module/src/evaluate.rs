@@ -256,6 +256,17 @@ impl Evaluator {
         Ok(())
     }
 
+    /// Forks a process for a candidate. If an earlier candidate left the worker in disorder, a fresh worker does it.
+    fn fork_worker(&mut self) -> Result<(), Error> {
+        self.prepare_worker()?;
+        if self.worker.as_mut().is_some_and(|w| w.fork().is_ok()) {
+            return Ok(());
+        }
+        self.worker = None;
+        self.prepare_worker()?;
+        self.worker.as_mut().ok_or_else(unprepared)?.fork()
+    }
+
     /// Writes the candidate's files, and returns the order that loads them.
     fn write_candidate(&self, source: &str, built: &[Built]) -> Result<Value, Error> {
         let failed = Error::system("write the candidate's files");
@@ -289,30 +300,23 @@ impl Evaluator {
         largest_error: &mut Option<f64>,
     ) -> Result<Verdict, Stop> {
         let load = self.write_candidate(source, built)?;
-        self.prepare_worker()?;
-        let Some(worker) = &mut self.worker else {
-            return Err(unprepared().into());
-        };
-        let (problem, rng) = (&self.problem, &mut self.rng);
         if !built.is_empty() {
             let mut knocked_out = load.clone();
             knocked_out["knock_out"] = json!(true);
-            worker.fork()?;
+            self.fork_worker()?;
+            let worker = self.worker.as_mut().ok_or_else(unprepared)?;
             worker.ask(&knocked_out, SLOW)?;
             if let Some(bench) = self.benches.first_mut() {
-                verify::knock_out(worker, problem, bench, rng)?;
+                verify::knock_out(worker, &self.problem, bench, &mut self.rng)?;
             }
             // A module without its extensions may have died.
             if worker.end().is_err() {
                 self.worker = None;
-                self.prepare_worker()?;
             }
         }
-        let Some(worker) = &mut self.worker else {
-            return Err(unprepared().into());
-        };
+        self.fork_worker()?;
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let (problem, rng) = (&self.problem, &mut self.rng);
-        worker.fork()?;
         worker.ask(&load, SLOW)?;
         let mut worst: f64 = 0.0;
         // Every workload is verified before anything is timed.

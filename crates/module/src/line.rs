@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ pub(crate) struct Lines {
 impl Lines {
     /// Lines over the ends of two pipes.
     pub fn new(to: OwnedFd, from: OwnedFd) -> Self {
+        // Without this setting, which cannot fail for a pipe, a worker that reads nothing would hold up this process.
+        let _set = fcntl(&to, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
         Lines {
             to: to.into(),
             from: from.into(),
@@ -39,7 +42,26 @@ impl Lines {
 
     /// Sends one line.
     pub fn send(&mut self, line: &[u8]) -> Result<(), Silence> {
-        self.to.write_all(line).map_err(|_| Silence::Closed)
+        self.send_within(line, PATIENT)
+    }
+
+    /// Sends one line; the other side must read it within the limit, unless the pipe has room for it.
+    fn send_within(&mut self, mut line: &[u8], limit: Duration) -> Result<(), Silence> {
+        let end = Instant::now() + limit;
+        while !line.is_empty() {
+            match self.to.write(line) {
+                Ok(n) => line = &line[n..],
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    if !ready(self.to.as_fd(), PollFlags::POLLOUT, left) {
+                        return Err(Silence::Timeout);
+                    }
+                }
+                Err(_) => return Err(Silence::Closed),
+            }
+        }
+        Ok(())
     }
 
     /// Sends a command.
@@ -49,7 +71,7 @@ impl Lines {
 
     /// True if the other side has sent something that was not asked for.
     pub fn has_more(&mut self) -> bool {
-        !self.seen.is_empty() || self.ready(Duration::ZERO)
+        !self.seen.is_empty() || ready(self.from.as_fd(), PollFlags::POLLIN, Duration::ZERO)
     }
 
     /// The next line, without its end.
@@ -64,7 +86,8 @@ impl Lines {
             if self.seen.len() > LONGEST {
                 return Err(Silence::Closed);
             }
-            if !self.ready(end.saturating_duration_since(Instant::now())) {
+            let left = end.saturating_duration_since(Instant::now());
+            if !ready(self.from.as_fd(), PollFlags::POLLIN, left) {
                 return Err(Silence::Timeout);
             }
             let mut block = [0; 16 << 10];
@@ -76,21 +99,21 @@ impl Lines {
             }
         }
     }
+}
 
-    /// Waits until something can be read.
-    fn ready(&self, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            // Rounded up, so that the last fraction of a millisecond is no busy loop.
-            let left = left.as_micros().div_ceil(1000).min(60_000);
-            let wait = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
-            let mut polled = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut polled, wait) {
-                Ok(n) if n > 0 => return true,
-                Ok(_) | Err(nix::errno::Errno::EINTR) if Instant::now() < end => {}
-                _ => return false,
-            }
+/// Waits until a pipe can be read or written.
+fn ready(pipe: BorrowedFd, events: PollFlags, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        // Rounded up, so that the last fraction of a millisecond is no busy loop.
+        let left = left.as_micros().div_ceil(1000).min(60_000);
+        let wait = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
+        let mut polled = [PollFd::new(pipe, events)];
+        match poll(&mut polled, wait) {
+            Ok(n) if n > 0 => return true,
+            Ok(_) | Err(nix::errno::Errno::EINTR) if Instant::now() < end => {}
+            _ => return false,
         }
     }
 }
@@ -108,6 +131,16 @@ mod tests {
         let (a_out, a_in) = nix::unistd::pipe().unwrap();
         let (b_out, b_in) = nix::unistd::pipe().unwrap();
         (Lines::new(a_in, b_out), Lines::new(b_in, a_out))
+    }
+
+    #[test]
+    fn a_line_that_no_one_reads_is_given_up() {
+        let (mut ours, theirs) = pair();
+        let long = vec![b'x'; 1 << 20];
+        let limit = Duration::from_millis(20);
+        assert_eq!(ours.send_within(&long, limit), Err(Silence::Timeout));
+        drop(theirs);
+        assert_eq!(ours.send_within(&long, limit), Err(Silence::Closed));
     }
 
     #[test]

@@ -150,6 +150,19 @@ const FORBIDDEN: &[&str] = &[
     "at6native",
     "2at6native",
     "2at3cpu",
+    "2at4meta",
+    "compositeexplicitautograd",
+    "compositeimplicitautograd",
+    "9functorch",
+    "17functionalization",
+    "12VariableType",
+    "5torch2nn",
+    "5torch4lazy",
+    "6fbgemm",
+    // Pools that run functions after a call has returned.
+    "2at6launch",
+    "intraop_launch",
+    "launch_no_thread_state",
     "3jit",
     "8autograd8Function",
     "_ZNSt6thread",
@@ -169,6 +182,15 @@ const FORBIDDEN: &[&str] = &[
     "4blas",
     "2at4blas",
     "10TensorIterator",
+    "18TensorIteratorBase",
+];
+
+/// Beginnings of functions that run Python; the binding needs none of them.
+const INTERPRETER: &[&str] = &[
+    "PyRun_",
+    "PyEval_EvalCode",
+    "Py_CompileString",
+    "PyImport_Exec",
 ];
 
 /// Checks the undefined symbols of a shared object.
@@ -251,7 +273,7 @@ fn permitted(name: &str) -> bool {
     }
     // The binding, which is ours, calls Python; sources may not name these functions.
     if name.starts_with("Py") || name.starts_with("_Py") {
-        return true;
+        return !INTERPRETER.iter().any(|begin| name.starts_with(begin));
     }
     let runtime = [
         "__cxa_", "_Unwind_", "_ITM_", "GOMP_", "Sleef_", "__mulsc3", "__muldc3", "__divsc3",
@@ -350,6 +372,11 @@ mod tests {
             "_ZNSt6thread15_M_start_threadE",
             "_ZN3c1010Dispatcher9singletonEv",
             "_ZN2at6native3mulE",
+            "_ZN2at25compositeimplicitautograd6matmulERKNS_6TensorES3_",
+            "_ZN2at4meta8_softmaxERKNS_6TensorElb",
+            "_ZN5torch2nn10LinearImpl7forwardERKN2at6TensorE",
+            "_ZN2at6launchESt8functionIFvvEE",
+            "PyRun_SimpleString",
             "mmap",
             "getenv",
             "syscall",

@@ -130,7 +130,7 @@ fn candidate_call(
     rng: &mut ChaCha8Rng,
 ) -> Result<Duration, Stop> {
     let state = bench.fresh(rng, "plain", false)?;
-    prepare(worker, bench, &state)?;
+    prepare(&worker.arena, &bench.loaded.layout, &state)?;
     watch.before(worker.used());
     let took = worker.call(LONGEST)?;
     let found = outputs(worker, bench)?;
@@ -151,10 +151,12 @@ fn baseline_call(
     rng: &mut ChaCha8Rng,
 ) -> Result<Duration, Error> {
     let state = bench.fresh(rng, "plain", false)?;
-    if baseline == Baseline::Inductor {
-        process(bench, baseline).arena.write(0, &state)?;
-    }
-    process(bench, baseline).call()
+    let layout = bench.loaded.layout.clone();
+    let side = process(bench, baseline);
+    // This process writes for all sides, also what the eager process has just made, so that the bytes are equally far
+    // from each side's cores.
+    prepare(&side.arena, &layout, &state)?;
+    side.call()
 }
 
 /// Measures the hand-shakes of both sides.

@@ -5,11 +5,12 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
+use crate::arena::Arena;
 use crate::compare::{Output, POISON, compare};
 use crate::error::Error;
 use crate::outcome::Failure;
 use crate::problem::{Problem, Workload};
-use crate::reference::{Loaded, Reference};
+use crate::reference::{Layout, Loaded, Reference};
 use crate::worker::{SLOW, Stop, Worker};
 
 /// The trusted processes of one workload.
@@ -65,12 +66,11 @@ pub(crate) fn build(worker: &mut Worker, bench: &Bench, state: &[u8]) -> Result<
     )
 }
 
-/// Gives the worker inputs, and fills its outputs with NaN.
-pub(crate) fn prepare(worker: &Worker, bench: &Bench, state: &[u8]) -> Result<(), Error> {
-    let layout = &bench.loaded.layout;
-    worker.arena.write(0, state)?;
+/// Gives a process inputs, and fills its outputs with NaN.
+pub(crate) fn prepare(arena: &Arena, layout: &Layout, state: &[u8]) -> Result<(), Error> {
+    arena.write(0, state)?;
     let poison = vec![POISON; (layout.expected_at - layout.outputs_at) as usize];
-    worker.arena.write(layout.outputs_at, &poison)
+    arena.write(layout.outputs_at, &poison)
 }
 
 /// The bytes of all outputs that a call has left.
@@ -139,7 +139,7 @@ pub(crate) fn verified_call(
     rng: &mut ChaCha8Rng,
 ) -> Result<f64, Stop> {
     let state = bench.fresh(rng, distribution, true)?;
-    prepare(worker, bench, &state)?;
+    prepare(&worker.arena, &bench.loaded.layout, &state)?;
     worker.ask(&json!({"do": "parameters"}), SLOW)?;
     worker.call(SLOW)?;
     let found = outputs(worker, bench)?;

@@ -152,6 +152,9 @@ impl Worker {
 
     /// Forks the process of a candidate.
     pub fn fork(&mut self) -> Result<(), Error> {
+        if self.lines.has_more() {
+            return Err(self.broken("it answered without an order"));
+        }
         let answer = self.exchange(&json!({"do": "fork"}), PATIENT);
         match answer {
             Ok(answer) if answer["forked"] == json!(true) => Ok(()),
@@ -162,6 +165,14 @@ impl Worker {
     /// Ends the process of a candidate.
     pub fn end(&mut self) -> Result<(), Stop> {
         let answer = self.exchange(&json!({"do": "end"}), SLOW);
+        // The candidate may have written the answer itself; the kernel knows whether it is gone.
+        if answer.is_ok() && self.candidate().is_some() {
+            return Err(Failure::new(
+                CandidateFault::LeftRunning,
+                "the process did not end, but answered as if it had",
+            )
+            .into());
+        }
         match answer {
             Ok(answer) if answer["ended"] == json!(0) => Ok(()),
             other => Err(Failure::new(
@@ -175,6 +186,9 @@ impl Worker {
     /// Gives an order to the candidate's process.
     pub fn ask(&mut self, order: &Value, limit: Duration) -> Result<(), Stop> {
         let doing = order["do"].as_str().unwrap_or("call").to_owned();
+        if self.lines.has_more() {
+            return Err(self.surplus());
+        }
         let answer = self.exchange(order, limit).map_err(|s| silent(s, &doing))?;
         match answer.get("done").and_then(Value::as_str) {
             Some(done) if done == doing => Ok(()),
@@ -223,13 +237,18 @@ impl Worker {
         }
     }
 
-    /// Processor time that the candidate's process has used; none where the kernel does not say.
-    pub fn used(&self) -> Option<Duration> {
+    /// The number of the candidate's process; none where there is none or the kernel does not say.
+    fn candidate(&self) -> Option<i32> {
         let server = self.child.pid();
         let children =
             std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).ok()?;
-        let child: i32 = children.split_whitespace().next()?.parse().ok()?;
-        let times = std::fs::read_to_string(format!("/proc/{child}/schedstat")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Processor time that the main thread of the candidate's process has used; none where the kernel does not say.
+    pub fn used(&self) -> Option<Duration> {
+        let candidate = self.candidate()?;
+        let times = std::fs::read_to_string(format!("/proc/{candidate}/schedstat")).ok()?;
         let nanoseconds = times.split_whitespace().next()?.parse().ok()?;
         Some(Duration::from_nanos(nanoseconds))
     }

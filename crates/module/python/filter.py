@@ -1,4 +1,0 @@
-import torch
-import torch.nn as nn
-class ModelNew(nn.Module):
-    pass

@@ -1,0 +1,19 @@
+# expect: torch_operator
+# The second pass of the loop multiplies tensors.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return torch::empty_like(x); }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        a = 0
+        for _ in range(2):
+            b = a * a
+            a = x
+        return extension.twice(x)

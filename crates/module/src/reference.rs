@@ -112,6 +112,8 @@ impl Reference {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("OMP_NUM_THREADS", threads)
+            // As in the process of the candidate.
+            .env("OMP_WAIT_POLICY", "passive")
             .env("TORCHINDUCTOR_CACHE_DIR", &inductor)
             .env("TORCHINDUCTOR_COMPILE_THREADS", "1")
             .stdin(Stdio::piped())

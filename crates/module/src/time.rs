@@ -7,13 +7,14 @@ use flopsmith_measure::time::{Course, Finished, Limits, Resolution, Turn, Who};
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use serde_json::json;
 
 use crate::error::Error;
 use crate::outcome::{Failure, Speed, Timed};
 use crate::problem::Problem;
 use crate::reference::Reference;
 use crate::verify::{Bench, inputs_are_whole, judge, outputs, prepare};
-use crate::worker::{Stop, Worker};
+use crate::worker::{SLOW, Stop, Worker};
 
 /// Empty calls that measure a hand-shake.
 const HAND_SHAKES: usize = 15;
@@ -25,9 +26,11 @@ const CHECKED: f64 = 0.25;
 const TELLING: usize = 64;
 /// Longest timed call.
 const LONGEST: Duration = Duration::from_secs(20);
-/// A candidate may use this much processor time outside of its calls, and this share of the time in them.
+/// A candidate may use this much processor time outside of its calls in all, for each call to answer and to read the next
+/// order, and as a share of the time in its calls.
 const OFF_CLOCK: Duration = Duration::from_millis(5);
-const OFF_CLOCK_SHARE: f64 = 0.25;
+const OFF_CLOCK_CALL: Duration = Duration::from_micros(50);
+const OFF_CLOCK_SHARE: f64 = 0.02;
 
 /// Times a candidate, which was built for this workload, against every baseline.
 pub(crate) fn time(
@@ -120,8 +123,8 @@ fn against(
     Ok(Speed::of(baseline.name(), &finished, hidden))
 }
 
-/// One timed call of the candidate on fresh inputs. Every call must leave its inputs alone, and the results of some,
-/// which are drawn after the call, are compared in full.
+/// One timed call of the candidate on fresh inputs and parameters, so that nothing derived from either serves two calls.
+/// Every call must leave its inputs alone, and the results of some, which are drawn after the call, are compared in full.
 fn candidate_call(
     worker: &mut Worker,
     problem: &Problem,
@@ -129,12 +132,21 @@ fn candidate_call(
     watch: &mut Watch,
     rng: &mut ChaCha8Rng,
 ) -> Result<Duration, Stop> {
-    let state = bench.fresh(rng, "plain", false)?;
+    let state = bench.fresh(rng, "plain", true)?;
+    // Parameters first: the inputs do not exist yet while the worker copies them, which takes unclocked time.
+    let parameters_at = bench.loaded.layout.parameters_at;
+    let parameters = state.get(parameters_at as usize..).unwrap_or_default();
+    worker.arena.write(parameters_at, parameters)?;
+    worker.ask(&json!({"do": "parameters"}), SLOW)?;
+    // Work from here on would be work before the clock.
+    watch.begin(worker.used());
     prepare(&worker.arena, &bench.loaded.layout, &state)?;
     watch.before(worker.used());
     let took = worker.call(LONGEST)?;
-    let found = outputs(worker, bench)?;
+    // The clock is read before the outputs: a candidate that answers early and works on meanwhile has used time between calls.
     watch.after(worker.used(), took);
+    let found = outputs(worker, bench)?;
+    watch.end(worker.used());
     inputs_are_whole(worker, bench, &state)?;
     watch.is_new(&found)?;
     if rng.random::<f64>() < CHECKED || !watch.checked {
@@ -182,8 +194,10 @@ fn resolution(
 /// The processor time of the candidate's process outside of its calls.
 #[derive(Debug, Default)]
 struct Watch {
-    /// The processor time after the last call.
+    /// The processor time when the candidate last had nothing to do.
     last: Option<Duration>,
+    /// Number of calls.
+    calls: u32,
     /// Processor time between calls.
     outside: Duration,
     /// Time in calls.
@@ -195,15 +209,30 @@ struct Watch {
 }
 
 impl Watch {
-    fn before(&mut self, used: Option<Duration>) {
+    /// Work from now on counts as work between calls.
+    fn begin(&mut self, used: Option<Duration>) {
+        self.last = used;
+    }
+
+    fn count(&mut self, used: Option<Duration>) {
         if let (Some(last), Some(used)) = (self.last, used) {
             self.outside += used.saturating_sub(last);
         }
     }
 
+    fn before(&mut self, used: Option<Duration>) {
+        self.count(used);
+        self.calls += 1;
+    }
+
     fn after(&mut self, used: Option<Duration>, took: Duration) {
         self.last = used;
         self.inside += took;
+    }
+
+    fn end(&mut self, used: Option<Duration>) {
+        self.count(used);
+        self.last = None;
     }
 
     /// Refuses results that an earlier call had: fresh inputs give other ones.
@@ -219,7 +248,8 @@ impl Watch {
 
     /// Refuses a candidate that worked between its calls.
     fn judge(&self) -> Result<(), Failure> {
-        let permitted = OFF_CLOCK.max(self.inside.mul_f64(OFF_CLOCK_SHARE));
+        let share = self.inside.mul_f64(OFF_CLOCK_SHARE);
+        let permitted = OFF_CLOCK.max(share + OFF_CLOCK_CALL * self.calls);
         if self.outside <= permitted {
             return Ok(());
         }
@@ -236,6 +266,31 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_after_an_early_answer_counts_as_work_between_calls() {
+        let ms = |n: u64| Some(Duration::from_millis(n));
+        let mut early = Watch::default();
+        for call in 0..10u64 {
+            let start = 30 * call;
+            early.begin(ms(start));
+            early.before(ms(start));
+            early.after(ms(start + 10), Duration::from_millis(10));
+            early.end(ms(start + 13));
+        }
+        let failure = early.judge().expect_err("3 ms of each call are missing");
+        assert_eq!(failure.fault, CandidateFault::LeftRunning);
+        // Between the end of a call and the next one the supervisor asks for other things.
+        let mut honest = Watch::default();
+        for call in 0..10u64 {
+            let start = 30 * call;
+            honest.begin(ms(start));
+            honest.before(ms(start));
+            honest.after(ms(start + 10), Duration::from_millis(10));
+            honest.end(ms(start + 10));
+        }
+        assert!(honest.judge().is_ok());
+    }
 
     #[test]
     fn a_result_that_comes_again_is_refused() {

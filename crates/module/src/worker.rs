@@ -125,6 +125,8 @@ impl Worker {
         job.env = vec![
             ("OMP_NUM_THREADS".into(), threads.to_string()),
             ("OMP_DYNAMIC".into(), "false".into()),
+            // Threads that wait for the next call use no processor time, which would count as work between calls.
+            ("OMP_WAIT_POLICY".into(), "passive".into()),
             ("LC_ALL".into(), "C.UTF-8".into()),
         ];
         job.limits = Limits {
@@ -245,12 +247,9 @@ impl Worker {
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Processor time that the main thread of the candidate's process has used; none where the kernel does not say.
+    /// Processor time that all threads of the candidate's process have used until now; none without a candidate.
     pub fn used(&self) -> Option<Duration> {
-        let candidate = self.candidate()?;
-        let times = std::fs::read_to_string(format!("/proc/{candidate}/schedstat")).ok()?;
-        let nanoseconds = times.split_whitespace().next()?.parse().ok()?;
-        Some(Duration::from_nanos(nanoseconds))
+        flopsmith_sandbox::cpu_time(self.candidate()?)
     }
 
     fn exchange(&mut self, order: &Value, limit: Duration) -> Result<Value, Silence> {

@@ -40,5 +40,6 @@ pub use error::Error;
 pub use job::{Exit, Finished, Job, Kind, Limits, MemoryBound};
 pub use limits::{Reduced, Resource};
 pub use place::forbids_programs;
+pub use proc::cpu_time;
 pub use protection::{Measure, Protection, State};
 pub use sandbox::{Options, Sandbox};

@@ -52,7 +52,7 @@ pub(crate) fn pin(pid: i32, cores: &[usize]) -> Result<(), Error> {
 }
 
 /// Processor time of all threads of a process so far; none if the process is gone.
-pub(crate) fn cpu_time(pid: i32) -> Option<Duration> {
+pub fn cpu_time(pid: i32) -> Option<Duration> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is written by the call and lives through it.
     if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {

@@ -2,17 +2,23 @@
 //! Pure.
 //!
 //! Each of these tasks has a nest of its own, which occurs in no other step. The nests of both evaluations are
-//! the same, and none of them is trained on. All of them follow from the run's seed, the step and the number of the task,
-//! so a resumed run has the nests of an undisturbed one. The name of a nest is its seed: a node makes the files from the
-//! name and needs no list.
+//! the same. No nest is trained on whose [`form`] is held out: that of an evaluated nest or of a problem of `hold_out`. All
+//! nests follow from the run's settings, the step and the number of the task, so a resumed run has the nests of an
+//! undisturbed one. The name of a nest is its seed: a node makes the files from the name and needs no list.
 
 use flopsmith_config::Settings;
+use flopsmith_nest::canonical::canonical;
+use flopsmith_nest::prompt::program_of;
 use flopsmith_nest::random;
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{ProblemFiles, ProblemId, Task};
+use flopsmith_protocol::{Digest, ProblemFiles, ProblemId, Task};
 
 use crate::error::Error;
 use crate::node::Context;
+
+/// Nests that are drawn for one task at most. A form is that of a few nests in a hundred, so this number is never reached
+/// unless most forms are held out.
+const DRAWS: u64 = 100;
 
 /// A whole number that depends on all bits of the given ones (the last steps of SplitMix64; Steele, Lea and Flood, 2014).
 fn mixed(numbers: [u64; 3]) -> u64 {
@@ -29,9 +35,41 @@ fn id(seed: u64) -> Result<ProblemId, Error> {
     ProblemId::new(random::name(seed)).map_err(|e| Error::Settings(e.to_string()))
 }
 
-/// The nest of a task of a training step. Its seed is odd.
+/// The nest of a task of a training step: the first of its draws whose form is not held out. Its seed is odd.
+///
+/// # Errors
+/// All draws are held out.
 pub fn trained(settings: &Settings, step: u64, number: u32) -> Result<ProblemId, Error> {
-    id(mixed([settings.seed, step, u64::from(number)]) | 1)
+    for draw in 0..DRAWS {
+        // The number of the task has 32 bits.
+        let of_task = u64::from(number) | (draw << 32);
+        let nest = id(mixed([settings.seed, step, of_task]) | 1)?;
+        if !is_held_out(settings, &nest) {
+            return Ok(nest);
+        }
+    }
+    Err(Error::Settings(format!(
+        "each of {DRAWS} fresh nests has the loops of a held-out problem; hold out fewer, or lower `evaluate_tasks`"
+    )))
+}
+
+/// True if the form of a nest is held out.
+fn is_held_out(settings: &Settings, nest: &ProblemId) -> bool {
+    let held_out = &settings.hold_out_forms;
+    if held_out.is_empty() {
+        return false;
+    }
+    let problem = files(nest).and_then(|files| Problem::from_files(files).ok());
+    let form = problem.and_then(|problem| form(&problem));
+    form.is_some_and(|form| held_out.contains(&form))
+}
+
+/// The digest of a form in which problems are equal that differ by names, sizes, precision or constants
+/// ([`mod@flopsmith_nest::canonical`]); none of a problem whose reference is no affine loop nest, which no nest is like.
+pub fn form(problem: &Problem) -> Option<String> {
+    let program = program_of(problem).ok()?;
+    let digest = Digest::of(canonical(&program).as_bytes());
+    Some(digest.short().to_owned())
 }
 
 /// The nests of both evaluations, one for each of `evaluate_tasks`. Their seeds are even, so no step trains on them.
@@ -116,6 +154,59 @@ mod tests {
             prop_assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 8 + 20 * 8);
             prop_assert_eq!(first, all());
         }
+    }
+
+    /// Most nests of a run are as they were, and those with a held-out form are replaced by others, each time the same.
+    #[test]
+    fn nests_with_a_held_out_form_are_replaced_by_others() {
+        let tasks = || (1..15).flat_map(|step| (0..4).map(move |number| (step, number)));
+        let all = |settings: &Settings| -> Vec<ProblemId> {
+            let ids = tasks().map(|(step, number)| trained(settings, step, number));
+            ids.collect::<Result<_, _>>().expect("ids")
+        };
+        let of = |settings: &Settings, ids: &[ProblemId]| -> Vec<String> {
+            let problems = ids.iter().map(|id| problem(settings, id).expect("a nest"));
+            let forms = problems.map(|problem| form(&problem).expect("an affine nest"));
+            forms.collect()
+        };
+        let free = settings(5);
+        let before = all(&free);
+        let forms = of(&free, &before);
+        let held_out = Settings {
+            hold_out_forms: vec![forms[3].clone(), forms[40].clone()],
+            ..free
+        };
+        let after = all(&held_out);
+        assert_eq!(after, all(&held_out));
+        for form in of(&held_out, &after) {
+            assert!(!held_out.hold_out_forms.contains(&form), "{form}");
+        }
+        for (n, form) in forms.iter().enumerate() {
+            let is_held_out = held_out.hold_out_forms.contains(form);
+            assert_eq!(before[n] != after[n], is_held_out, "{n}");
+            assert!(is_fresh(
+                &Settings {
+                    random: 1,
+                    ..held_out.clone()
+                },
+                &after[n]
+            ));
+        }
+        let distinct: BTreeSet<&ProblemId> = after.iter().collect();
+        assert_eq!(distinct.len(), after.len());
+    }
+
+    #[test]
+    fn a_run_that_holds_out_all_that_it_draws_says_so() {
+        let free = settings(5);
+        let drawn = (0..DRAWS).map(|draw| id(mixed([5, 1, 2 | (draw << 32)]) | 1).expect("an id"));
+        let problems = drawn.map(|id| problem(&free, &id).expect("a nest"));
+        let held_out = Settings {
+            hold_out_forms: problems.filter_map(|problem| form(&problem)).collect(),
+            ..free.clone()
+        };
+        let error = trained(&held_out, 1, 2).expect_err("all are held out");
+        assert!(error.to_string().contains("held-out"), "{error}");
     }
 
     #[test]

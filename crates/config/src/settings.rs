@@ -38,6 +38,11 @@ pub struct Settings {
     /// refused in `problem` and `problems`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hold_out: Vec<String>,
+    /// Digests of the forms of nests that fresh nests must not have: of the problems of `hold_out`, or of the nests that a run
+    /// with `suite = "random"` evaluates. A fresh nest that differs from one of them only by names, sizes, precision or
+    /// constants is replaced by another. A run sets it when it begins, whatever it was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hold_out_forms: Vec<String>,
     /// Division of the tasks of a training step among many problems: `uniform` (they take turns) or `learning_progress`
     /// (three quarters of the tasks go to problems in proportion to the change of their scores, Kanitscheider et al.,
     /// 2021, and the others are divided evenly). Default: `uniform`.
@@ -135,6 +140,7 @@ impl Default for Settings {
             suite: String::new(),
             random: 0,
             hold_out: Vec::new(),
+            hold_out_forms: Vec::new(),
             mix: Mix::Uniform,
             workloads: Vec::new(),
             seed: 1,

@@ -73,11 +73,13 @@ enum Command {
         model: usize,
         ids: Vec<u32>,
         top: usize,
+        /// That of the whole request. A prompt holds it until it was scored, also for a client that went away meanwhile.
+        seat: Arc<Seat>,
         reply: oneshot::Sender<Result<Vec<Scored>, String>>,
     },
 }
 
-/// An open answer. Dropping it ends the answer.
+/// An open answer, or a request whose prompts are scored. Dropping it ends the answer.
 struct Seat(Arc<Metrics>);
 
 impl Drop for Seat {
@@ -167,27 +169,36 @@ impl Engine {
         Ok(receiver)
     }
 
-    /// Scores a prompt: [`Model::score_prompt`].
+    /// Scores the prompts of a request, one after another: [`Model::score_prompt`]. They take the place of one answer.
     ///
     /// # Errors
-    /// If the model fails, or the thread has ended.
+    /// If too many answers wait, the model fails, or the thread has ended.
     pub async fn score(
         &self,
         model: usize,
-        ids: Vec<u32>,
+        prompts: Vec<Vec<u32>>,
         top: usize,
-    ) -> Result<Vec<Scored>, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(Command::Score {
-            model,
-            ids,
-            top,
-            reply,
-        })?;
-        match answer.await {
-            Ok(scored) => scored.map_err(Refusal::failed),
-            Err(_) => Err(Refusal::stopping()),
+    ) -> Result<Vec<Vec<Scored>>, Refusal> {
+        if !self.metrics.open(1, self.most_open) {
+            return Err(Refusal::overloaded());
         }
+        let seat = Arc::new(Seat(Arc::clone(&self.metrics)));
+        let mut all = Vec::with_capacity(prompts.len());
+        for ids in prompts {
+            let (reply, answer) = oneshot::channel();
+            self.tell(Command::Score {
+                model,
+                ids,
+                top,
+                seat: Arc::clone(&seat),
+                reply,
+            })?;
+            match answer.await {
+                Ok(scored) => all.push(scored.map_err(Refusal::failed)?),
+                Err(_) => return Err(Refusal::stopping()),
+            }
+        }
+        Ok(all)
     }
 
     fn tell(&self, command: Command) -> Result<(), Refusal> {
@@ -298,6 +309,7 @@ fn take(command: Command, lanes: &mut [Lane<'_>], next: &mut usize) {
             model,
             ids,
             top,
+            seat: _seat,
             reply,
         } => {
             if let Some(lane) = lanes.get(model)

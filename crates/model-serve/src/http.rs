@@ -141,14 +141,11 @@ impl App {
 
     /// The scores of the prompts, if the answers show them.
     async fn score(&self, ask: &Ask) -> Result<Vec<Vec<Scored>>, Refusal> {
-        let mut scored = Vec::new();
-        if let (true, Some(top)) = (ask.form.echo, ask.form.alternatives) {
-            for prompt in &ask.prompts {
-                let ids = prompt.ids.clone();
-                scored.push(self.engine.score(ask.model, ids, top).await?);
-            }
-        }
-        Ok(scored)
+        let (true, Some(top)) = (ask.form.echo, ask.form.alternatives) else {
+            return Ok(Vec::new());
+        };
+        let prompts = ask.prompts.iter().map(|prompt| prompt.ids.clone());
+        self.engine.score(ask.model, prompts.collect(), top).await
     }
 
     /// Lets the model write what the request asks for; nothing if no answer has a token.
@@ -186,13 +183,13 @@ impl App {
             };
             wanted.push((n, request));
         }
-        if wanted.is_empty() {
-            return Ok(None);
-        }
-        let pieces = self.engine.write(ask.model, wanted)?;
+        let pieces = match wanted.is_empty() {
+            true => None,
+            false => Some(self.engine.write(ask.model, wanted)?),
+        };
         let tokens: usize = ask.prompts.iter().map(|prompt| prompt.ids.len()).sum();
         self.metrics.prompted(tokens as u64);
-        Ok(Some(pieces))
+        Ok(pieces)
     }
 }
 

@@ -38,7 +38,7 @@ impl Default for Metrics {
         let help = "Responses, by route and HTTP status";
         registry.register("responses", help, responses.clone());
         let prompt_tokens = Counter::default();
-        let help = "Tokens of the prompts of all answers that were asked for";
+        let help = "Tokens of the prompts of all requests that were taken";
         registry.register("prompt_tokens", help, prompt_tokens.clone());
         let written_tokens = Counter::default();
         let help = "Tokens that the models wrote";
@@ -48,7 +48,8 @@ impl Default for Metrics {
             "Tokens that the models wrote a second, over the last second of work; 0 without work";
         registry.register("tokens_per_second", help, rate.clone());
         let waiting = Gauge::default();
-        let help = "Answers that wait for a place in the batch";
+        let help =
+            "Answers that wait for a place in the batch, and requests whose prompts are scored";
         registry.register("waiting", help, waiting.clone());
         let running = Gauge::default();
         let help = "Answers that are being written";

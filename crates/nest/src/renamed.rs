@@ -28,6 +28,9 @@ const PARTS: [&str; 16] = [
 /// Letters before a digit. Programs number names of their own that begin with other letters.
 const NUMBERED: [&str; 10] = ["a", "b", "c", "d", "p", "q", "u", "v", "w", "y"];
 
+/// Draws after which a name gets a number. A free name of a size or an iterator is missed with a chance below 10⁻⁴⁰.
+const MOST_DRAWS: usize = 2000;
+
 /// The kinds of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -64,10 +67,7 @@ pub fn renamed(problem: &Problem, rng: &mut impl Rng) -> Problem {
         .collect();
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (name, kind) in kinds {
-        let mut new = drawn(kind, rng);
-        while taken.contains(&new) {
-            new = drawn(kind, rng);
-        }
+        let new = free(kind, &taken, rng);
         taken.insert(new.clone());
         names.insert(name.to_owned(), new);
     }
@@ -82,7 +82,23 @@ pub fn renamed(problem: &Problem, rng: &mut impl Rng) -> Problem {
     renamed
 }
 
-/// A name of a kind. There are so many that a free one is found soon.
+/// A name of a kind that is not taken. A nest may have more names of a kind than there are; then a number makes one of them
+/// another name.
+fn free(kind: Kind, taken: &BTreeSet<String>, rng: &mut impl Rng) -> String {
+    let mut new = drawn(kind, rng);
+    for _ in 0..MOST_DRAWS {
+        if !taken.contains(&new) {
+            return new;
+        }
+        new = drawn(kind, rng);
+    }
+    let mut numbered = (1u32..).map(|number| format!("{new}_{number}"));
+    numbered
+        .find(|name| !taken.contains(name))
+        .unwrap_or_default()
+}
+
+/// A name of a kind.
 fn drawn(kind: Kind, rng: &mut impl Rng) -> String {
     match kind {
         Kind::Function => function(rng),
@@ -196,4 +212,29 @@ fn replaced(text: &str, names: &BTreeMap<String, String>) -> String {
         rest = after;
     }
     new
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn a_nest_may_have_more_names_than_there_are() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        for (kind, own) in [(Kind::Size, &SIZES[..]), (Kind::Iterator, &ITERATORS[..])] {
+            let mut taken = BTreeSet::new();
+            for _ in 0..own.len() + 5 {
+                let name = free(kind, &taken, rng);
+                assert!(taken.insert(name), "{kind:?}");
+            }
+            for name in own {
+                assert!(taken.contains(*name), "{name} of {kind:?}");
+            }
+            let numbered = taken.iter().filter(|name| name.contains('_'));
+            assert_eq!(numbered.count(), 5, "{kind:?}");
+        }
+    }
 }

@@ -257,43 +257,46 @@ pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
 }
 
 /// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out
-/// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on.
+/// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on. Notes
+/// the forms of nests that are evaluated or held out, since fresh nests must not have them.
 ///
 /// # Errors
 /// Wrong usage: an unknown suite or problem, no problem is left, or a setting that needs several problems or sizes.
 pub fn settle(settings: &mut Settings) -> Result<()> {
     if settings.is_stream() {
         // The file was checked, but the command line may have added workloads.
-        return match settings.workloads.is_empty() {
-            true => Ok(()),
-            false => Err(usage(
+        if !settings.workloads.is_empty() {
+            return Err(usage(
                 "a workload is named beside `suite = \"random\"`, and each of its nests has one size; leave out --workload and `workloads`",
-            )),
-        };
+            ));
+        }
+        settings.hold_out_forms = forms(&problems_of(settings)?);
+        return Ok(());
     }
     if settings.random > 0 && !settings.workloads.is_empty() {
         return Err(usage(
             "a workload is named beside `random`, and fresh nests have one size; leave out --workload and `workloads`, or `random`",
         ));
     }
+    let held_out = settings.hold_out.iter().map(|name| held_out(name));
+    let held_out = held_out.collect::<Result<Vec<Problem>>>()?;
+    settings.hold_out_forms = match settings.random {
+        0 => Vec::new(),
+        _ => forms(&held_out),
+    };
     if !settings.suite.is_empty() {
         let of_suite = suite(&settings.suite)?;
-        let held_out: Result<BTreeSet<ProblemId>> = settings
-            .hold_out
-            .iter()
-            .map(|name| held_out(name))
-            .collect();
         let of_suite = of_suite.into_iter().map(|problem| problem.id);
-        return replace_suite(settings, of_suite, &held_out?);
+        let held_out = held_out.into_iter().map(|problem| problem.id).collect();
+        return replace_suite(settings, of_suite, &held_out);
     }
-    if settings.hold_out.is_empty() {
+    if held_out.is_empty() {
         return Ok(());
     }
     // A problem may be named by its folder in one place and by its name in the other.
     let trained: Vec<Problem> = problems_of(settings)?;
-    for name in &settings.hold_out {
-        let held_out = held_out(name)?;
-        if trained.iter().any(|problem| problem.id == held_out) {
+    for (name, held_out) in settings.hold_out.iter().zip(&held_out) {
+        if trained.iter().any(|problem| problem.id == held_out.id) {
             return Err(usage(format!(
                 "`hold_out` names `{name}`, on which the run trains; leave it out of one of them"
             )));
@@ -302,12 +305,15 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// The id of a held-out problem, which is named by its name or by its folder.
-fn held_out(name: &str) -> Result<ProblemId> {
-    let found = problem(name);
-    Ok(found
-        .map_err(|error| usage(format!("`hold_out` names `{name}`: {error}")))?
-        .id)
+/// A held-out problem, which is named by its name or by its folder.
+fn held_out(name: &str) -> Result<Problem> {
+    problem(name).map_err(|error| usage(format!("`hold_out` names `{name}`: {error}")))
+}
+
+/// The forms of problems, each once.
+fn forms(problems: &[Problem]) -> Vec<String> {
+    let forms: BTreeSet<String> = problems.iter().filter_map(stream::form).collect();
+    forms.into_iter().collect()
 }
 
 /// Names the problems of the suite, without the held-out ones, instead of the suite.
@@ -518,6 +524,26 @@ mod tests {
     }
 
     #[test]
+    fn a_run_with_fresh_nests_notes_the_forms_of_held_out_problems() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let named = |name: &str| problems.join(name).display().to_string();
+        let mut settings = Settings {
+            problem: String::new(),
+            problems: vec![named("dgemm"), named("dot")],
+            hold_out: vec![named("dgemv"), named("sort64")],
+            random: 2,
+            ..Settings::default()
+        };
+        settle(&mut settings).unwrap();
+        let held_out = Problem::load(&problems.join("dgemv")).unwrap();
+        // A sorting network is no loop nest.
+        assert_eq!(settings.hold_out_forms, [stream::form(&held_out).unwrap()]);
+        settings.random = 0;
+        settle(&mut settings).unwrap();
+        assert!(settings.hold_out_forms.is_empty());
+    }
+
+    #[test]
     fn a_stream_has_no_workloads_to_choose_from() {
         let mut settings = Settings {
             problem: String::new(),
@@ -525,6 +551,9 @@ mod tests {
             ..Settings::default()
         };
         settle(&mut settings).unwrap();
+        let forms = problems_of(&settings).unwrap();
+        let forms: BTreeSet<String> = forms.iter().filter_map(stream::form).collect();
+        assert!(!forms.is_empty() && forms.iter().eq(&settings.hold_out_forms));
         settings.workloads = vec!["n=8".into()];
         let error = settle(&mut settings).unwrap_err();
         assert!(error.is::<crate::console::Usage>(), "{error:#}");

@@ -192,11 +192,17 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Settings as `config.toml` holds them, without the settings that have command-line flags of their own.
+/// Settings as `config.toml` holds them, without those that have command-line flags of their own or that a run sets itself.
 fn table(settings: &Settings) -> toml::Table {
     let text = toml::to_string(settings).unwrap_or_default();
     let mut table: toml::Table = text.parse().unwrap_or_default();
-    for flag in ["problem", "budget_seconds", "seed", "start"] {
+    for flag in [
+        "problem",
+        "budget_seconds",
+        "seed",
+        "start",
+        "hold_out_forms",
+    ] {
         table.remove(flag);
     }
     table

@@ -3,6 +3,7 @@
 //! A problem's compiler, verifier and timer stay open for the next program of the problem. Its reference and the peak are
 //! measured once and kept in the folder, so that all numbers of a service are comparable, also after a restart. They are
 //! measured again when they do not hold any more ([`crate::reference`]), or when machine, toolchain or method changed.
+//! A program that the compile stage refuses does not wait for that.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -99,6 +100,11 @@ impl Station {
             measuring_lock::announce("serve");
         }
         let grade = Grade::of(program.purpose);
+        if !self.is_ready(&program.problem, grade)
+            && let Some(refused) = self.refused(program)?
+        {
+            return Ok(refused);
+        }
         self.make_ready(&program.problem, grade)?;
         // A result of an earlier process is known now that the reference is.
         if let Some(known) = self.cache.look_up(program, unix_ms()) {
@@ -115,6 +121,35 @@ impl Station {
             tracing::warn!(%error, "a result cannot be kept");
         }
         Ok(done)
+    }
+
+    /// The open problem.
+    fn open(&self, problem: &Problem) -> Option<&Bench> {
+        let mut benches = self.benches.iter();
+        benches.find(|bench| bench.problem.digest == problem.digest)
+    }
+
+    /// True if a problem is open with a reference of this grade that holds.
+    fn is_ready(&self, problem: &Problem, grade: Grade) -> bool {
+        let reference = self.open(problem).and_then(|bench| bench.reference(grade));
+        let until = reference.map(|reference| reference.holds_until_unix_ms(self.settings.refresh));
+        until.is_some_and(|until| unix_ms() <= until)
+    }
+
+    /// The result of a program that the compile stage refuses, which needs no reference; none of any other program. The
+    /// cache does not keep it: it knows results by their references, and compiling again takes little time.
+    fn refused(&self, program: &Program) -> Result<Option<Judged>, Failure> {
+        let problem = &program.problem;
+        let evaluator = match self.open(problem) {
+            Some(bench) => bench.plain.clone(),
+            None => self.evaluator(problem)?,
+        };
+        let permitted = problem.techniques;
+        let compiler = &evaluator.compiler;
+        let built = compiler.compile_as(program.language, problem, &program.source, permitted);
+        let refused = built.err().map(Judged::failed);
+        // Other failures may pass until the reference is measured.
+        Ok(refused.filter(|judged| matches!(judged.verdict, Verdict::Rejected { .. })))
     }
 
     /// Puts the bench of a problem to the front, with a reference of this grade that holds.
@@ -161,21 +196,26 @@ impl Station {
         Ok(())
     }
 
-    /// Opens a problem: finds the compiler, runs the reference, and measures peak and baseline.
-    fn bench(&self, problem: &Arc<Problem>) -> Result<Bench, Failure> {
-        let threads = self.settings.threads;
+    /// Finds the compiler of a problem.
+    fn evaluator(&self, problem: &Arc<Problem>) -> Result<Evaluator, Failure> {
         let made = Evaluator::new(
             Arc::clone(problem),
             &self.settings.compiler,
             Arc::clone(&self.sandbox),
             self.harness.clone(),
         );
-        let plain = made.map_err(|error| match error {
+        made.map_err(|error| match error {
             flopsmith_evaluate::Error::Stage(failure) => failure,
             flopsmith_evaluate::Error::Input(why) => {
                 Failure::infrastructure(InfrastructureCause::Compiler, why)
             }
-        })?;
+        })
+    }
+
+    /// Opens a problem: finds the compiler, runs the reference, and measures peak and baseline.
+    fn bench(&self, problem: &Arc<Problem>) -> Result<Bench, Failure> {
+        let threads = self.settings.threads;
+        let plain = self.evaluator(problem)?;
         let sanitizing = plain.clone().with_sanitizers(threads);
         let verifier = plain.verifier(threads)?;
         let cores = cores_to_watch(threads);

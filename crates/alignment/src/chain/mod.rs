@@ -46,6 +46,7 @@ pub struct Order<'a> {
 pub fn run(order: &Order<'_>) -> Result<u8> {
     let plan = Plan::read(order)?;
     let keys = plan.keys()?;
+    let basis = plan.basis()?;
     let mut folder = Folder::open(order.output, order.resume)?;
     let standings = folder.standings(&keys);
     tell(&plan, &standings);
@@ -68,7 +69,8 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
             continue;
         };
         let began = Instant::now();
-        let path = folder.begin(stage, key, standing == Standing::Begun)?;
+        let basis = (stage == Stage::Programs).then_some(&basis);
+        let path = folder.begin(stage, key, basis, standing == Standing::Begun)?;
         let work = Work {
             order,
             plan: &plan,

@@ -10,7 +10,7 @@ use flopsmith_config::alignment::Asked;
 use flopsmith_eval::model::{Kind, Model};
 use flopsmith_generator::measured::{Program, REFERENCE};
 use flopsmith_measure::METHOD;
-use flopsmith_problem::{Language, Problem};
+use flopsmith_problem::{Language, Problem, prompt};
 use flopsmith_protocol::Digest;
 use flopsmith_recipes::{Room, beside};
 use flopsmith_run::console::{located, usage};
@@ -113,22 +113,49 @@ impl Plan {
     fn has_room(&self) -> Result<()> {
         let recipe = &self.recipe;
         let all = || self.training.iter().chain(&self.held_out);
-        let texts: Vec<String> = all()
-            .map(|problem| self.prompt(problem))
-            .collect::<Result<_>>()?;
+        let texts = self.prompts()?;
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let Room { positions, prompts } =
             flopsmith_recipes::room(&self.base, recipe.chat, recipe.dtype, &texts)?;
-        for (problem, tokens) in all().zip(prompts) {
+        let asked = self.training.len() + self.held_out.len();
+        for (problem, tokens) in all().zip(&prompts) {
             let longest = i64::from(recipe.rlpf.max_tokens);
-            if tokens as i64 + longest > positions {
+            if *tokens as i64 + longest > positions {
                 return Err(usage(format!(
                     "the prompt for {} takes {tokens} tokens and `rlpf.max_tokens` is {longest}: the model has {positions} positions for both together; lower `rlpf.max_tokens`, or leave the problem out",
                     problem.id
                 )));
             }
         }
+        // An evaluation gives answers the room that is left, but needs some.
+        for (problem, tokens) in all().zip(prompts.iter().skip(asked)) {
+            if *tokens as i64 >= positions {
+                return Err(usage(format!(
+                    "the prompt to improve the plain reference of {} takes {tokens} tokens and the model has {positions} positions, so there is no room for an answer; leave the problem out, or set `evaluate.tasks = [\"write\"]`",
+                    problem.id
+                )));
+            }
+        }
         Ok(())
+    }
+
+    /// The prompts that the stages ask with: of each problem that for a program, and then, if the evaluation asks for
+    /// it, of each that for a faster program than the reference.
+    fn prompts(&self) -> Result<Vec<String>> {
+        let all = || self.training.iter().chain(&self.held_out);
+        let mut texts: Vec<String> = all()
+            .map(|problem| self.prompt(problem))
+            .collect::<Result<_>>()?;
+        if self.recipe.evaluate.tasks.contains(&Asked::Optimise) {
+            // References are in C, whatever the language of the answers.
+            let fence = self.recipe.prompt().style().is_chat().then_some("c");
+            let improving = |(text, problem): (&String, &Arc<Problem>)| {
+                prompt::improve(text, &problem.reference_source, fence)
+            };
+            let more: Vec<String> = texts.iter().zip(all()).map(improving).collect();
+            texts.extend(more);
+        }
+        Ok(texts)
     }
 
     /// The prompt that asks for a problem's program.
@@ -198,10 +225,6 @@ impl Plan {
     /// None in practice: settings are always text.
     pub fn keys(&self) -> Result<BTreeMap<Stage, Digest>> {
         let recipe = &self.recipe;
-        let digests = |problems: &[Arc<Problem>]| -> Vec<String> {
-            let of = |p: &Arc<Problem>| format!("{} {}", p.id, p.digest.as_str());
-            problems.iter().map(of).collect()
-        };
         let general = (recipe.chat, recipe.nest, &recipe.dtype);
         let mut keys: BTreeMap<Stage, Digest> = BTreeMap::new();
         for stage in Stage::ALL {
@@ -229,6 +252,22 @@ impl Plan {
             keys.insert(stage, key);
         }
         Ok(keys)
+    }
+
+    /// The part of the key of [`Stage::Programs`] that decides how a program is measured: with the same basis the programs
+    /// that were measured count, also if others are wanted.
+    ///
+    /// # Errors
+    /// None in practice: settings are always text.
+    pub fn basis(&self) -> Result<Digest> {
+        let recipe = &self.recipe;
+        let all = (
+            METHOD,
+            digests(&self.training),
+            (recipe.chat, recipe.nest),
+            &recipe.workloads,
+        );
+        Ok(Digest::of(text(&all)?.as_bytes()))
     }
 
     /// What a stage does and about how long it takes, in a few words.
@@ -283,6 +322,12 @@ pub fn about(seconds: f64) -> String {
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
+}
+
+/// The names and digests of problems.
+fn digests(problems: &[Arc<Problem>]) -> Vec<String> {
+    let of = |p: &Arc<Problem>| format!("{} {}", p.id, p.digest.as_str());
+    problems.iter().map(of).collect()
 }
 
 fn text(value: &impl Serialize) -> Result<String> {

@@ -1,6 +1,6 @@
 //! The work of each stage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Order;
 use super::plan::{COMPILER, MODELS, Plan, about};
-use super::state::{Folder, Stage, replace};
+use super::state::{Folder, MEASURED, Stage, replace};
 use super::summary::{Set, Summary};
 use crate::label::{self, Bench, Given};
 use crate::split;
@@ -36,8 +36,6 @@ use crate::split;
 const CHECKPOINT_EVERY: u64 = 100;
 /// The programs with their times.
 const PROGRAMS: &str = "programs.jsonl";
-/// The programs that were measured so far, in the order in which they were.
-const MEASURED: &str = "measured.jsonl";
 /// The recipe of a stage.
 const RECIPE: &str = "recipe.toml";
 
@@ -51,7 +49,8 @@ pub enum Ended {
     Interrupted,
 }
 
-/// A program with its number: a line of [`MEASURED`].
+/// A line of [`MEASURED`]: a program with its number among those of the attempt that measured it. Another attempt may want
+/// others, so programs are known by what they are.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     number: usize,
@@ -92,8 +91,15 @@ impl Work<'_> {
     /// Measures the programs of all training problems, those first that no earlier attempt measured.
     fn programs(&self) -> Result<Ended> {
         let work = self.plan.programs()?;
-        let mut done = read_lines(&self.path.join(MEASURED))?;
+        let known = read_lines(&self.path.join(MEASURED))?;
+        let mut done = matching(work.iter().flat_map(|(_, programs)| programs), &known);
         let total: usize = work.iter().map(|(_, programs)| programs.len()).sum();
+        if !done.is_empty() {
+            say(&format!(
+                "{} of {total} programs were measured before",
+                done.len()
+            ));
+        }
         let open = total.saturating_sub(done.len());
         let mut kept = OpenOptions::new()
             .append(true)
@@ -342,11 +348,22 @@ impl Work<'_> {
     }
 }
 
-/// The measured programs of an earlier attempt, by number. A last line that a killed process left unfinished is removed.
-fn read_lines(path: &Path) -> Result<BTreeMap<usize, Program>> {
+/// Those of the wanted programs that are known, by their numbers.
+fn matching<'a>(
+    wanted: impl Iterator<Item = &'a Given>,
+    known: &HashMap<Given, Program>,
+) -> BTreeMap<usize, Program> {
+    let numbered = wanted.enumerate();
+    numbered
+        .filter_map(|(number, given)| Some((number, known.get(given)?.clone())))
+        .collect()
+}
+
+/// The measured programs of earlier attempts. A last line that a killed process left unfinished is removed.
+fn read_lines(path: &Path) -> Result<HashMap<Given, Program>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     };
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -355,7 +372,18 @@ fn read_lines(path: &Path) -> Result<BTreeMap<usize, Program>> {
         std::fs::write(path, whole).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let lines = jsonl::read(path, |_: &Line| Ok::<(), &str>(()))?;
-    Ok(lines.into_iter().map(|l| (l.number, l.program)).collect())
+    let programs = lines.into_iter().map(|line| line.program);
+    Ok(programs.map(|program| (given(&program), program)).collect())
+}
+
+/// What was asked of a measured program.
+fn given(program: &Program) -> Given {
+    Given {
+        problem: program.problem.clone(),
+        prompt: program.prompt.clone(),
+        source: program.source.clone(),
+        origin: program.origin.clone(),
+    }
 }
 
 /// A line about the programs of each problem, also of one without a correct program.
@@ -402,14 +430,22 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(MEASURED);
         assert!(read_lines(&path).unwrap().is_empty());
+        let numbered = |number: usize| Program {
+            source: format!("int x{number};"),
+            ..program("dot", Some(number as f64))
+        };
         let line = |number| {
-            let program = program("dot", Some(1.0));
+            let program = numbered(number);
             serde_json::to_string(&Line { number, program }).unwrap()
         };
         let text = format!("{}\n{}\n{}", line(4), line(2), &line(3)[..20]);
         std::fs::write(&path, text).unwrap();
         let found = read_lines(&path).unwrap();
-        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [2, 4]);
+        // Another attempt wants other programs, in another order.
+        let mut wanted = [2, 3, 5, 4, 4].map(|number| given(&numbered(number)));
+        wanted[4].origin = "file".into();
+        let done = matching(wanted.iter(), &found);
+        assert_eq!(done, BTreeMap::from([(0, numbered(2)), (3, numbered(4))]));
         let kept = std::fs::read_to_string(&path).unwrap();
         assert_eq!(kept, format!("{}\n{}\n", line(4), line(2)));
         std::fs::write(&path, "{}\n").unwrap();

@@ -1,7 +1,9 @@
 //! The stages of a chain, and the file that says which of them are complete.
 //!
 //! The key of a stage is a digest of its settings, of its inputs, and of the keys of the stages whose results it uses. A
-//! stage is complete only under its key, so a changed setting repeats its stage and all stages after it.
+//! stage is complete only under its key, so a changed setting repeats its stage and all stages after it. Measured programs
+//! outlive a change that only wants others: their stage has a basis too, the part of its key that decides how programs are
+//! measured.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,6 +21,8 @@ const FORMAT: &str = "flopsmith alignment";
 const VERSION: u32 = 1;
 /// The state file.
 const STATE: &str = "state.json";
+/// The programs that were measured so far, in the folder of [`Stage::Programs`].
+pub const MEASURED: &str = "measured.jsonl";
 /// The file that a process locks while it works on the folder.
 const LOCK: &str = "lock";
 
@@ -101,6 +105,8 @@ impl Stage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Entry {
     key: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    basis: Option<Digest>,
     complete: bool,
     seconds: f64,
     /// The exit code of a complete stage.
@@ -238,22 +244,28 @@ impl Folder {
     }
 
     /// Records that a stage begins or goes on. What another attempt left behind is removed, unless the stage goes on, and
-    /// so is everything that depends on it.
+    /// so is everything that depends on it. Only [`MEASURED`] stays if the other attempt had the same `basis`.
     ///
     /// # Errors
     /// Files cannot be removed or written.
-    pub fn begin(&mut self, stage: Stage, key: &Digest, goes_on: bool) -> Result<PathBuf> {
+    pub fn begin(
+        &mut self,
+        stage: Stage,
+        key: &Digest,
+        basis: Option<&Digest>,
+        goes_on: bool,
+    ) -> Result<PathBuf> {
+        let before = self.saved.stages.get(&stage);
+        let before = before.and_then(|entry| entry.basis.as_ref());
+        let kept = (before.is_some() && before == basis).then_some(MEASURED);
         let stale = |other: &Stage| other.depends_on(stage) || *other == stage && !goes_on;
         for other in Stage::ALL.iter().filter(|other| stale(other)) {
             self.saved.stages.remove(other);
-            let path = self.of(*other);
-            if path.exists() {
-                std::fs::remove_dir_all(&path)
-                    .with_context(|| format!("cannot remove {}", path.display()))?;
-            }
+            clear(&self.of(*other), kept.filter(|_| *other == stage))?;
         }
         let entry = Entry {
             key: key.clone(),
+            basis: basis.cloned(),
             complete: false,
             seconds: self.seconds(stage),
             code: 0,
@@ -288,6 +300,30 @@ impl Folder {
         let text = serde_json::to_string_pretty(&self.saved)? + "\n";
         replace(&self.path.join(STATE), &text)
     }
+}
+
+/// Removes a folder, or everything in it but a file.
+fn clear(path: &Path, kept: Option<&str>) -> Result<()> {
+    let cannot = || format!("cannot remove {}", path.display());
+    if !path.exists() {
+        return Ok(());
+    }
+    let Some(kept) = kept else {
+        return std::fs::remove_dir_all(path).with_context(cannot);
+    };
+    for entry in std::fs::read_dir(path).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        if entry.file_name() == kept {
+            continue;
+        }
+        let inner = entry.path();
+        let removed = match inner.is_dir() {
+            true => std::fs::remove_dir_all(&inner),
+            false => std::fs::remove_file(&inner),
+        };
+        removed.with_context(cannot)?;
+    }
+    Ok(())
 }
 
 /// Replaces a file, so that it is the old or the new one whenever the process ends.
@@ -339,7 +375,7 @@ mod tests {
         let todo: Vec<Stage> = Stage::ALL.into_iter().filter(open).collect();
         for stage in &todo {
             let goes_on = standings[stage] == Standing::Begun;
-            let path = folder.begin(*stage, &keys[stage], goes_on).unwrap();
+            let path = folder.begin(*stage, &keys[stage], None, goes_on).unwrap();
             std::fs::write(path.join(stage.result()), "").unwrap();
             folder.end(*stage, 2.0, Some(0)).unwrap();
         }
@@ -376,7 +412,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let keys = keys(None);
         let mut folder = Folder::open(place.path(), false).unwrap();
-        let path = folder.begin(Stage::Programs, &keys[&Stage::Programs], false);
+        let path = folder.begin(Stage::Programs, &keys[&Stage::Programs], None, false);
         std::fs::write(path.unwrap().join("half"), "").unwrap();
         folder.end(Stage::Programs, 2.5, None).unwrap();
         drop(folder);
@@ -392,9 +428,36 @@ mod tests {
         let standings = folder.standings(&keys);
         assert_eq!(standings[&Stage::Sft], Standing::Begun);
         assert_eq!(standings[&Stage::Dpa], Standing::Changed);
-        folder.begin(Stage::Sft, &keys[&Stage::Sft], true).unwrap();
+        folder
+            .begin(Stage::Sft, &keys[&Stage::Sft], None, true)
+            .unwrap();
         assert!(!folder.of(Stage::Evaluation).exists());
         assert!(folder.of(Stage::Split).exists());
+    }
+
+    #[test]
+    fn measured_programs_outlive_changes_that_leave_their_basis_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let digest = |text: &str| Digest::of(text.as_bytes());
+        let begin = |key: &str, basis: &str| {
+            let resume = place.path().join(STATE).is_file();
+            let mut folder = Folder::open(place.path(), resume).unwrap();
+            let (key, basis) = (digest(key), digest(basis));
+            let path = folder.begin(Stage::Programs, &key, Some(&basis), false);
+            let path = path.unwrap();
+            let had = path.join(MEASURED).is_file();
+            assert!(!path.join(Stage::Programs.result()).exists());
+            for name in [MEASURED, Stage::Programs.result()] {
+                std::fs::write(path.join(name), "").unwrap();
+            }
+            std::fs::create_dir(path.join("inner")).unwrap();
+            folder.begin(Stage::Split, &key, None, false).unwrap();
+            had
+        };
+        assert!(!begin("first", "one"));
+        assert!(begin("second", "one"));
+        assert!(!begin("third", "other"));
+        assert!(begin("second", "other"));
     }
 
     #[test]

@@ -104,6 +104,14 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     let folder = place.path().join("folder");
     let with_reward = ["--reward", reward.to_str().unwrap()];
     let service = Service::start(&folder, &with_reward);
+    // The compile stage refuses this one before a reference is measured.
+    let empty = json!({ "id": "empty", "problem": "dgemm", "source": "int x;" });
+    let refused = lines(&service.ask("POST /v1/evaluate", &request(std::slice::from_ref(&empty))));
+    assert_eq!(refused[0]["reason"], "missing_entry", "{refused:?}");
+    assert_eq!(refused[0]["reward"], -1.0, "{refused:?}");
+    assert_eq!(refused[0]["reference"], Value::Null, "{refused:?}");
+    let measured = folder.join("references").read_dir().unwrap();
+    assert_eq!(measured.count(), 0);
     let good = json!({ "id": "good", "problem": "dgemm", "source": GOOD });
     let idle = json!({ "id": "idle", "problem": "dgemm", "source": IDLE });
     let answers = lines(&service.ask(
@@ -130,6 +138,14 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
         (&second["cached"], &third["cached"]),
         (&json!(false), &json!(true))
     );
+    // Once there is a reference, its result is kept under it.
+    for cached in [false, true] {
+        let again =
+            lines(&service.ask("POST /v1/evaluate", &request(std::slice::from_ref(&empty))));
+        assert_eq!(again[0]["reason"], "missing_entry", "{again:?}");
+        assert_eq!(again[0]["cached"], cached, "{again:?}");
+        assert_eq!(again[0]["reference"], first["reference"]);
+    }
     let attestation = first["measurement"]["attestation"].as_str().unwrap();
     let attested = folder
         .join("attestations")

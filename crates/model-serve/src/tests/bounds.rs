@@ -1,5 +1,6 @@
 //! Refusals, limits, clients that go away, and the end of the service.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use super::*;
@@ -315,6 +316,58 @@ fn no_more_answers_wait_than_may() {
     assert_eq!(reply.refused(503)["code"], "overloaded");
     assert!(reply.head.contains("retry-after: 1"), "{reply:?}");
     drop(stream);
+    wait_until(|| server.metrics.count_open() == 0);
+}
+
+/// A request that scores its prompt and writes nothing.
+fn scoring() -> Value {
+    json!({ "model": "tiny", "prompt": [40, 41, 42], "max_tokens": 0, "echo": true, "logprobs": 0 })
+}
+
+#[test]
+fn prompts_are_scored_only_while_answers_may_wait_and_their_tokens_count() {
+    let server = Server::start(Options {
+        most_waiting: 0,
+        ..endless_options()
+    });
+    server.answer(COMPLETIONS, &scoring());
+    wait_until(|| server.metrics.count_open() == 0);
+    let text = server.metrics.text();
+    assert!(
+        text.contains("flopsmith_model_prompt_tokens_total 3\n"),
+        "{text}"
+    );
+    let stream = begun(&server);
+    let reply = server.post(COMPLETIONS, &scoring());
+    assert_eq!(reply.refused(503)["code"], "overloaded");
+    drop(stream);
+    wait_until(|| server.metrics.count_open() == 0);
+}
+
+#[test]
+fn an_answer_ends_beside_clients_that_score_without_a_pause() {
+    let server = Server::start(endless_options());
+    let mut body = endless();
+    body["stream"] = json!(false);
+    body["max_tokens"] = json!(30);
+    let ended = AtomicBool::new(false);
+    let scored = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let score = || {
+            while !ended.load(Ordering::Relaxed) {
+                server.answer(COMPLETIONS, &scoring());
+                scored.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        scope.spawn(score);
+        scope.spawn(score);
+        wait_until(|| scored.load(Ordering::Relaxed) > 4);
+        // The clients end before an assertion fails, as the scope waits for them.
+        let reply = server.post(COMPLETIONS, &body);
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.json()["usage"]["completion_tokens"], 30);
+    });
     wait_until(|| server.metrics.count_open() == 0);
 }
 

@@ -66,6 +66,39 @@ fn a_setting_changes_the_keys_of_its_stage_and_of_those_after_it() {
 }
 
 #[test]
+fn other_programs_are_measured_on_the_same_basis_and_other_problems_are_not() {
+    let first = plan(RECIPE);
+    let same = |other: &Plan| first.basis().unwrap() == other.basis().unwrap();
+    assert!(same(&plan(&format!("{RECIPE}[programs]\ndraw = 300\n"))));
+    assert!(same(&plan(&format!("seed = 7\n{RECIPE}"))));
+    let mut more = plan(RECIPE);
+    more.given.push(Given {
+        problem: "dgemm".into(),
+        prompt: "p".into(),
+        source: "int x;".into(),
+        origin: "file".into(),
+    });
+    assert_eq!(changed(&first, &more), Stage::ALL);
+    assert!(same(&more));
+    assert!(!same(&plan(&RECIPE.replace(", \"dsyrk\"", ""))));
+    assert!(!same(&plan(&format!("nest = true\n{RECIPE}"))));
+}
+
+#[test]
+fn the_prompts_that_need_room_are_those_of_the_tasks() {
+    let write = plan(&format!("{RECIPE}[evaluate]\ntasks = [\"write\"]\n"));
+    let alone = write.prompts().unwrap();
+    assert_eq!(alone.len(), 3);
+    let both = plan(RECIPE).prompts().unwrap();
+    assert_eq!(both[..3], alone);
+    let problems = write.training.iter().chain(&write.held_out);
+    for (text, problem) in both[3..].iter().zip(problems) {
+        assert!(text.contains(problem.reference_source.trim()), "{text}");
+    }
+    assert_eq!(both.len(), 6);
+}
+
+#[test]
 fn problems_are_named_once_and_never_on_both_sides() {
     let refused = |text: &str| {
         let error = problems(&recipe(text)).err().unwrap();

@@ -35,6 +35,7 @@ fn doctor_measures_the_peak_and_how_well_times_repeat_and_gives_advice() {
                     "gfortran",
                     "libtorch",
                     "nats-server",
+                    "python with torch",
                 ];
                 let what = finding["what"].as_str().unwrap();
                 let not_measured = ["openblas", "resolution"];

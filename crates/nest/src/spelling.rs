@@ -57,7 +57,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is tight already stays as it is, and nothing but blanks is lost.
+        /// Tight text stays as it is, and other text loses nothing but blanks.
         #[test]
         fn tightening_again_changes_nothing(text in "[a-z0-9_ +*/=<;(){}\\[\\]&\n-]{0,80}") {
             let once = tight(&text);

@@ -270,7 +270,7 @@ impl Plan {
         Ok(Digest::of(text(&all)?.as_bytes()))
     }
 
-    /// What a stage does and about how long it takes, in a few words.
+    /// The work of a stage and about how long it takes, in a few words.
     pub fn words(&self, stage: Stage) -> String {
         let recipe = &self.recipe;
         let train = |what: &str| format!("{what}; its first updates tell how long it takes");

@@ -376,7 +376,7 @@ fn read_lines(path: &Path) -> Result<HashMap<Given, Program>> {
     Ok(programs.map(|program| (given(&program), program)).collect())
 }
 
-/// What was asked of a measured program.
+/// The request that a measured program answers.
 fn given(program: &Program) -> Given {
     Given {
         problem: program.problem.clone(),

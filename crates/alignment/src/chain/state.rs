@@ -243,7 +243,7 @@ impl Folder {
         standings
     }
 
-    /// Records that a stage begins or goes on. What another attempt left behind is removed, unless the stage goes on, and
+    /// Records that a stage begins or goes on. It removes the files of another attempt, unless the stage goes on, and
     /// so is everything that depends on it. Only [`MEASURED`] stays if the other attempt had the same `basis`.
     ///
     /// # Errors

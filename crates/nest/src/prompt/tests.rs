@@ -67,7 +67,7 @@ fn a_problem_without_a_nest_is_named_with_the_line() {
     }
 }
 
-/// What a model copies from the prompt stands in the plain program, character by character.
+/// The plain program spells assignments as the prompt does, character by character, so a model can copy them.
 #[test]
 fn assignments_of_random_nests_are_spelt_as_in_their_programs() {
     for seed in 0..60 {

@@ -243,8 +243,8 @@ impl Folder {
         standings
     }
 
-    /// Records that a stage begins or goes on. It removes the files of another attempt, unless the stage goes on, and
-    /// so is everything that depends on it. Only [`MEASURED`] stays if the other attempt had the same `basis`.
+    /// Records that a stage begins or goes on. Unless the stage goes on, it removes the
+    /// files of another attempt and everything that depends on them. Only [`MEASURED`] stays if the other attempt had the same `basis`.
     ///
     /// # Errors
     /// Files cannot be removed or written.

@@ -10,7 +10,7 @@ fn an_adapter_is_trained_killed_resumed_sampled_and_merged() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [
-        "tasks=2",
+        "tasks=1",
         "group_size=4",
         "evaluate_tasks=1",
         "max_steps=2",

@@ -65,7 +65,7 @@ fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
     // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their
     // rewards.
     let settings = [
-        "tasks=2",
+        "tasks=1",
         "group_size=6",
         "evaluate_tasks=1",
         "sqd.enabled=false",

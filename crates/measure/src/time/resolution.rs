@@ -95,7 +95,7 @@ impl Resolution {
     }
 
     /// With a hand-shake that took `least` seconds: no hand-shake's least duration is longer.
-    fn lowered(self, least: f64) -> Self {
+    pub(super) fn lowered(self, least: f64) -> Self {
         let by = self.taken_off_seconds - least;
         if by.is_nan() || by <= 0.0 {
             return self;

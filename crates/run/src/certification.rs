@@ -257,6 +257,11 @@ pub fn corpus_best(
     }
 }
 
+/// True if a run with these settings is compared with the fastest program tried of the starter's corpus.
+pub fn has_shown(settings: &Settings) -> bool {
+    shown_source(settings).is_some()
+}
+
 /// The source of the fastest program tried of the starter's corpus.
 fn shown_source(settings: &Settings) -> Option<String> {
     if !settings.generator.kind.has_policy() || settings.has_many() {

@@ -181,6 +181,10 @@ pub struct Facts {
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
     pub seconds: f64,
+    /// Seconds of the budget that are spent: without measurements before the roles begin and after the end. Runs of older
+    /// versions do not know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_seconds: Option<f64>,
     /// Number of sessions so far.
     pub sessions: u64,
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, RawAnswer, Task};
+use flopsmith_protocol::{ArtifactRef, Outcome, PolicyVersion, ProblemId, RawAnswer, Task};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::error::Error;
@@ -138,6 +138,10 @@ pub trait Source: Send + Sync + 'static {
         });
         Ok(sorted.collect())
     }
+
+    /// Takes an outcome that the run had before the generator began, whatever its verdict. No other outcome of its sample
+    /// counts.
+    fn decided_before(&mut self, _outcome: &Outcome) {}
 
     /// Takes the known speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.

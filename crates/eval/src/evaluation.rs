@@ -70,6 +70,11 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
             refine_reference: order.purpose != Purpose::Screen,
             again: false,
         };
+        // On a busy machine this takes a minute.
+        say(&format!(
+            "{}: measuring this machine and the plain reference…",
+            problem.id
+        ));
         let left = std::mem::replace(&mut patience, Patience::new(order.wait));
         let mut stages = match Stages::open(&setup, problem, left, stopped.clone()) {
             Ok(stages) => stages,

@@ -1,52 +1,73 @@
 //! A form in which nests are equal that differ in their spelling alone.
 //!
 //! Names, element types, the values of numbers, constants in subscripts, the signs of terms and the extents of loops are left
-//! out; the order of factors and of summands does not matter, nor does that of the loops of a statement. So the product of
-//! two matrices has one form, whatever its sizes, its precision and its names. The form tells whether a model has seen a nest:
-//! leaving out much makes more nests equal, and a held-out nest is then kept out in all its variants.
+//! out; the order of factors and of summands does not matter, nor does that of the loops of a statement. `x = x + e` and
+//! `x += e` are equal, and so are the other updates. So the product of two matrices has one form, whatever its sizes, its
+//! precision and its names. The form tells whether a model has seen a nest: leaving out much makes more nests equal, and a
+//! held-out nest is then kept out in all its variants.
 
 use crate::affine::{Affine, Var};
 use crate::program::{Access, Expr, Operation, Program, Statement};
 
-/// Longer sums and products are sorted instead of tried in every order.
-const MOST_ORDERED: usize = 4;
 /// Namings that give the same text and are followed at the same time.
-const MOST_TIES: usize = 16;
+const MOST_TIES: usize = 64;
 
 /// The form of a program.
 pub fn canonical(program: &Program) -> String {
     let mut ways = vec![Way::default()];
-    for statement in &program.statements {
-        let value = Term::of(&statement.value);
-        ways = best(ways.iter().flat_map(|way| {
+    for statement in program.statements.iter().filter(|s| !is_idle(s)) {
+        let (sign, value) = Term::of_statement(program, statement).into_update();
+        let target = subscripts(program, &statement.target);
+        let all = ways.iter().flat_map(|way| {
             let mut way = way.clone();
             // The iterators of different statements are different ones.
             way.iterators.clear();
-            way.access(program, &statement.target);
-            way.text += match statement.update {
-                None => " = ",
-                Some(Operation::Add | Operation::Sub) => " += ",
-                Some(Operation::Mul) => " *= ",
-                Some(Operation::Div) => " /= ",
-                Some(Operation::Min) => " min= ",
-                Some(Operation::Max) => " max= ",
-            };
-            let ways = value.ways(program, &way);
+            way.access(statement.target.array, &target);
+            way.text += sign;
+            let ways = value.ways(&way);
             ways.into_iter()
                 .map(move |way| way.ended(program, statement))
-        }));
+        });
+        ways = best(all, |way| &way.text);
     }
     ways.into_iter().next().unwrap_or_default().text
 }
 
+/// True for `x = x`, which is left of a sum that begins with the old value in a local number.
+fn is_idle(statement: &Statement) -> bool {
+    let is_old = matches!(&statement.value, Expr::Read(access) if *access == statement.target);
+    statement.update.is_none() && is_old
+}
+
+/// Iterators with their factors: an affine expression without parameters and constants.
+type Index = Vec<(Var, i64)>;
+
+fn index(program: &Program, affine: &Affine) -> Index {
+    let terms = affine.terms();
+    terms
+        .filter(|(var, _)| !program.is_parameter(*var))
+        .collect()
+}
+
+fn subscripts(program: &Program, access: &Access) -> Vec<Index> {
+    let each = access.subscripts.iter();
+    each.map(|subscript| index(program, subscript)).collect()
+}
+
 /// A value whose operands have no order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Term<'a> {
     /// A number, whatever its value.
     Number,
     Scalar(&'a str),
-    Index(&'a Affine),
-    Read(&'a Access),
+    Index(Index),
+    /// An element of the array of this number. The old value of the statement's own target is marked: other elements may
+    /// have the same subscripts but for constants.
+    Read {
+        array: usize,
+        subscripts: Vec<Index>,
+        is_old: bool,
+    },
     /// Operands in any order.
     Any(&'static str, Vec<Term<'a>>),
     /// Operands in this order.
@@ -54,116 +75,159 @@ enum Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    fn of(value: &'a Expr) -> Self {
-        let ordered = |name: &str, all: &[&'a Expr]| {
-            Self::Ordered(name.to_owned(), all.iter().copied().map(Self::of).collect())
-        };
+    /// The whole value that a statement assigns, with the old value of an updated target.
+    fn of_statement(program: &Program, statement: &'a Statement) -> Self {
+        let of = |value: &'a Expr| Self::of(program, &statement.target, value);
+        let value = of(&statement.value);
+        match statement.update {
+            None => value,
+            Some(operation) => {
+                let old = Self::Read {
+                    array: statement.target.array,
+                    subscripts: subscripts(program, &statement.target),
+                    is_old: true,
+                };
+                Self::combined(operation, old, value)
+            }
+        }
+    }
+
+    fn of(program: &Program, target: &Access, value: &'a Expr) -> Self {
+        let of = |value: &'a Expr| Self::of(program, target, value);
         match value {
             Expr::Number(_) => Self::Number,
             Expr::Scalar(name) => Self::Scalar(name),
-            Expr::Index(index) => Self::Index(index),
-            Expr::Read(access) => Self::Read(access),
-            Expr::Negative(a) => Self::of(a),
-            Expr::Binary(operation, a, b) => {
-                let name = match operation {
-                    Operation::Add | Operation::Sub => "sum",
-                    Operation::Mul => "product",
-                    Operation::Min => "min",
-                    Operation::Max => "max",
-                    Operation::Div => return ordered("quotient", &[a, b]),
-                };
-                let mut operands = Vec::new();
-                for operand in [Self::of(a), Self::of(b)] {
-                    match operand {
-                        Self::Any(of, inner) if of == name => operands.extend(inner),
-                        other => operands.push(other),
-                    }
-                }
-                Self::Any(name, operands)
+            Expr::Index(affine) => Self::Index(index(program, affine)),
+            Expr::Read(access) => Self::Read {
+                array: access.array,
+                subscripts: subscripts(program, access),
+                is_old: access == target,
+            },
+            Expr::Negative(a) => of(a),
+            Expr::Binary(operation, a, b) => Self::combined(*operation, of(a), of(b)),
+            Expr::Call(name, all) => Self::Ordered(name.clone(), all.iter().map(of).collect()),
+            Expr::Select(how, all) => {
+                Self::Ordered(how.text().to_owned(), all.iter().map(of).collect())
             }
-            Expr::Call(name, all) => ordered(name, &all.iter().collect::<Vec<_>>()),
-            Expr::Select(how, all) => ordered(how.text(), &all.iter().collect::<Vec<_>>()),
+        }
+    }
+
+    /// Two values combined; operands of the same operation become operands of the whole.
+    fn combined(operation: Operation, a: Self, b: Self) -> Self {
+        let name = match operation {
+            Operation::Add | Operation::Sub => "sum",
+            Operation::Mul => "product",
+            Operation::Min => "min",
+            Operation::Max => "max",
+            Operation::Div => return Self::Ordered("quotient".to_owned(), vec![a, b]),
+        };
+        let mut operands = Vec::new();
+        for operand in [a, b] {
+            match operand {
+                Self::Any(of, inner) if of == name => operands.extend(inner),
+                other => operands.push(other),
+            }
+        }
+        Self::Any(name, operands)
+    }
+
+    fn is_old(&self) -> bool {
+        matches!(self, Self::Read { is_old: true, .. })
+    }
+
+    /// The sign between the target and the rest of the value: that of an update if the old value of the target is an operand.
+    fn into_update(self) -> (&'static str, Self) {
+        match self {
+            Self::Any(name, mut operands) => {
+                let Some(at) = operands.iter().position(Self::is_old) else {
+                    return (" = ", Self::Any(name, operands));
+                };
+                operands.remove(at);
+                let sign = match name {
+                    "sum" => " += ",
+                    "product" => " *= ",
+                    "min" => " min= ",
+                    _ => " max= ",
+                };
+                let rest = match operands.len() {
+                    1 => operands.remove(0),
+                    _ => Self::Any(name, operands),
+                };
+                (sign, rest)
+            }
+            Self::Ordered(name, mut operands)
+                if name == "quotient" && operands.first().is_some_and(Self::is_old) =>
+            {
+                (" /= ", operands.pop().unwrap_or(Self::Number))
+            }
+            other => (" = ", other),
         }
     }
 
     /// The ways to go on with this value that give the least text.
-    fn ways(&self, program: &Program, from: &Way<'a>) -> Vec<Way<'a>> {
+    fn ways(&self, from: &Way<'a>) -> Vec<Way<'a>> {
         let mut way = from.clone();
-        let operands = match self {
-            Self::Number => {
-                way.text.push('#');
-                return vec![way];
-            }
+        match self {
+            Self::Number => way.text.push('#'),
             Self::Scalar(name) => {
                 let number = number(&mut way.scalars, name);
                 way.text += &format!("s{number}");
-                return vec![way];
             }
-            Self::Index(index) => {
-                way.index(program, index);
-                return vec![way];
-            }
-            Self::Read(access) => {
-                way.access(program, access);
-                return vec![way];
-            }
+            Self::Index(index) => way.index(index),
+            Self::Read {
+                array, subscripts, ..
+            } => way.access(*array, subscripts),
             Self::Any(name, operands) => {
                 way.text += name;
-                orders(program, operands, from)
+                way.text.push('(');
+                return ended(in_any_order(operands, way));
             }
             Self::Ordered(name, operands) => {
                 way.text += name;
-                vec![operands.iter().collect()]
+                way.text.push('(');
+                let mut ways = vec![way];
+                for operand in operands {
+                    let all = ways.iter().flat_map(|way| operand.ways(way));
+                    ways = best(all, |way| &way.text);
+                    ways.iter_mut().for_each(|way| way.text.push(','));
+                }
+                return ended(ways);
             }
-        };
-        way.text.push('(');
-        let all = operands.into_iter().flat_map(|order: Vec<&Term<'a>>| {
-            let mut ways = vec![way.clone()];
-            for operand in order {
-                ways = best(ways.iter().flat_map(|way| operand.ways(program, way)));
-                ways.iter_mut().for_each(|way| way.text.push(','));
-            }
-            ways
-        });
-        let mut all = best(all);
-        all.iter_mut().for_each(|way| way.text.push(')'));
-        all
+        }
+        vec![way]
     }
 }
 
-/// The orders in which operands are tried. Many operands are sorted by their own text with the names known so far.
-fn orders<'t, 'a>(
-    program: &Program,
-    operands: &'t [Term<'a>],
-    from: &Way<'a>,
-) -> Vec<Vec<&'t Term<'a>>> {
-    if operands.len() > MOST_ORDERED {
-        let alone = Way {
-            text: String::new(),
-            ..from.clone()
-        };
-        let text = |term: &Term<'a>| {
-            let ways = term.ways(program, &alone);
-            ways.into_iter().next().unwrap_or_default().text
-        };
-        let mut sorted: Vec<&Term<'a>> = operands.iter().collect();
-        sorted.sort_by_cached_key(|term| text(term));
-        return vec![sorted];
+/// The ways behind the last operand.
+fn ended(mut ways: Vec<Way<'_>>) -> Vec<Way<'_>> {
+    ways.iter_mut().for_each(|way| way.text.push(')'));
+    ways
+}
+
+/// The ways to go on with all operands. The one with the least text is the next; operands that are alike count as one.
+fn in_any_order<'a>(operands: &[Term<'a>], from: Way<'a>) -> Vec<Way<'a>> {
+    let alike = |operand: &Term<'a>| operands.iter().position(|other| other == operand);
+    let mut left: Vec<usize> = operands.iter().filter_map(alike).collect();
+    left.sort_unstable();
+    let mut ways = vec![(from, left)];
+    for _ in operands {
+        let mut all = Vec::new();
+        for (way, left) in &ways {
+            for (at, which) in left.iter().enumerate() {
+                if at > 0 && left[at - 1] == *which {
+                    continue;
+                }
+                let mut others = left.clone();
+                others.remove(at);
+                for mut way in operands[*which].ways(way) {
+                    way.text.push(',');
+                    all.push((way, others.clone()));
+                }
+            }
+        }
+        ways = best(all.into_iter(), |(way, _)| &way.text);
     }
-    let mut all: Vec<Vec<&Term<'a>>> = vec![Vec::new()];
-    for operand in operands {
-        all = all
-            .iter()
-            .flat_map(|order| {
-                (0..=order.len()).map(|at| {
-                    let mut longer = order.clone();
-                    longer.insert(at, operand);
-                    longer
-                })
-            })
-            .collect();
-    }
-    all
+    ways.into_iter().map(|(way, _)| way).collect()
 }
 
 /// A text with the numbers that it gives to names, in the order in which they occur.
@@ -187,23 +251,21 @@ fn number<T: PartialEq + Copy>(known: &mut Vec<T>, name: &T) -> usize {
 }
 
 impl Way<'_> {
-    /// The iterators of an affine expression; parameters and constants are left out.
-    fn index(&mut self, program: &Program, index: &Affine) {
-        let mut terms: Vec<(usize, i64)> = index
-            .terms()
-            .filter(|(var, _)| !program.is_parameter(*var))
-            .map(|(var, factor)| (number(&mut self.iterators, &var), factor))
-            .collect();
+    fn index(&mut self, index: &[(Var, i64)]) {
+        let numbered = index
+            .iter()
+            .map(|(var, factor)| (number(&mut self.iterators, var), *factor));
+        let mut terms: Vec<(usize, i64)> = numbered.collect();
         terms.sort_unstable();
         let terms: Vec<String> = terms.iter().map(|(n, by)| format!("{by}i{n}")).collect();
         self.text += &terms.join("+");
     }
 
-    fn access(&mut self, program: &Program, access: &Access) {
-        let number = number(&mut self.arrays, &access.array);
+    fn access(&mut self, array: usize, subscripts: &[Index]) {
+        let number = number(&mut self.arrays, &array);
         self.text += &format!("a{number}[");
-        for subscript in &access.subscripts {
-            self.index(program, subscript);
+        for subscript in subscripts {
+            self.index(subscript);
             self.text.push(';');
         }
         self.text.push(']');
@@ -229,18 +291,18 @@ impl Way<'_> {
     }
 }
 
-/// The ways with the least text, each once.
-fn best<'a>(ways: impl Iterator<Item = Way<'a>>) -> Vec<Way<'a>> {
-    let mut best: Vec<Way<'a>> = Vec::new();
-    for way in ways {
-        match best.first().map(|other| way.text.cmp(&other.text)) {
+/// Those with the least text, each once.
+fn best<T: PartialEq>(all: impl Iterator<Item = T>, text: impl Fn(&T) -> &String) -> Vec<T> {
+    let mut best: Vec<T> = Vec::new();
+    for one in all {
+        match best.first().map(|other| text(&one).cmp(text(other))) {
             Some(std::cmp::Ordering::Greater) => {}
             Some(std::cmp::Ordering::Equal) => {
-                if best.len() < MOST_TIES && !best.contains(&way) {
-                    best.push(way);
+                if best.len() < MOST_TIES && !best.contains(&one) {
+                    best.push(one);
                 }
             }
-            Some(std::cmp::Ordering::Less) | None => best = vec![way],
+            Some(std::cmp::Ordering::Less) | None => best = vec![one],
         }
     }
     best

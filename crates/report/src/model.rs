@@ -39,6 +39,8 @@ pub struct RunReport {
     pub openblas: Option<OpenBlas>,
     /// The fastest program of those tried of the starter model's corpus, measured here.
     pub corpus_best_gflops: Option<f64>,
+    /// A sentence about that program which a reader of the comparison must know.
+    pub corpus_best_note: Option<String>,
     /// The user's own program, with which a search began.
     pub start_gflops: Option<f64>,
     /// The roofs of the machine, and which of them the problem's programs lie under.

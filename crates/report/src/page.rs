@@ -385,6 +385,9 @@ fn claim(report: &RunReport) -> String {
             " {}× the fastest program tried of the starter model's corpus.",
             number(best.gflops / corpus)
         ));
+        if let Some(note) = &report.corpus_best_note {
+            text.push_str(&format!(" {}", escape(note)));
+        }
     }
     if let Some(start) = report.start_gflops.filter(|s| *s > 0.0) {
         text.push_str(&format!(" {}× your program.", number(best.gflops / start)));

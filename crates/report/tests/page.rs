@@ -162,6 +162,7 @@ fn example() -> RunReport {
             core: Some("Haswell".into()),
         }),
         corpus_best_gflops: Some(19.0),
+        corpus_best_note: Some("That program was written for vectors of 512 bits.".into()),
         start_gflops: Some(12.5),
         roofline: Some(Roofline {
             threads: 1,
@@ -210,7 +211,7 @@ fn a_whole_run_shows_every_part() {
         "1.08×",      // of OpenBLAS
         "+58 points", // correct rate
         "×7.00",      // mean speed
-        "the fastest program tried of the starter model's corpus",
+        "the fastest program tried of the starter model's corpus. That program was written for vectors of 512 bits.",
         "3.28× your program",
         "OpenBLAS (Haswell)",
         "best so far",
@@ -559,6 +560,7 @@ proptest! {
             reference_gflops: Some(numbers[6]),
             openblas: Some(OpenBlas { gflops: numbers[7], core: Some(text.clone()) }),
             corpus_best_gflops: Some(numbers[8]),
+            corpus_best_note: Some(text.clone()),
             start_gflops: Some(numbers[8]),
             roofline: Some(Roofline {
                 threads: 1,

@@ -22,7 +22,7 @@ use crate::{paths, record};
 /// Number of attempts at a measurement whose failure is not the program's fault.
 const ATTEMPTS: usize = 2;
 /// The record of the fastest program tried of the starter's corpus.
-const CORPUS_BEST: &str = "corpus_best";
+pub(crate) const CORPUS_BEST: &str = "corpus_best";
 
 /// Compiles, verifies and measures the fastest programs of a finished run once more, on a machine that has nothing else
 /// to do. The corpus program they are compared with is measured by the same timer, so that the speeds can be divided by
@@ -255,6 +255,11 @@ pub fn corpus_best(
             None
         }
     }
+}
+
+/// True if a run with these settings is compared with the fastest program tried of the starter's corpus.
+pub fn has_shown(settings: &Settings) -> bool {
+    shown_source(settings).is_some()
 }
 
 /// The source of the fastest program tried of the starter's corpus.

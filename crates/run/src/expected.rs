@@ -3,6 +3,9 @@
 use flopsmith_config::Job;
 use flopsmith_config::Settings;
 
+use crate::certification;
+use crate::summary::Facts;
+
 /// The least and the greatest time, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Range(f64, f64);
@@ -33,9 +36,14 @@ const ONCE_MORE: Range = Range(4.0, 25.0);
 /// Certifying one program: it is built in five layouts, verified in full and timed in each.
 const CERTIFY: Range = Range(6.0, 30.0);
 
-/// The expected time of a run by its parts, as text; `done` seconds of its budget are spent already. `None` if workers
-/// evaluate, whose speed is unknown here, and if a run is repeated without measurements.
-pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
+/// The expected time of a run, or of the rest of a resumed one, by its parts, as text. `None` if workers evaluate, whose
+/// speed is unknown here, and if a run is repeated without measurements.
+pub fn wall(job: Job, settings: &Settings, facts: &Facts) -> Option<String> {
+    rest(job, settings, facts, certification::has_shown(settings))
+}
+
+/// `shown`: a program of the starter's corpus is measured for comparison, once before the run and once after it.
+fn rest(job: Job, settings: &Settings, facts: &Facts, shown: bool) -> Option<String> {
     if settings.evaluate.workers || settings.evaluate.replays() {
         return None;
     }
@@ -43,20 +51,22 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
         Job::Train => "evaluating and training",
         Job::Search => "searching",
     };
-    let left = (settings.budget_seconds - done).max(0.0);
+    let spent = facts.spent_seconds.unwrap_or(facts.seconds);
+    let left = (settings.budget_seconds - spent).max(0.0);
     let budget = Range(left, left);
     let finalists = settings.evaluate.finalists;
     // The program with which the search begins is measured again as well, if it is none of the fastest.
     let own = u32::from(finalists > 0 && settings.start.is_some());
     let last = match finalists + own {
         0 => Range(0.0, 0.0),
-        some => ONCE_MORE.plus(CERTIFY.times(f64::from(some))),
+        some => ONCE_MORE.plus(CERTIFY.times(f64::from(some + u32::from(shown)))),
     };
     let last = last.times(settings.problem_count() as f64);
     // The roles of a run over many problems measure the machine for each of them, within the budget.
+    let compares = shown && facts.corpus_best_gflops.is_none();
     let first = match settings.has_many() {
         true => Range(0.0, 0.0),
-        false => MACHINE,
+        false => MACHINE.plus(CERTIFY.times(f64::from(u32::from(compares)))),
     };
     // The run may reach `max_steps` before its budget is spent.
     let up_to = if settings.max_steps > 0 {
@@ -67,6 +77,10 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
     let all = first.plus(budget).plus(last);
     let machine = match settings.has_many() {
         true => String::new(),
+        false if compares => format!(
+            "{} to measure this machine and the fastest program of the starter's corpus, ",
+            first.words()
+        ),
         false => format!("{} to measure this machine, ", first.words()),
     };
     let mut text = format!(
@@ -86,9 +100,10 @@ pub fn wall(job: Job, settings: &Settings, done: f64) -> Option<String> {
             0 => programs,
             _ => format!("{programs} and yours"),
         };
-        let programs = match settings.has_many() {
-            true => format!("{programs} for each problem"),
-            false => programs,
+        let programs = match (settings.has_many(), shown) {
+            (true, _) => format!("{programs} for each problem"),
+            (false, true) => format!("{programs} and that of the corpus"),
+            (false, false) => programs,
         };
         text.push_str(&format!(
             ", and {} to measure {programs} once more",
@@ -125,9 +140,23 @@ mod tests {
         settings
     }
 
+    /// A run that has taken `seconds` in all; `spent` of them count for its budget.
+    fn begun(seconds: f64, spent: Option<f64>) -> Facts {
+        Facts {
+            seconds,
+            spent_seconds: spent,
+            ..Facts::default()
+        }
+    }
+
+    fn said_of(job: Job, settings: &Settings, facts: &Facts) -> String {
+        rest(job, settings, facts, false).unwrap()
+    }
+
     #[test]
     fn a_budget_is_not_all_that_a_run_takes() {
-        let said = wall(Job::Search, &settings(60.0, 2), 0.0).unwrap();
+        let new = Facts::default();
+        let said = said_of(Job::Search, &settings(60.0, 2), &new);
         let parts = MACHINE
             .plus(Range(60.0, 60.0))
             .plus(ONCE_MORE)
@@ -140,18 +169,18 @@ mod tests {
         ] {
             assert!(said.contains(part), "`{part}` is not in {said}");
         }
-        let said = wall(Job::Train, &settings(36_000.0, 0), 0.0).unwrap();
+        let said = said_of(Job::Train, &settings(36_000.0, 0), &new);
         assert!(said.contains("10.0 h of evaluating and training"), "{said}");
         assert!(!said.contains("once more"), "{said}");
-        let said = wall(Job::Train, &settings(600.0, 0), 540.0).unwrap();
+        let said = said_of(Job::Train, &settings(600.0, 0), &begun(540.0, None));
         assert!(said.contains("60 s of evaluating and training"), "{said}");
-        let said = wall(Job::Train, &settings(600.0, 0), 700.0).unwrap();
+        let said = said_of(Job::Train, &settings(600.0, 0), &begun(700.0, None));
         assert!(said.contains("0 s of evaluating and training"), "{said}");
         let many = Settings {
             problems: vec!["a".into(), "b".into()],
             ..settings(60.0, 1)
         };
-        let said = wall(Job::Train, &many, 0.0).unwrap();
+        let said = said_of(Job::Train, &many, &new);
         let last = ONCE_MORE.plus(CERTIFY).times(2.0);
         assert!(
             said.contains(&Range(60.0, 60.0).plus(last).words()),
@@ -165,15 +194,45 @@ mod tests {
             max_steps: 3,
             ..settings(600.0, 1)
         };
-        let said = wall(Job::Train, &few, 0.0).unwrap();
+        let said = said_of(Job::Train, &few, &new);
         assert!(said.contains("at most 10 min of"), "{said}");
         assert!(said.contains("the fastest program once more"), "{said}");
+    }
+
+    #[test]
+    fn a_resumed_run_has_the_rest_of_its_budget_and_all_measurements_before_itself() {
+        // Measuring the machine took 25 s, and the stop broke off a step of 15 s.
+        let facts = begun(60.0, Some(20.0));
+        let said = said_of(Job::Search, &settings(60.0, 2), &facts);
+        let left = Range(40.0, 40.0);
+        assert!(said.contains("40 s of searching"), "{said}");
+        let parts = MACHINE.plus(left).plus(ONCE_MORE).plus(CERTIFY.times(2.0));
+        assert!(said.contains(&parts.words()), "{said}");
+    }
+
+    #[test]
+    fn a_program_of_the_corpus_is_measured_before_the_run_and_after_it() {
+        let compared = |facts: &Facts| rest(Job::Train, &settings(60.0, 1), facts, true).unwrap();
+        let budget = Range(60.0, 60.0);
+        let last = ONCE_MORE.plus(CERTIFY.times(2.0));
+        let said = compared(&Facts::default());
+        let parts = MACHINE.plus(CERTIFY).plus(budget).plus(last);
+        assert!(said.contains(&parts.words()), "{said}");
+        assert!(said.contains("and that of the corpus once more"), "{said}");
+        // A session before this one measured it.
+        let known = Facts {
+            corpus_best_gflops: Some(40.0),
+            ..Facts::default()
+        };
+        let said = compared(&known);
+        let parts = MACHINE.plus(budget).plus(last);
+        assert!(said.contains(&parts.words()), "{said}");
     }
 
     #[test]
     fn nothing_is_expected_of_others() {
         let mut elsewhere = settings(60.0, 2);
         elsewhere.evaluate.workers = true;
-        assert_eq!(wall(Job::Search, &elsewhere, 0.0), None);
+        assert_eq!(wall(Job::Search, &elsewhere, &Facts::default()), None);
     }
 }

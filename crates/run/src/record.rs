@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flopsmith_actors::journal::replace;
 use flopsmith_protocol::Measurement;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The folder of a run's records, inside the run's folder.
 const FOLDER: &str = "certified";
@@ -37,6 +37,21 @@ pub fn json(
         attestation_json,
     };
     Ok(serde_json::to_vec_pretty(&record)?)
+}
+
+/// The program of a record, and the machine that it was measured on.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Evidence {
+    /// The program.
+    pub source: String,
+    /// The machine's attestation.
+    pub attestation_json: String,
+}
+
+/// Reads a record from the folder of a run. `None` if there is no readable one.
+pub(crate) fn evidence(run: &Path, name: &str) -> Option<Evidence> {
+    let record = std::fs::read(run.join(FOLDER).join(format!("{name}.json"))).ok()?;
+    serde_json::from_slice(&record).ok()
 }
 
 /// True if a file begins like a record.

@@ -232,6 +232,7 @@ fn gather_of(
             core: summary.openblas_core.clone(),
         }),
         corpus_best_gflops: summary.corpus_best_gflops,
+        corpus_best_note: summary.corpus_best_wider.map(summary::WiderVectors::words),
         start_gflops: summary.start_program.as_ref().and_then(|s| s.gflops),
         roofline: machine
             .filter(|_| !many)

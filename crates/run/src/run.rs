@@ -413,7 +413,8 @@ async fn session(
     let finished = CancellationToken::new();
     let stop = CancellationToken::new();
     let (progress_tx, progress) = watch::channel(Progress::default());
-    let (elapsed_tx, elapsed) = watch::channel(0.0);
+    let (elapsed_tx, elapsed) = watch::channel(facts.spent_seconds.unwrap_or_default());
+    let spent = elapsed.clone();
     let told = roles::Told {
         finished: finished.clone(),
         ended: CancellationToken::new(),
@@ -446,6 +447,7 @@ async fn session(
     let note = |facts: &mut Facts| {
         facts.shares = add(&shares_before, &cores.shares());
         facts.disturbed = disturbed_before + context.disturbed();
+        facts.spent_seconds = Some(*spent.borrow());
         let broker = server
             .as_ref()
             .and_then(Server::pid)

@@ -117,6 +117,9 @@ pub struct Summary {
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
     /// were tried).
     pub corpus_best_gflops: Option<f64>,
+    /// Vectors that this program was written for and that the machine does not have; none if the machine has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corpus_best_wider: Option<WiderVectors>,
     /// Number of technique sets with a verified program whose measurement was repeated.
     pub coverage: u64,
     /// Number of further technique sets, whose programs were measured only once.
@@ -181,6 +184,10 @@ pub struct Facts {
     pub started_unix_ms: u64,
     /// Duration of all sessions so far, with the measurements after the end, seconds.
     pub seconds: f64,
+    /// Seconds of the budget that are spent: without measurements before the roles begin and after the end. Runs of older
+    /// versions do not know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_seconds: Option<f64>,
     /// Number of sessions so far.
     pub sessions: u64,
     /// Speed on this machine of the fastest tried program of the starter's corpus (`command::corpus_best` says how many
@@ -395,6 +402,9 @@ fn sum(
         fresh: None,
         start_program,
         corpus_best_gflops: facts.corpus_best_gflops,
+        corpus_best_wider: facts
+            .corpus_best_gflops
+            .and_then(|_| WiderVectors::of_run(folder)),
         coverage: coverage.confirmed,
         coverage_unconfirmed: coverage.unconfirmed,
         judged_programs,
@@ -548,12 +558,14 @@ impl Best {
     }
 }
 
+mod corpus;
 mod problems;
 mod refusals;
 mod stages;
 mod start;
 mod table;
 
+pub use corpus::WiderVectors;
 pub use problems::{Fresh, OfProblem};
 pub use refusals::Refusal;
 pub use stages::EarlyStage;

@@ -88,7 +88,8 @@ impl Archive {
     }
 
     /// Reports the archive's count of the run's time to `elapsed`: over all sessions, without the time of a step
-    /// that was broken off and without the time of measurements before the roles begin.
+    /// that was broken off and without the time of measurements before the roles begin. The last report does not count the
+    /// step that a stop breaks off.
     #[must_use]
     pub fn telling(self, elapsed: watch::Sender<f64>) -> Self {
         Self { elapsed, ..self }
@@ -190,6 +191,8 @@ impl Role for Archive {
                 }
             }
         }
+        // A later session goes on from here.
+        self.elapsed.send_replace(work.saved.elapsed);
         work.lease.leave().await
     }
 }

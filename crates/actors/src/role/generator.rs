@@ -93,6 +93,9 @@ impl Role for Generator {
             () = stop.cancelled() => return Ok(()),
             past = past => past?,
         };
+        for (_, outcome) in &decided {
+            self.source.decided_before(outcome);
+        }
         self.unseen = decided.into();
         let last = published.into_iter().map(|(_, published)| published);
         if let Some(last) = last.max_by_key(|published| published.version) {

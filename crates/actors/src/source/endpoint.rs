@@ -1,6 +1,6 @@
 //! A language model behind an endpoint as a source.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use flopsmith_endpoint::{
     Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
 };
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, RawAnswer, Sampling, Task, TaskId};
+use flopsmith_protocol::{
+    ArtifactRef, CandidateId, Outcome, PolicyVersion, RawAnswer, Sampling, Task, TaskId, Verdict,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, Answers, Source, problem_of};
@@ -30,8 +32,8 @@ const LONGEST_PROGRAM: usize = (1 << 20) + 1;
 
 /// Asks a server for the answers to tasks.
 ///
-/// Requests and answers are kept in the run's folder: a run that goes on knows what was spent, and never pays twice for an
-/// answer that it has.
+/// Requests and answers are kept in the run's folder: a run that goes on knows what was spent, never pays twice for an
+/// answer that it has, and never pays for one that counts as missing already.
 pub struct EndpointSource {
     client: Client,
     /// Address and model, for messages.
@@ -40,6 +42,8 @@ pub struct EndpointSource {
     context: Arc<Context>,
     file: Journal,
     kept: HashMap<(TaskId, u32), Text>,
+    /// Samples that count as missing since an earlier session.
+    missing: HashSet<CandidateId>,
     /// Calls in a row for which the server gave no answer.
     silent: u32,
 }
@@ -109,6 +113,7 @@ impl EndpointSource {
             context: Arc::clone(context),
             file,
             kept: kept.collect(),
+            missing: HashSet::new(),
             silent: 0,
         })
     }
@@ -194,6 +199,12 @@ impl Source for EndpointSource {
         false
     }
 
+    fn decided_before(&mut self, outcome: &Outcome) {
+        if matches!(outcome.verdict, Verdict::Infrastructure { .. }) {
+            self.missing.insert(outcome.candidate.id.clone());
+        }
+    }
+
     async fn answer_each(
         &mut self,
         problems: &[&Problem],
@@ -218,6 +229,9 @@ impl Source for EndpointSource {
                     answers.take(place, sample, Ok(kept.read(self.style, problem.language)));
                     continue;
                 }
+                if self.missing.contains(&CandidateId::of(&task.id, sample)) {
+                    continue;
+                }
                 let seed = u64::from(sample).wrapping_mul(0xd134_2543_de82_ef95);
                 asks.push(Ask {
                     problem: task.id.to_string(),
@@ -235,6 +249,7 @@ impl Source for EndpointSource {
             file,
             kept,
             silent,
+            ..
         } = self;
         let (client, style) = (&*client, *style);
         // Refusals before the first answer: if none comes, the server refuses everything, and no answer is lost.

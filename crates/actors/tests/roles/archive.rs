@@ -103,6 +103,21 @@ async fn nothing_is_lost_while_a_role_is_at_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_archive_tells_the_time_without_the_step_that_it_breaks_off() {
+    let world = World::new().await;
+    let (elapsed, mut told) = watch::channel(0.0);
+    let archive = Archive::new(
+        world.context(settings()),
+        Job::Search,
+        CancellationToken::new(),
+    );
+    let working = start(archive.telling(elapsed));
+    drop(soon(told.wait_for(|seconds| *seconds > 1.0)).await.unwrap());
+    working.end().await.unwrap();
+    assert!(*told.borrow() < 1.0, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_tasks_of_two_problems_take_turns_and_an_elite_is_one_of_its_own_problem() {
     let world = World::new().await;
     let context = world.context_of(settings(), &["dot"]);

@@ -211,6 +211,39 @@ async fn a_generator_that_stops_asks_again_only_for_what_it_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_generator_that_goes_on_does_not_ask_for_an_answer_that_counts_as_missing() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        1 => Act::error(400, "", "no"),
+        2 => Act::Never,
+        number => written(number),
+    });
+    let server = server.unwrap();
+    let settings = asking(&server, 1);
+    let working = generator(&world.context(settings.clone()));
+    let mut candidates = compiler(&world).await;
+    ask(&world, 3).await;
+    assert_eq!(next(&mut candidates).await.0, 0);
+    soon(async {
+        while server.asked().len() < 3 || missing(&world).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    working.end().await.unwrap();
+
+    let working = generator(&world.context(settings));
+    let last = next(&mut candidates).await;
+    assert_eq!((last.0, last.1.trim()), (2, "int x3;"));
+    candidates.close();
+    working.end().await.unwrap();
+    assert_eq!(server.asked().len(), 4);
+    let missing = missing(&world).await;
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert_eq!(missing[0].0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_budget_that_is_spent_leaves_outcomes_and_says_so() {
     let world = World::new().await;
     let server = ScriptedEndpoint::acts(vec![Act::streamed("```c\nint x;\n```\n", (19_000, 20))]);

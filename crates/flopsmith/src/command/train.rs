@@ -221,7 +221,7 @@ pub fn finish(
     say(&format!("run {id} in {}", path.display()));
     let facts = folder.facts()?;
     if !facts.finished
-        && let Some(words) = expected::wall(job, &settings, facts.seconds)
+        && let Some(words) = expected::wall(job, &settings, &facts)
     {
         say(&words);
     }

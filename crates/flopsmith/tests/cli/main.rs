@@ -44,6 +44,7 @@ mod refusals;
 mod replay;
 mod search;
 mod serve;
+mod service;
 mod store;
 mod summary;
 mod terminal;

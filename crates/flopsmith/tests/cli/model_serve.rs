@@ -1,86 +1,24 @@
 //! `model serve`: the real program with the starter model, from its start to a signal.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::Read;
 
 use serde_json::{Value, json};
 
+use crate::service::Service;
 use crate::{flopsmith, run};
 
-/// Every event that a test waits for comes long before this, also on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
 const STARTER: &str = "models/starter";
+const COMPLETIONS: &str = "POST /v1/completions";
 
-struct Service {
-    child: Child,
-    address: String,
+fn start(more: &[&str]) -> Service {
+    let mut command = flopsmith();
+    command.args(["model", "serve", STARTER, "--port", "0"]);
+    Service::start(command.args(more))
 }
 
-impl Service {
-    fn start(more: &[&str]) -> Self {
-        let mut child = flopsmith()
-            .args(["model", "serve", STARTER, "--port", "0"])
-            .args(more)
-            .env_remove("FLOPSMITH_SERVE_TOKEN")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap_or_default();
-        assert!(!address.is_empty(), "no address: {line:?}");
-        Self {
-            address: address.to_owned(),
-            child,
-        }
-    }
-
-    /// Sends a request. With HTTP/1.0 the service closes the connection at the end of its response.
-    fn send(&self, path: &str, body: &Value) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let body = body.to_string();
-        let request = format!(
-            "POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    }
-
-    fn ask(&self, path: &str, body: &Value) -> Value {
-        let mut text = String::new();
-        self.send(path, body).read_to_string(&mut text).unwrap();
-        let (_, body) = text.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
-    }
-
-    fn signal(&self) {
-        let pid = self.child.id().to_string();
-        let done = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(done.unwrap().success());
-    }
-
-    fn exit_code(mut self) -> Option<i32> {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _already_ended = self.child.kill();
-        let _already_waited = self.child.wait();
-    }
+fn ask(service: &Service, body: &Value) -> Value {
+    let answer = service.ask(COMPLETIONS, &body.to_string());
+    serde_json::from_str(&answer).unwrap()
 }
 
 #[test]
@@ -91,25 +29,21 @@ fn a_seed_gives_the_text_that_model_sample_prints() {
     let printed = run(&[&sample[..], &draws[..]].concat());
     assert_eq!(printed.status.code(), Some(0));
     let printed = String::from_utf8(printed.stdout).unwrap();
-    let service = Service::start(&["--name", "mine"]);
+    let service = start(&["--name", "mine"]);
     let body = json!({ "model": "mine", "prompt": prompt, "seed": 7, "temperature": 0.8, "max_tokens": 60 });
-    let answer = service.ask("/v1/completions", &body);
+    let answer = ask(&service, &body);
     let text = answer["choices"][0]["text"].as_str().unwrap();
     assert_eq!(text.trim_end(), printed.trim_end(), "{answer}");
-    let unknown = service.ask(
-        "/v1/completions",
-        &json!({ "model": "starter", "prompt": "a" }),
-    );
+    let unknown = ask(&service, &json!({ "model": "starter", "prompt": "a" }));
     assert_eq!(unknown["error"]["code"], "model_not_found");
-    service.signal();
-    assert_eq!(service.exit_code(), Some(0));
+    assert_eq!(service.stop(), Some(0));
 }
 
 #[test]
 fn an_answer_under_way_ends_after_a_signal() {
-    let service = Service::start(&[]);
+    let service = start(&[]);
     let body = json!({ "model": "starter", "prompt": "// dgemm: unroll simd\n", "max_tokens": 200, "stream": true });
-    let mut stream = service.send("/v1/completions", &body);
+    let mut stream = service.send(COMPLETIONS, &body.to_string());
     let mut first = [0; 16];
     stream.read_exact(&mut first).unwrap();
     service.signal();

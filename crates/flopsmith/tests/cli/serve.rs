@@ -1,90 +1,21 @@
 //! `serve`: real programs over HTTP, a kill in the middle, and the Python client.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
+use crate::service::Service;
 use crate::{flopsmith, root};
-
-/// Every event that a test waits for comes long before this, also on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// It does nothing.
 const IDLE: &str = "void dgemm(int n,const double*A,const double*B,double*C){}";
 
-/// A running service.
-struct Service {
-    child: Child,
-    address: String,
-}
-
-impl Service {
-    fn start(folder: &Path, more: &[&str]) -> Self {
-        let mut child = flopsmith()
-            .args(["serve", "--listen", "127.0.0.1:0", "--folder"])
-            .arg(folder)
-            .args(more)
-            .env_remove("FLOPSMITH_SERVE_TOKEN")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap_or_default();
-        assert!(!address.is_empty(), "no address: {line:?}");
-        Self {
-            address: address.to_owned(),
-            child,
-        }
-    }
-
-    /// Sends a request. With HTTP/1.0 the service closes the connection at the end of its response.
-    fn send(&self, head: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let request = format!(
-            "{head} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    }
-
-    /// The body of the response.
-    fn ask(&self, head: &str, body: &str) -> String {
-        let mut text = String::new();
-        self.send(head, body).read_to_string(&mut text).unwrap();
-        let (_, body) = text.split_once("\r\n\r\n").unwrap();
-        body.to_owned()
-    }
-
-    /// Asks it to stop, and returns its exit code.
-    fn stop(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        let done = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(done.unwrap().success());
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(folder: &Path, more: &[&str]) -> Service {
+    let mut command = flopsmith();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--folder"]);
+    Service::start(command.arg(folder).args(more))
 }
 
 fn request(candidates: &[Value]) -> String {
@@ -103,7 +34,7 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     std::fs::write(&reward, "[reward]\ntype = \"runtime_ratio\"\n").unwrap();
     let folder = place.path().join("folder");
     let with_reward = ["--reward", reward.to_str().unwrap()];
-    let service = Service::start(&folder, &with_reward);
+    let service = start(&folder, &with_reward);
     // The compile stage refuses this one before a reference is measured.
     let empty = json!({ "id": "empty", "problem": "dgemm", "source": "int x;" });
     let refused = lines(&service.ask("POST /v1/evaluate", &request(std::slice::from_ref(&empty))));
@@ -160,7 +91,7 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     let id = job["id"].as_str().unwrap().to_owned();
     drop(service);
 
-    let service = Service::start(&folder, &with_reward);
+    let service = start(&folder, &with_reward);
     let state = service.ask(&format!("GET /v1/jobs/{id}?wait=100"), "");
     let state: Value = serde_json::from_str(&state).unwrap();
     assert_eq!(state["status"], "done", "{state}");
@@ -179,7 +110,7 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
 #[test]
 fn the_python_client_gets_rewards_from_a_real_service() {
     let place = tempfile::tempdir().unwrap();
-    let service = Service::start(&place.path().join("folder"), &[]);
+    let service = start(&place.path().join("folder"), &[]);
     let tests = root().join("clients/python/tests/test_service.py");
     let output = Command::new("python3")
         .arg(tests)

@@ -401,7 +401,7 @@ impl Arithmetic<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use flopsmith_problem::Problem;
     use rand::SeedableRng;
 
@@ -409,7 +409,7 @@ mod tests {
     use crate::supervise::{Placing, specify};
 
     /// Gives the inputs their content of this seed.
-    fn fill(results: Results, seed: u64) {
+    pub(crate) fn fill(results: Results, seed: u64) {
         for n in results.specification.read() {
             let filled = results.specification.arrays[n].filled(seed);
             let (offset, bytes) = results.placement.arrays[n];

@@ -24,6 +24,7 @@ mod quarantine;
 mod raw;
 mod recheck;
 mod reference;
+mod remaining;
 mod resolution;
 mod roof;
 mod session;

@@ -14,6 +14,7 @@ use super::course::{Course, Turn, Who};
 use super::decision::{Limits, SLOW_CALL};
 use super::numbers::stopped;
 use super::off_clock::OffClock;
+use super::remaining::{Calls, settle_all};
 use super::resolution::Resolution;
 use super::spot_checks::SpotChecks;
 use crate::stats::{self, Burst, Estimate};
@@ -115,6 +116,16 @@ pub struct Session<'a> {
     pub adversarial: AdversarialCalls<'a>,
     /// Source of the seeds and of the order.
     pub rng: ChaCha8Rng,
+}
+
+impl<'a> Calls<'a> for Session<'a> {
+    fn check(&mut self) -> &mut Check<'a> {
+        &mut self.check
+    }
+
+    fn call_baseline(&mut self, seed: u64) -> Result<(), Failure> {
+        self.call(Who::Baseline, seed, true).map(|_| ())
+    }
 }
 
 impl Session<'_> {
@@ -336,11 +347,7 @@ impl Session<'_> {
         let affordable = REST.as_secs_f64() / baseline_call.as_secs_f64().max(1e-6);
         self.check
             .thin_out((affordable as usize).clamp(2, 256), &mut self.rng);
-        while let Some(seed) = self.check.due() {
-            self.call(Who::Baseline, seed, true)?;
-            self.check.inputs_of_baseline(seed)?;
-            self.check.settle()?;
-        }
+        settle_all(self)?;
         self.filler.park()?;
         self.rest(Who::Baseline)
     }

@@ -186,6 +186,7 @@ pub(super) fn divided(
         openblas_gflops: None,
         openblas_core: None,
         corpus_best_gflops: None,
+        corpus_best_wider: None,
         fresh: Fresh::of(sorted.values()),
         problems,
         ..whole

@@ -180,6 +180,8 @@ impl Summary {
                 significant(best.gflops / corpus, 3),
                 four(corpus)
             ));
+            let wider = self.corpus_best_wider;
+            lines.extend(wider.map(|wider| format!("  {}", wider.words())));
         }
         lines
     }

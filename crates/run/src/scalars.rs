@@ -5,7 +5,7 @@
 //! to the step, `problem/NAME` the same for a problem of a run over many, `share_of_time` the time by role. [`Scalars`] is
 //! pure; [`Curves`] reads the files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
@@ -61,7 +61,7 @@ struct Found {
     /// GFLOPS and ratio of the best program: of those measured again, once there is one.
     best: Option<(f64, f64)>,
     /// The best GFLOPS of each technique set with a program that was measured again.
-    cells: HashMap<TechniqueSet, f64>,
+    cells: BTreeMap<TechniqueSet, f64>,
 }
 
 impl Found {
@@ -84,7 +84,8 @@ impl Found {
         State {
             best: self.best,
             cells: self.cells.len(),
-            qd_score: self.cells.values().sum(),
+            // The sum of no numbers is -0.
+            qd_score: self.cells.values().sum::<f64>() + 0.0,
         }
     }
 }

@@ -12,12 +12,22 @@ pub struct Tail {
     path: PathBuf,
     /// End of the last line that was read, bytes.
     end: u64,
+    unreadable: u64,
 }
 
 impl Tail {
     /// The file at `path` from its beginning. It need not exist yet.
     pub fn of(path: PathBuf) -> Self {
-        Self { path, end: 0 }
+        Self {
+            path,
+            end: 0,
+            unreadable: 0,
+        }
+    }
+
+    /// Number of whole lines so far that could not be read.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 
     /// Passes each whole line beyond those of earlier calls to `take`. A last line that is cut off is read by a later call,
@@ -40,7 +50,7 @@ impl Tail {
             .seek(SeekFrom::Start(self.end))
             .with_context(unreadable)?;
         let mut line = Vec::new();
-        let mut end = self.end;
+        let (mut end, mut unreadable_lines) = (self.end, 0);
         let read = loop {
             line.clear();
             let read = match reader.read_until(b'\n', &mut line) {
@@ -58,11 +68,13 @@ impl Tail {
                     }
                 }
                 Err(error) => {
+                    unreadable_lines += 1;
                     tracing::warn!(file = %self.path.display(), %error, "a line cannot be read; skipping it");
                 }
             }
         };
         self.end = end;
+        self.unreadable += unreadable_lines;
         read
     }
 }
@@ -100,6 +112,7 @@ mod tests {
         write("4\nno number\n5\n");
         assert_eq!(next(), [34, 5]);
         assert!(next().is_empty());
+        assert_eq!(tail.unreadable(), 1);
     }
 
     #[test]

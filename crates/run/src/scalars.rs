@@ -308,6 +308,12 @@ impl Curves {
         self.disordered
     }
 
+    /// Number of whole lines of the records so far that could not be read.
+    pub fn unreadable(&self) -> u64 {
+        let files = [&self.lines, &self.trained, &self.outcomes];
+        files.iter().map(|file| file.unreadable()).sum()
+    }
+
     /// The newest step with a line, and its end in milliseconds since 1970.
     pub fn newest(&self) -> Option<(u64, u64)> {
         let (step, ended) = self.ended.last_key_value()?;

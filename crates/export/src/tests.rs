@@ -1,5 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use crate::table::{Cell, Kind};
 use flopsmith_actors::role::recorder::{files, step_lines};
 use flopsmith_config::Settings;
 use flopsmith_protocol::{
@@ -11,7 +12,6 @@ use flopsmith_test_support::{Measured, again, candidate, outcome, run_id, wrong}
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
-use table::{Cell, Kind};
 
 use super::*;
 
@@ -208,7 +208,7 @@ fn parquet_rows(path: &Path) -> (Vec<Vec<Cell>>, usize) {
             Field::Bool(flag) => Cell::Flag(*flag),
             other => unreachable!("{other:?}"),
         });
-        cells.collect()
+        cells.collect::<Vec<Cell>>()
     });
     (rows.collect(), groups)
 }

@@ -413,7 +413,7 @@ pub enum RunsAction {
     ///
     /// A table has a row for each outcome or step, in columns that stay the same.
     Export {
-        /// What is written.
+        /// The order.
         #[command(flatten)]
         order: flopsmith_export::Order,
         /// The folder of runs.

@@ -120,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines.jsonl");
         std::fs::write(&path, "1\n2\n").unwrap();
-        let refuse = |number: u32| anyhow::bail!("{number} is refused");
+        let refuse = |number: u32| -> Result<()> { anyhow::bail!("{number} is refused") };
         let error = Tail::of(path).each::<u32>(refuse).unwrap_err();
         assert_eq!(error.to_string(), "1 is refused");
     }

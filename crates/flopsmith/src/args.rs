@@ -409,6 +409,17 @@ pub enum RunsAction {
         #[command(flatten)]
         place: Place,
     },
+    /// Write runs as tables (CSV, Parquet) or for MLflow
+    ///
+    /// A table has a row for each outcome or step, in columns that stay the same.
+    Export {
+        /// The order.
+        #[command(flatten)]
+        order: flopsmith_export::Order,
+        /// The folder of runs.
+        #[command(flatten)]
+        place: Place,
+    },
     /// Show the batches that gave no finite gradient; a run keeps them in `skipped`
     ///
     /// --format json prints one JSON object a line, with every sample's tokens, log-probabilities and advantage.

@@ -369,6 +369,9 @@ pub struct StepMetrics {
     /// The part that only PPO has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ppo: Option<PpoMetrics>,
+    /// Step size of the last update; none if the step trained nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
 }
 
 /// The part of a step's metrics that only PPO has.

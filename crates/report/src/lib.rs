@@ -1,6 +1,6 @@
 //! Results for readers: a run as one self-contained HTML page ([`html`]), the pages of `flopsmith bench` ([`bench`])
-//! and `flopsmith eval` ([`evaluation`]), bar charts as files of their own ([`bars`]), and the lines of the live view
-//! ([`live`]).
+//! and `flopsmith eval` ([`evaluation`]), bar charts as files of their own ([`bars`]), the lines of the live view
+//! ([`live`]), and the records of TensorBoard's event files ([`event_file`]).
 //!
 //! Pure: data in, text out. This crate reads no files, knows no clock and no terminal, and computes no statistics
 //! except those that a drawing needs; the caller provides the numbers.
@@ -31,6 +31,7 @@ mod workloads;
 pub mod bars;
 pub mod bench;
 pub mod evaluation;
+pub mod event_file;
 pub mod live;
 
 pub use model::{

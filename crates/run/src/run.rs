@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::{say, usage};
+use crate::event_files::EventFiles;
 use crate::folder::{Folder, job_name};
 use crate::interrupt::Watch;
 use crate::output::unwritable;
@@ -441,6 +442,7 @@ async fn session(
     )]
     let view =
         live.then(|| tokio::spawn(view::show(progress.clone(), Arc::clone(&context), elapsed)));
+    let mut events = EventFiles::open(&folder.path, &facts.problems);
     let mut clock = tokio::time::interval(Duration::from_secs(5));
     let shares_before = facts.shares.clone();
     let disturbed_before = facts.disturbed;
@@ -472,6 +474,7 @@ async fn session(
             }
             _ = clock.tick() => {
                 note(facts);
+                events.update();
                 if let Err(error) = folder.write_facts(facts) {
                     break (false, Some(RoleState::Failed(format!("{error:#}"))));
                 }
@@ -508,6 +511,7 @@ async fn session(
         .await;
     note(facts);
     facts.finished = finished.is_cancelled();
+    events.end(facts);
     let noted = folder.write_facts(facts);
     let withdrawn = match facts.finished && server.is_none() && here {
         true => RunRegistry::withdraw_patiently(&bus, &folder.id).await,

@@ -323,6 +323,7 @@ impl Learner {
         let has_gap = report.updates > 0 && done.ppo.is_none();
         metrics.sampler_gap = has_gap.then_some(report.sampler_gap);
         metrics.ppo = done.ppo;
+        metrics.learning_rate = (report.updates > 0).then_some(report.learning_rate);
         metrics.left_out = u32::try_from(report.left_out).unwrap_or(u32::MAX);
         work.version = PolicyVersion(work.version.0 + 1);
         span.record("version", work.version.0);

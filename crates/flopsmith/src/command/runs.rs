@@ -27,6 +27,10 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
         Some(RunsAction::Skipped { run, format, place }) => {
             return skipped::show(place, run.as_deref().unwrap_or_default(), *format);
         }
+        Some(RunsAction::Export { order, place }) => {
+            flopsmith_export::run(order, place.folder())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         None => {}
     }
     let mut rows = Vec::new();

@@ -525,6 +525,14 @@ fn golden_bytes_of_every_message() {
         }),
     );
     golden(
+        "policy_published_step_size",
+        &published(StepMetrics {
+            samples: 64,
+            learning_rate: Some(0.125),
+            ..StepMetrics::default()
+        }),
+    );
+    golden(
         "policy_published_ppo",
         &published(StepMetrics {
             samples: 64,

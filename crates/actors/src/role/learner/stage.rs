@@ -200,6 +200,7 @@ fn by_ppo(ppo: &mut Ppo, samples: &[PpoSample]) -> flopsmith_learner::Result<Don
             entropy: report.entropy,
             clip_share: report.clip_share,
             grad_norm: report.grad_norm,
+            learning_rate: report.learning_rate,
             tokens: report.tokens,
             updates: report.updates,
             seconds: report.seconds,

@@ -1,0 +1,231 @@
+//! Runs in the formats of other tools: tables as CSV and Parquet, and folders that MLflow shows.
+//!
+//! `flopsmith runs export` calls [`run`] once its arguments are read. Tables are written row by row while the records of a
+//! run are read, so a run of any length takes no memory. This crate measures and trains nothing, and changes nothing in a
+//! run's folder.
+//!
+//! Invariants:
+//! - a file or a folder of a run that exists is never overwritten, and one that could not be completed is removed;
+//! - the columns of a table are always all there, in the same order;
+//! - no credentials leave the run's folder: addresses of buses and stores are left out.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::folder;
+use flopsmith_run::output::unwritable;
+
+mod csv_table;
+mod mlflow;
+mod outcomes;
+mod parquet_table;
+mod steps;
+mod table;
+
+use table::{Column, Sink};
+
+/// Formats of exported runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated values with a line of names.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// A folder for `mlflow ui --backend-store-uri FOLDER`.
+    Mlflow,
+}
+
+/// The rows of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// A row for each outcome.
+    Outcomes,
+    /// A row for each step.
+    Steps,
+}
+
+/// `flopsmith runs export`.
+#[derive(Debug, clap::Args)]
+pub struct Order {
+    /// The format.
+    #[arg(value_enum)]
+    pub format: Format,
+    /// The runs, by name or folder; the newest when left out.
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Write to this file, or for MLflow into this folder. What exists is not overwritten. CSV goes to stdout when left out.
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Write a row for each outcome or for each step; outcomes when left out. MLflow gets the steps.
+    #[arg(long, value_enum)]
+    pub what: Option<What>,
+}
+
+/// Exports runs of the folder `runs`, and prints the path of the result.
+///
+/// # Errors
+/// Wrong usage if a run is missing, or if the output exists or cannot be written.
+pub fn run(order: &Order, runs: &Path) -> Result<()> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let newest = [String::new()];
+    let names = match order.runs.as_slice() {
+        [] => &newest[..],
+        names => names,
+    };
+    for name in names {
+        let found = folder::find(runs, name, |_| true)?;
+        if !folders.contains(&found) {
+            folders.push(found);
+        }
+    }
+    if order.format == Format::Mlflow {
+        if order.what == Some(What::Outcomes) {
+            return Err(usage(
+                "MLflow gets the steps of a run; for outcomes export csv or parquet",
+            ));
+        }
+        let root = output(order, "folder")?;
+        for run in &folders {
+            data(&mlflow::export(run, root)?.display().to_string());
+        }
+        return Ok(());
+    }
+    let Some(path) = order
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"))
+    else {
+        if order.format == Format::Parquet {
+            output(order, "file")?;
+        }
+        return unless_closed(write(order, &folders, io::stdout()));
+    };
+    let mut file = Fresh::create(path)?;
+    let opened = file.take()?;
+    write(order, &folders, opened)?;
+    file.keep();
+    data(&path.display().to_string());
+    Ok(())
+}
+
+/// The output of a format that cannot go to stdout.
+fn output<'a>(order: &'a Order, kind: &str) -> Result<&'a Path> {
+    let named = order.output.as_deref();
+    named.filter(|path| *path != Path::new("-")).ok_or_else(|| {
+        usage(format!(
+            "this format is not printed; name the {kind} to write with --output"
+        ))
+    })
+}
+
+/// Writes the table of these runs.
+fn write(order: &Order, folders: &[PathBuf], to: impl Write + Send + 'static) -> Result<()> {
+    match order.what.unwrap_or(What::Outcomes) {
+        What::Outcomes => {
+            let mut sink = sink(order.format, "outcomes", outcomes::COLUMNS, to)?;
+            for run in folders {
+                warn(run, outcomes::export(run, sink.as_mut())?);
+            }
+            sink.finish()
+        }
+        What::Steps => {
+            let mut sink = sink(order.format, "steps", steps::COLUMNS, to)?;
+            for run in folders {
+                warn(run, steps::export(run, sink.as_mut())?);
+            }
+            sink.finish()
+        }
+    }
+}
+
+fn sink<R>(
+    format: Format,
+    name: &str,
+    columns: &[Column<R>],
+    to: impl Write + Send + 'static,
+) -> Result<Box<dyn Sink>> {
+    let columns: Vec<_> = columns.iter().map(|c| (c.name, c.kind)).collect();
+    let sink: Box<dyn Sink> = match format {
+        Format::Csv => Box::new(csv_table::CsvTable::begin(&columns, to)?),
+        _ => Box::new(parquet_table::ParquetTable::begin(name, columns, to)?),
+    };
+    Ok(sink)
+}
+
+/// Says how many lines of a run's records could not be read.
+fn warn(run: &Path, unreadable: u64) {
+    if unreadable > 0 {
+        say(&format!(
+            "warning: {unreadable} lines of the records in {} cannot be read and are left out",
+            run.display()
+        ));
+    }
+}
+
+/// The name of a run, which is that of its folder.
+fn name_of(run: &Path) -> String {
+    let whole = run.canonicalize().unwrap_or_else(|_| run.to_owned());
+    let name = whole.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A reader that has seen enough, such as `head`, is no error.
+fn unless_closed(written: Result<()>) -> Result<()> {
+    let Err(error) = written else { return Ok(()) };
+    let closed = error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == ErrorKind::BrokenPipe)
+    });
+    match closed {
+        true => Ok(()),
+        false => Err(error),
+    }
+}
+
+/// A new file, which is removed unless it was completed.
+struct Fresh {
+    path: PathBuf,
+    file: Option<File>,
+    kept: bool,
+}
+
+impl Fresh {
+    fn create(path: &Path) -> Result<Self> {
+        let file = File::create_new(path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => usage(format!(
+                "{} exists already and stays as it is; name another output, or remove it",
+                path.display()
+            )),
+            _ => unwritable(path, error),
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+            kept: false,
+        })
+    }
+
+    fn take(&mut self) -> Result<File> {
+        self.file.take().context("a new file is opened once")
+    }
+
+    fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.kept {
+            // The error that left the file incomplete is reported; this one adds nothing.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of docs/SUMMARY.md, of the links between the pages, and of docs.py. They need no mdBook."""
+import re
 import sys
 from pathlib import Path
 
@@ -40,6 +41,17 @@ def every_relative_link_leads_somewhere(_):
     assert sum(len(docs.links(page.read_text())) for page in pages) > 400
 
 
+def answers_to_threads_name_their_places(_):
+    rows = re.findall(r"^\| (\[.*) \| (.*) \| (.*) \|$", (docs.DOCS / "explanation/what-others-report.md").read_text(), flags=re.MULTILINE)
+    threads = [re.fullmatch(r"\[([\w.-]+/[\w.-]+) #(\d+)\]\(https://github.com/\1/(issues|pull)/\2\)", thread) for thread, _, _ in rows]
+    assert len(threads) >= 15 and all(threads), [row[0] for row, thread in zip(rows, threads) if not thread]
+    assert len({thread.group(1, 2) for thread in threads}) == len(threads), "a thread is named twice"
+    for thread, symptom, answer in rows:
+        files = re.findall(r"`((?:crates|clients|scripts)/[^`]+)`", answer)
+        missing = [name for name in files if not (docs.ROOT / name).is_file()]
+        assert symptom and not missing and (files or docs.links(answer)), f"{thread}: {missing or 'no place'}"
+
+
 def links_that_lead_nowhere_are_found(place):
     (place / "other.md").write_text("# A `heading` of [two](x) words\n\n```sh\n# no heading\n```\n")
     page = place / "page.md"
@@ -63,6 +75,6 @@ def links_of_the_site_stay_on_the_site(place):
 
 if __name__ == "__main__":
     sys.exit(run_all("docs", (
-        summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, links_that_lead_nowhere_are_found,
-        links_of_the_site_stay_on_the_site,
+        summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
+        links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

@@ -13,7 +13,7 @@ TESTS ?= --workspace --tests
 WHOLE = $$(scripts/setup.sh --tool cargo-nextest) nextest run --profile whole --release --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build node train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
+.PHONY: help setup build node package docs train train-suite search test verify long variants nests fuzz starter starter-nests bench lint format doctor images-offline test-cluster test-chart test-slurm test-dashboard test-traces test-clients faults audit parity clean distclean
 
 help: ## list the targets
 	@printf 'make TARGET [ARGS="..."]\n\n'
@@ -30,6 +30,13 @@ node: ## build target/node/release/flopsmith for benchmark nodes: everything but
 	@scripts/setup.sh --without-torch >&2
 	@cargo build --release -p flopsmith -p flopsmith-harness --no-default-features --locked --target-dir target/node >&2
 	@echo target/node/release/flopsmith
+
+package: ## make a Debian package of everything but training and models, in target/package (scripts/package.sh static: a tarball)
+	@scripts/setup.sh --without-torch >&2
+	@scripts/package.sh deb
+
+docs: ## build the documentation site in target/site (the first run builds mdbook, which takes minutes)
+	@mdbook=$$(scripts/setup.sh --tool mdbook) && scripts/docs.py "$$mdbook"
 
 train: build ## train the starter model to write fast matrix multiplication (ten minutes; ARGS="--resume" continues)
 	@$(FLOPSMITH) train examples/dgemm.toml $(ARGS)

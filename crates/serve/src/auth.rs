@@ -38,14 +38,15 @@ impl Token {
                 "the token of the service has 0 characters; use {SHORTEST} to {LONGEST}, e.g. from `openssl rand -hex 32`"
             )));
         }
-        if tokens.len() > MOST {
+        let count = tokens.len();
+        let hashes = tokens.into_iter().map(hash_of);
+        let hashes = hashes.collect::<anyhow::Result<Vec<_>>>()?;
+        if count > MOST {
             return Err(usage(format!(
-                "there are {} tokens, one a line; use {MOST} at most",
-                tokens.len()
+                "there are {count} tokens, one a line; use {MOST} at most"
             )));
         }
-        let hashes = tokens.into_iter().map(hash_of);
-        Ok(Self(hashes.collect::<anyhow::Result<_>>()?))
+        Ok(Self(hashes))
     }
 
     /// The holder of the token in an `Authorization` header; none if it has no token of the service. The time of the
@@ -89,9 +90,9 @@ fn hash_of(token: &str) -> anyhow::Result<blake3::Hash> {
         )));
     }
     if !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(usage(
-            "a token of the service has white space or characters outside ASCII; use letters and digits, e.g. from `openssl rand -hex 32`",
-        ));
+        return Err(usage(format!(
+            "a token of the service has white space or characters outside ASCII; use {SHORTEST} to {LONGEST} letters and digits, e.g. from `openssl rand -hex 32`"
+        )));
     }
     Ok(blake3::hash(token.as_bytes()))
 }

@@ -341,10 +341,10 @@ fn openenv_describes_what_it_takes() {
         let properties = schema[of]["properties"].as_object().unwrap();
         properties.keys().cloned().collect::<BTreeSet<_>>()
     };
-    assert_eq!(
-        named("action"),
-        ["answer", "metadata", "source"].map(str::to_owned).into()
-    );
+    let names = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
+    assert_eq!(named("action"), names(&["answer", "metadata", "source"]));
     assert!(named("observation").contains("ratio"));
-    assert!(named("state").is_superset(&["episode_id", "step_count"].map(str::to_owned).into()));
+    assert!(named("state").is_superset(&names(&["episode_id", "step_count"])));
 }

@@ -104,7 +104,9 @@ impl Socket {
         let mut code = None;
         while let Some((kind, content)) = self.receive() {
             if kind == CLOSE {
-                code = content.first_chunk().map(|code| u16::from_be_bytes(*code));
+                code = content
+                    .first_chunk::<2>()
+                    .map(|code| u16::from_be_bytes(*code));
                 // The service waits for the client's end a while. It may have closed the connection already.
                 let _ = self.0.shutdown(Shutdown::Write);
             }

@@ -113,10 +113,11 @@ impl App {
         if self.token.is_some() && request.uri().path() == "/health" {
             return Ok(());
         }
-        admit(request.headers(), self.token.as_deref()).map_err(|unadmitted| match unadmitted {
-            Unadmitted::Host => Refusal::wrong_host(),
-            Unadmitted::Token => Refusal::unauthorized(),
-        })
+        match admit(request.headers(), self.token.as_deref()) {
+            Ok(_) => Ok(()),
+            Err(Unadmitted::Host) => Err(Refusal::wrong_host()),
+            Err(Unadmitted::Token) => Err(Refusal::unauthorized()),
+        }
     }
 
     /// Reads a request, away from the threads that answer: a prompt may have millions of characters.

@@ -1,4 +1,4 @@
-//! Bearer tokens: which address needs one, and whether a request has it.
+//! Bearer tokens: which address needs one, and whose token a request has.
 
 use std::net::IpAddr;
 
@@ -9,42 +9,92 @@ const SHORTEST: usize = 16;
 /// The greatest length of a token, bytes.
 const LONGEST: usize = 1024;
 
-/// A bearer token. It has no text form, so that no log can show it.
-pub struct Token(blake3::Hash);
+/// The most tokens of a service.
+const MOST: usize = 1000;
+
+/// The bearer tokens of a service. They have no text form, so that no log can show them.
+pub struct Token(Vec<blake3::Hash>);
+
+/// The client of a request: the token that it sent, or nobody in particular at a service without tokens. What one holder
+/// began, another one can neither read nor change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Holder(Option<Fingerprint>);
+
+/// The beginning of a digest of a token, which tells nothing about the token.
+type Fingerprint = [u8; 16];
 
 impl Token {
-    /// Takes the token from the text of a file or variable, whose surrounding white space does not count.
+    /// Takes the tokens from the text of a file or variable, one a line. Empty lines, and white space around a token, do not
+    /// count.
     ///
     /// # Errors
-    /// Wrong usage, if the token is too short, too long or has other characters than visible ASCII.
+    /// Wrong usage, if there is no token or too many, or if one is too short, too long or has other characters than visible
+    /// ASCII.
     pub fn new(text: &str) -> anyhow::Result<Self> {
-        let token = text.trim();
-        if !(SHORTEST..=LONGEST).contains(&token.len()) {
+        let lines = text.lines().map(str::trim);
+        let tokens: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        if tokens.is_empty() {
             return Err(usage(format!(
-                "the token of the service has {} characters; use {SHORTEST} to {LONGEST}, e.g. from `openssl rand -hex 32`",
-                token.len()
+                "the token of the service has 0 characters; use {SHORTEST} to {LONGEST}, e.g. from `openssl rand -hex 32`"
             )));
         }
-        if !token.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(usage(
-                "the token of the service has white space or characters outside ASCII; use letters and digits, e.g. from `openssl rand -hex 32`",
-            ));
+        let count = tokens.len();
+        let hashes = tokens.into_iter().map(hash_of);
+        let hashes = hashes.collect::<anyhow::Result<Vec<_>>>()?;
+        if count > MOST {
+            return Err(usage(format!(
+                "there are {count} tokens, one a line; use {MOST} at most"
+            )));
         }
-        Ok(Self(blake3::hash(token.as_bytes())))
+        Ok(Self(hashes))
     }
 
-    /// True if an `Authorization` header has this token. The time of the comparison does not depend on the token.
-    pub fn is_in(&self, header: Option<&[u8]>) -> bool {
+    /// The holder of the token in an `Authorization` header; none if it has no token of the service. The time of the
+    /// comparison does not depend on the token.
+    pub fn holder(&self, header: Option<&[u8]>) -> Option<Holder> {
         const SCHEME: &[u8] = b"bearer ";
-        let Some(header) = header else {
-            return false;
-        };
-        let Some((scheme, given)) = header.split_at_checked(SCHEME.len()) else {
-            return false;
-        };
-        // Equality of two `blake3::Hash` takes constant time.
-        scheme.eq_ignore_ascii_case(SCHEME) && blake3::hash(given.trim_ascii()) == self.0
+        let (scheme, given) = header?.split_at_checked(SCHEME.len())?;
+        let given = blake3::hash(given.trim_ascii());
+        // Equality of two `blake3::Hash` takes constant time, and every token is compared.
+        let known = self
+            .0
+            .iter()
+            .fold(false, |found, hash| found | (*hash == given));
+        if !scheme.eq_ignore_ascii_case(SCHEME) || !known {
+            return None;
+        }
+        let digest = blake3::hash(given.as_bytes());
+        let mut fingerprint = Fingerprint::default();
+        let length = fingerprint.len();
+        fingerprint.copy_from_slice(&digest.as_bytes()[..length]);
+        Some(Holder(Some(fingerprint)))
     }
+}
+
+impl Holder {
+    /// Bytes that tell this holder from others; none for nobody in particular.
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Some(fingerprint) => fingerprint,
+            None => &[],
+        }
+    }
+}
+
+/// The hash of one token.
+fn hash_of(token: &str) -> anyhow::Result<blake3::Hash> {
+    if !(SHORTEST..=LONGEST).contains(&token.len()) {
+        return Err(usage(format!(
+            "a token of the service has {} characters; use {SHORTEST} to {LONGEST}, e.g. from `openssl rand -hex 32`",
+            token.len()
+        )));
+    }
+    if !token.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(usage(format!(
+            "a token of the service has white space or characters outside ASCII; use {SHORTEST} to {LONGEST} letters and digits, e.g. from `openssl rand -hex 32`"
+        )));
+    }
+    Ok(blake3::hash(token.as_bytes()))
 }
 
 /// True if a `Host` header names loopback. Without a token a service answers no other requests: a page in a browser could
@@ -68,7 +118,7 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_right() {
         let token = Token::new(" 0123456789abcdef\n").unwrap();
-        let is_right = |header: &str| token.is_in(Some(header.as_bytes()));
+        let is_right = |header: &str| token.holder(Some(header.as_bytes())).is_some();
         assert!(is_right("Bearer 0123456789abcdef"));
         assert!(is_right("bearer  0123456789abcdef "));
         for wrong in [
@@ -83,7 +133,24 @@ mod tests {
         ] {
             assert!(!is_right(wrong), "{wrong:?}");
         }
-        assert!(!token.is_in(None));
+        assert_eq!(token.holder(None), None);
+    }
+
+    #[test]
+    fn each_token_has_a_holder_of_its_own() {
+        let tokens = Token::new("0123456789abcdef\r\n\n fedcba9876543210 \n").unwrap();
+        let holder = |header: &str| tokens.holder(Some(header.as_bytes()));
+        let first = holder("Bearer 0123456789abcdef").unwrap();
+        let second = holder("bearer fedcba9876543210").unwrap();
+        assert_eq!(holder("BEARER 0123456789abcdef"), Some(first));
+        assert_ne!(first, second);
+        assert_ne!(first, Holder::default());
+        assert_eq!(holder("Bearer 0123456789abcdef\nfedcba9876543210"), None);
+        let alone = Token::new("fedcba9876543210").unwrap();
+        let again = alone.holder(Some(b"Bearer fedcba9876543210"));
+        assert_eq!(again, Some(second), "other tokens do not matter");
+        assert!(Token::new(&"0123456789abcdef\n".repeat(MOST + 1)).is_err());
+        assert!(Token::new("0123456789abcdef\nshort").is_err());
     }
 
     #[test]

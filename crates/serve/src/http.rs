@@ -23,8 +23,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Token;
+use crate::auth::{Holder, Token};
 use crate::describe;
+use crate::gyms;
 use crate::intake::{Unadmitted, Unread, admit, json_body};
 use crate::job::Job;
 use crate::journal::{Idempotency, JobId};
@@ -55,7 +56,7 @@ const LONGEST_WAIT: f64 = 300.0;
 pub struct App {
     /// The jobs.
     pub service: Arc<Service>,
-    /// The token that requests need; without one, only requests to loopback are answered.
+    /// The tokens that requests need one of; without any, only requests to loopback are answered.
     pub token: Option<Arc<Token>>,
     /// Length of the longest body, bytes.
     pub most_body: usize,
@@ -63,6 +64,8 @@ pub struct App {
     pub body_time: Duration,
     /// The tools of the Model Context Protocol, with the budget of all its clients.
     pub tools: Tools,
+    /// The episodes and tasks of other tools' environments.
+    pub gyms: Arc<gyms::Shared>,
 }
 
 /// The routes of a service.
@@ -88,18 +91,22 @@ pub fn router(app: App) -> Router {
             "/metrics",
             get(|State(app): State<App>| ready(describe::metrics(&app))),
         )
+        .merge(gyms::routes())
         .fallback(|request: Request| ready(no_route(&request)))
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
 
 /// Checks a request before its route sees it, and completes the response.
-async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
     let method = request.method().clone();
     let mut response = match app.admits(&request) {
-        Ok(()) => next.run(request).await,
+        Ok(holder) => {
+            request.extensions_mut().insert(holder);
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
@@ -134,11 +141,11 @@ fn no_route(request: &Request) -> Refusal {
 }
 
 impl App {
-    fn admits(&self, request: &Request) -> Result<(), Refusal> {
+    fn admits(&self, request: &Request) -> Result<Holder, Refusal> {
         // Probes have no token, and the answer to them is no secret.
-        let is_probe = self.token.is_some() && request.uri().path() == "/v1/health";
-        if is_probe {
-            return Ok(());
+        let is_probe = ["/v1/health", "/health"].contains(&request.uri().path());
+        if self.token.is_some() && is_probe {
+            return Ok(Holder::default());
         }
         admit(request.headers(), self.token.as_deref()).map_err(|unadmitted| match unadmitted {
             Unadmitted::Host => Refusal::new(
@@ -210,6 +217,12 @@ impl App {
     }
 }
 
+/// The client of a request that passed the checks.
+pub fn holder_of(request: &Request) -> Holder {
+    let holder = request.extensions().get::<Holder>();
+    holder.copied().unwrap_or_default()
+}
+
 /// The refusal of a request whose handling panicked; the log has the message.
 fn panicked() -> Refusal {
     Refusal::new(
@@ -239,8 +252,13 @@ pub fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     response
 }
 
-/// The idempotency key of a request with this body, if it has one.
-fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, Refusal> {
+/// The idempotency key of a request with this body, if it has one. Holders do not share keys: the job of a key is its
+/// holder's.
+fn idempotency(
+    headers: &HeaderMap,
+    holder: Holder,
+    body: &[u8],
+) -> Result<Option<Idempotency>, Refusal> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
@@ -248,8 +266,9 @@ fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, 
         let detail = format!("an Idempotency-Key has 1 to {LONGEST_KEY} bytes");
         return Err(Refusal::new(Kind::Malformed, detail));
     }
+    let key = [holder.as_bytes(), key.as_bytes()].concat();
     Ok(Some(Idempotency {
-        key: Digest::of(key.as_bytes()),
+        key: Digest::of(&key),
         body: Digest::of(body),
     }))
 }
@@ -294,9 +313,9 @@ impl Form {
 
 async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
     let form = Form::of(request.headers())?;
-    let headers = request.headers().clone();
+    let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
-    let idempotency = idempotency(&headers, &body)?;
+    let idempotency = idempotency(&headers, holder, &body)?;
     let submit =
         move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
     let (job, _) = app.submit(body, submit).await?;
@@ -401,9 +420,9 @@ impl Cursor {
 }
 
 async fn begin_job(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
-    let headers = request.headers().clone();
+    let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
-    let idempotency = idempotency(&headers, &body)?;
+    let idempotency = idempotency(&headers, holder, &body)?;
     let submit =
         move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
     let (job, _) = app.submit(body, submit).await?;

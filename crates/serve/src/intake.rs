@@ -13,7 +13,7 @@ use http_body_util::LengthLimitError;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use tokio::time::timeout;
 
-use crate::auth::{Token, is_loopback};
+use crate::auth::{Holder, Token, is_loopback};
 
 /// Time that the body of a request may take to arrive.
 pub const BODY_TIME: Duration = Duration::from_secs(60);
@@ -27,20 +27,20 @@ pub enum Unadmitted {
     Token,
 }
 
-/// Admits a request with the right token or, if the service has none, to loopback only.
+/// Admits a request with the right token or, if the service has none, to loopback only. Returns whose request it is.
 ///
 /// # Errors
 /// Why the request is not admitted.
-pub fn admit(headers: &HeaderMap, token: Option<&Token>) -> Result<(), Unadmitted> {
+pub fn admit(headers: &HeaderMap, token: Option<&Token>) -> Result<Holder, Unadmitted> {
     if let Some(token) = token {
         let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        return token.is_in(given).then_some(()).ok_or(Unadmitted::Token);
+        return token.holder(given).ok_or(Unadmitted::Token);
     }
     let host = headers.get(HOST);
     let host = host.map(|host| host.to_str().unwrap_or_default());
     match host {
         Some(host) if !is_loopback(host) => Err(Unadmitted::Host),
-        _ => Ok(()),
+        _ => Ok(Holder::default()),
     }
 }
 

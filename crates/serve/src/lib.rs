@@ -4,7 +4,7 @@
 //! thread evaluates them on this machine, one after the other ([`station`]). Answers go into the folder, and from there to
 //! whoever waits ([`service`], [`http`]). Identical programs are evaluated once ([`cache`]), as long as the plain reference
 //! that their ratios refer to holds ([`reference`]). Rewards are those of runs (`flopsmith-reward`). Agents call tools
-//! ([`mcp`]) over HTTP, or over standard input and output.
+//! ([`mcp`]) over HTTP, or over standard input and output. Environments of other tools ([`gyms`]) are routes on the same jobs.
 //!
 //! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
 //!
@@ -15,6 +15,7 @@
 //! - An infrastructure failure has no reward, and no number stands in for one.
 //! - A request names problems, never paths. Sources run in the jail only.
 //! - Without a token the service answers requests to loopback only. A token has no text form after it was read.
+//! - A session, a task and an idempotency key belong to the token of their request: no other token reaches them.
 
 mod auth;
 mod best;
@@ -22,6 +23,7 @@ mod cache;
 mod catalog;
 mod circumstances;
 mod describe;
+mod gyms;
 mod http;
 pub mod intake;
 mod job;
@@ -60,7 +62,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use auth::Token;
+pub use auth::{Holder, Token};
 pub use mcp::Limits;
 pub use station::Settings;
 
@@ -136,6 +138,7 @@ pub fn execute(plan: Plan) -> Result<()> {
         most_body,
         body_time: BODY_TIME,
         tools,
+        gyms: Arc::default(),
     };
     on_other_cores(opened, keep, async move |service| {
         serve(listen, app, service).await
@@ -280,7 +283,9 @@ async fn serve(listen: SocketAddr, app: App, service: Arc<Service>) -> Result<()
     let limits = listen::Limits::default();
     let stopping = service.stopping().clone();
     let connected = move || service.metrics.connected();
+    let gyms = Arc::clone(&app.gyms);
     listen::serve(listener, http::router(app), stopping, limits, connected).await;
+    gyms.ended().await;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The OpenAPI document. Its schemas come from the types that requests are read into and answers are written from.
 
+mod gyms;
+
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -166,10 +168,12 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
             } },
         } },
     });
-    match all {
+    let mut paths = match all {
         Value::Object(all) => all,
         _ => Map::new(),
-    }
+    };
+    paths.extend(gyms::paths(generator));
+    paths
 }
 
 fn body(schema: &impl serde::Serialize) -> Value {
@@ -228,7 +232,7 @@ mod tests {
                 assert!(operation["responses"]["default"].is_object(), "{place}");
             }
         }
-        assert_eq!(names.len(), 11);
+        assert_eq!(names.len(), 22);
     }
 
     #[test]

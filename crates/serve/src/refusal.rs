@@ -215,6 +215,19 @@ impl Refusal {
         }
     }
 
+    /// The same refusal of a body that is one candidate: pointers lead into the candidate.
+    pub fn of_one(self) -> Self {
+        if self.errors.is_empty() {
+            return self;
+        }
+        let errors = self.errors.into_iter().map(|mistake| {
+            let within = mistake.pointer.strip_prefix("/candidates/0");
+            let pointer = within.unwrap_or(&mistake.pointer).to_owned();
+            Mistake { pointer, ..mistake }
+        });
+        Self::invalid(errors.collect())
+    }
+
     /// The folder of the service could not be written or read.
     pub fn storage(error: &std::io::Error) -> Self {
         let detail =

@@ -20,6 +20,9 @@ use crate::program::{Judged, Program};
 use crate::wire::ReferenceSpeeds;
 
 mod agents;
+mod gyms;
+mod hostile;
+mod sockets;
 
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -76,6 +79,10 @@ struct Options {
     limits: Limits,
     /// The machine that the service believes to be on; programs are measured `here`.
     machine: &'static str,
+    /// The limits on sessions.
+    gyms: crate::gyms::Limits,
+    /// Takes the log of the threads that answer.
+    log: Option<hostile::Log>,
 }
 
 impl Default for Options {
@@ -88,6 +95,8 @@ impl Default for Options {
             patience: LIMIT,
             limits: Limits::default(),
             machine: "here",
+            gyms: crate::gyms::Limits::default(),
+            log: None,
         }
     }
 }
@@ -130,15 +139,18 @@ impl Server {
             most_body: options.most_body,
             body_time: options.patience,
             tools: Tools::new(Arc::clone(&service), Budget::new(options.limits)),
+            gyms: Arc::new(crate::gyms::Shared::new(options.gyms)),
         };
         let (bound, address) = channel();
         let served = Arc::clone(&service);
         let connections = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()
-                .unwrap();
+            // A log is that of one thread.
+            let mut builder = match &options.log {
+                Some(_) => tokio::runtime::Builder::new_current_thread(),
+                None => tokio::runtime::Builder::new_multi_thread(),
+            };
+            let _log = options.log.map(tracing::subscriber::set_default);
+            let runtime = builder.worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
                 bound.send(listener.local_addr().unwrap()).unwrap();
@@ -148,7 +160,9 @@ impl Server {
                 };
                 let stopping = served.stopping().clone();
                 let connected = move || served.metrics.connected();
+                let gyms = Arc::clone(&app.gyms);
                 listen::serve(listener, http::router(app), stopping, limits, connected).await;
+                gyms.ended().await;
             });
         });
         Self {
@@ -778,7 +792,8 @@ fn every_route_of_the_document_is_there() {
                 reply.header("flopsmith-version").is_some(),
                 "{method} {path}"
             );
-            let is_job = path.starts_with("/v1/jobs/");
+            let of_jobs = ["/v1/jobs/", "/status/", "/results/"];
+            let is_job = of_jobs.iter().any(|start| path.starts_with(start));
             assert_eq!(reply.status == 404, is_job, "{method} {path}: {reply:?}");
         }
     }

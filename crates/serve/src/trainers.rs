@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::http::{App, json, parse};
+use crate::job::Job;
 use crate::prompts::answer_of;
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::service::Service;
@@ -25,12 +26,14 @@ use crate::wire::{self, Answer, Candidate, Purpose};
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// The problem; without it the label of a sample names the problem.
-    problem: Option<String>,
+    pub problem: Option<String>,
     /// The workload at which programs are timed; all of the problem without it.
-    workload: Option<String>,
+    pub workload: Option<String>,
+    /// The standard of the measurements.
     #[serde(default)]
-    purpose: Purpose,
-    language: Option<Language>,
+    pub purpose: Purpose,
+    /// The language of the programs; that of the problem without it.
+    pub language: Option<Language>,
 }
 
 /// The body of OpenRLHF's remote reward call.
@@ -76,7 +79,11 @@ pub struct Slime {
 }
 
 impl Task {
-    fn of(query: Result<Query<Task>, QueryRejection>) -> Result<Self, Refusal> {
+    /// Reads the query of a URL.
+    ///
+    /// # Errors
+    /// A refusal that names the parameters.
+    pub fn of(query: Result<Query<Task>, QueryRejection>) -> Result<Self, Refusal> {
         let Query(task) = query.map_err(|e| {
             let detail = format!(
                 "{e}; the URL may have problem=NAME, workload=NAME, purpose=screen|rank|certify and language=c|c++|fortran|fortran77"
@@ -210,7 +217,15 @@ async fn answers(
     let submit = move |body: &[u8], service: &Service| service.submit_once(read(body)?, asked);
     let job = app.submit(body, submit).await?;
     app.finished(&job).await?;
-    let answers = job.answers_from(0);
+    rewarded(&job)
+}
+
+/// The answers of a job that is done, each with a reward.
+///
+/// # Errors
+/// A refusal if a candidate has no reward.
+pub fn rewarded(job: &Job) -> Result<Vec<Answer>, Refusal> {
+    let answers = job.answers();
     let failed = answers.iter().find(|answer| answer.reward.is_none());
     if let Some(failed) = failed {
         let reason = failed.reason.as_deref().unwrap_or("unknown");
@@ -221,10 +236,7 @@ async fn answers(
         let refusal = Refusal::new(Kind::Infrastructure, detail);
         return Err(refusal.retry_after(5).of_job(job.id.as_str()));
     }
-    Ok(answers
-        .iter()
-        .map(|answer| answer.as_ref().clone())
-        .collect())
+    Ok(answers)
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub struct ModelServe {
     /// Listen at this port; 0 takes a free port.
     #[arg(long, default_value_t = 8000, allow_negative_numbers = true)]
     pub port: u16,
-    /// Read the token that requests need from this file. The variable FLOPSMITH_SERVE_TOKEN can hold the token instead.
+    /// Read the token that requests need from this file, or several, one a line. The variable FLOPSMITH_SERVE_TOKEN can hold
+    /// them instead.
     /// With a token, only GET /health is answered without it, also on loopback.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,

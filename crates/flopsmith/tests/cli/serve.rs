@@ -41,6 +41,12 @@ fn programs_are_rewarded_and_a_kill_loses_no_job() {
     assert_eq!(refused[0]["reason"], "missing_entry", "{refused:?}");
     assert_eq!(refused[0]["reward"], -1.0, "{refused:?}");
     assert_eq!(refused[0]["reference"], Value::Null, "{refused:?}");
+    // So it does in the format of another tool.
+    let task = json!({ "task_id": "t", "reference_code": "dgemm", "kernel_code": "int x;" });
+    let found = service.ask("POST /evaluate", &task.to_string());
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["compiled"], false, "{found}");
+    assert_eq!(found["error_code"], "COMPILATION_ERROR", "{found}");
     let measured = folder.join("references").read_dir().unwrap();
     assert_eq!(measured.count(), 0);
     let good = json!({ "id": "good", "problem": "dgemm", "source": GOOD });

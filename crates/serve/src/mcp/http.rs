@@ -63,7 +63,10 @@ pub async fn post(State(app): State<App>, request: Request) -> Result<Response, 
 }
 
 /// Refuses requests of pages in browsers, unless they come from this service's own host or from loopback.
-fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
+///
+/// # Errors
+/// The refusal.
+pub fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
     };
@@ -75,7 +78,7 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         Kind::WrongHost,
-        "pages of other hosts may not call these tools; leave the header `Origin` out, or call from the service's own host",
+        "pages of other hosts may not call this; leave the header `Origin` out, or call from the service's own host",
     ))
 }
 

@@ -1,0 +1,524 @@
+//! OpenEnv's environment: an episode is a problem, a step is a program.
+//!
+//! Its HTTP routes name the episode in each request, by the id that the answer to `/reset` has; on a socket the connection is
+//! the session. A step without a reward, because the machine failed, is no step.
+
+use std::future::{Ready, ready};
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use flopsmith_problem::Language;
+use flopsmith_protocol::Digest;
+use hyper::StatusCode;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::episode::{Again, Fault, Key, Plan, Progress, Step, Ticket};
+use super::{Shared, answer_of, begin as begin_job};
+use crate::auth::Holder;
+use crate::describe::Described;
+use crate::http::{App, holder_of, json as response_of, parse};
+use crate::journal::JobId;
+use crate::refusal::{Kind, Mistake, Refusal};
+use crate::service::Service;
+use crate::wire::{Answer, Candidate, Outcome, Purpose};
+
+/// Length of the longest id of an episode or a request, bytes.
+const LONGEST_ID: usize = 255;
+/// The most steps of an episode.
+const MOST_STEPS: u32 = 1000;
+
+/// The body of `POST /reset`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reset {
+    /// The name of the problem.
+    #[serde(default)]
+    problem: Option<String>,
+    /// The workload at which programs are timed; all of the problem when left out.
+    #[serde(default)]
+    workload: Option<String>,
+    /// The standard of the measurements.
+    #[serde(default)]
+    purpose: Purpose,
+    /// The language of the programs; that of the problem when left out.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::wire::language_schema")]
+    language: Option<Language>,
+    /// The number of programs after which the episode is done: 1 when left out.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    max_steps: Option<u32>,
+    /// The id of the episode; a random one when left out. One with the same id ends.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 255))]
+    episode_id: Option<String>,
+    /// No part of a task is drawn, so this has no effect.
+    #[serde(default, rename = "seed")]
+    _seed: Option<u64>,
+}
+
+/// A program. It has either `answer` or `source`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// A model's answer. The program is its last complete fenced block in the language.
+    #[serde(default)]
+    answer: Option<String>,
+    /// The program.
+    #[serde(default)]
+    source: Option<String>,
+    /// The client's notes, which have no effect.
+    #[serde(default, rename = "metadata", skip_serializing)]
+    _metadata: Option<Value>,
+}
+
+/// The body of `POST /step`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepRequest {
+    /// The program.
+    action: Action,
+    /// The id of the episode, as the answer to `/reset` has it.
+    #[serde(default)]
+    episode_id: Option<String>,
+    /// Answer with an error after so many seconds. The evaluation goes on, and the same step may be sent again.
+    #[serde(default)]
+    timeout_s: Option<f64>,
+    /// A name of this request. The same request again has the same answer, and is no other step.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 255))]
+    request_id: Option<String>,
+}
+
+/// The answer to `POST /reset` and `POST /step`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Reply<O> {
+    /// The task, or the result of the program.
+    observation: O,
+    /// The reward of the program by the service's `[reward]` table; null at the beginning.
+    reward: Option<f64>,
+    /// True if the episode takes no more programs.
+    done: bool,
+}
+
+/// The beginning of an episode.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Beginning {
+    /// The id of the episode.
+    episode_id: String,
+    /// The problem.
+    problem: String,
+    /// The prompt about the task for a model.
+    prompt: String,
+    /// The function that a program defines.
+    entry: String,
+    /// Its prototype in C.
+    prototype: String,
+    /// The number of programs after which the episode is done.
+    max_steps: u32,
+}
+
+impl Reply<Beginning> {
+    /// The id of the episode.
+    pub fn id(&self) -> &str {
+        &self.observation.episode_id
+    }
+}
+
+/// The result of a program.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Seen {
+    /// The id of the episode.
+    episode_id: String,
+    /// Number of programs so far.
+    step_count: u32,
+    /// The kind of its outcome.
+    outcome: Outcome,
+    /// The fault of the program; null if it was measured.
+    reason: Option<String>,
+    /// Whether the program is right.
+    correct: Option<bool>,
+    /// The plain reference's time divided by the program's.
+    ratio: Option<f64>,
+    /// The ends of the 95 % interval of `ratio`.
+    interval: Option<[f64; 2]>,
+    /// Speed, 10⁹ operations a second.
+    gflops: Option<f64>,
+    /// The fault in words, or the compiler's warnings.
+    diagnostics: String,
+    /// The best reward of the episode.
+    best_reward: Option<f64>,
+}
+
+/// The state of an episode.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EpisodeState {
+    /// The id of the episode.
+    episode_id: String,
+    /// Number of programs so far.
+    step_count: u32,
+    /// The problem.
+    problem: String,
+    /// The standard of the measurements.
+    purpose: Purpose,
+    /// The number of programs after which the episode is done.
+    max_steps: u32,
+    /// True if the episode takes no more programs.
+    done: bool,
+    /// The best reward of the episode.
+    best_reward: Option<f64>,
+}
+
+/// The JSON schemas of the environment.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Schemas {
+    /// Of actions.
+    action: Value,
+    /// Of observations after a step.
+    observation: Value,
+    /// Of states.
+    state: Value,
+}
+
+/// The client of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    /// The token that it sent.
+    pub holder: Holder,
+    /// Its socket, if it has one.
+    pub socket: Option<u64>,
+}
+
+impl Client {
+    /// The key of its episode with this id.
+    pub fn key(self, id: String) -> Key {
+        Key {
+            holder: self.holder,
+            socket: self.socket,
+            id,
+        }
+    }
+}
+
+fn mistake(pointer: &str, detail: impl Into<String>) -> Refusal {
+    Refusal::invalid(vec![Mistake {
+        pointer: pointer.to_owned(),
+        detail: detail.into(),
+    }])
+}
+
+fn check_id(pointer: &str, id: Option<&str>) -> Result<(), Refusal> {
+    match id {
+        Some(id) if id.is_empty() || id.len() > LONGEST_ID => {
+            let detail = format!("the id has {} bytes; use 1 to {LONGEST_ID}", id.len());
+            Err(mistake(pointer, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Fault {
+    fn refusal(self) -> Refusal {
+        match self {
+            Self::Unknown => Refusal::new(
+                Kind::NotFound,
+                "this client has no such episode, or its time is over; reset begins one",
+            ),
+            Self::Over => Refusal::new(
+                Kind::Invalid,
+                "the episode is done, or all its steps are being evaluated; reset begins the next, with `max_steps` for more programs",
+            ),
+            Self::Reused => Refusal::new(
+                Kind::KeyReused,
+                "this request_id was sent with another action; use a new one for a new step",
+            ),
+        }
+    }
+}
+
+/// Begins an episode.
+///
+/// # Errors
+/// A refusal, if the task makes no sense or there is no place.
+pub async fn begin(app: &App, client: Client, reset: Reset) -> Result<Reply<Beginning>, Refusal> {
+    check_id("/episode_id", reset.episode_id.as_deref())?;
+    let max_steps = reset.max_steps.unwrap_or(1);
+    if !(1..=MOST_STEPS).contains(&max_steps) {
+        let detail = format!("there are 1 to {MOST_STEPS} steps");
+        return Err(mistake("/max_steps", detail));
+    }
+    let problem = reset.problem.ok_or_else(|| {
+        let detail = "no problem is named; send `problem`, e.g. reset(problem=\"dgemm\")";
+        mistake("/problem", detail)
+    })?;
+    let plan = Plan {
+        problem,
+        workload: reset.workload,
+        purpose: reset.purpose,
+        language: reset.language,
+        most_steps: max_steps,
+    };
+    let (name, workload) = (plan.problem.clone(), plan.workload.clone());
+    let find = move |_: &[u8], service: &Service| -> Result<Described, Refusal> {
+        let workloads: Vec<String> = workload.into_iter().collect();
+        let found = service.catalog.find(&name, &workloads);
+        let problem = found.map_err(|why| mistake("/problem", why))?;
+        Ok(Described::of(&problem))
+    };
+    let described = app.submit(Bytes::new(), find).await?;
+    let id = reset.episode_id;
+    let id = id.unwrap_or_else(|| JobId::random().as_str().to_owned());
+    let (shared, key) = (&app.gyms, client.key(id.clone()));
+    let begun = shared.episodes().begin(key, plan, shared.now());
+    begun.map_err(|_| {
+        let detail = "the service has as many episodes as it can, and all of this client's are being evaluated; try again later";
+        Refusal::new(Kind::Unavailable, detail).retry_after(10)
+    })?;
+    Ok(Reply {
+        observation: Beginning {
+            episode_id: id,
+            problem: described.problem,
+            prompt: described.prompt,
+            entry: described.entry,
+            prototype: described.prototype,
+            max_steps,
+        },
+        reward: None,
+        done: false,
+    })
+}
+
+/// A reserved step. Its end gives the step back unless it was taken.
+struct Reserved<'a> {
+    shared: &'a Shared,
+    ticket: Ticket,
+    taken: bool,
+}
+
+impl Reserved<'_> {
+    /// The step has a reward.
+    fn take(&mut self, reward: f64) -> Option<Progress> {
+        self.taken = true;
+        let now = self.shared.now();
+        self.shared.episodes().end(&self.ticket, reward, now)
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.shared.episodes().release(&self.ticket);
+        }
+    }
+}
+
+/// Takes a step of an episode: evaluates a program.
+///
+/// # Errors
+/// A refusal, if there is no step, or no reward.
+pub async fn take(
+    app: &App,
+    key: &Key,
+    action: Action,
+    request: Option<String>,
+    limit: Option<Duration>,
+) -> Result<Value, Refusal> {
+    check_id("/request_id", request.as_deref())?;
+    let text = serde_json::to_string(&action).unwrap_or_default();
+    let again = request.map(|request| Again {
+        request,
+        action: Digest::of(text.as_bytes()),
+    });
+    let shared: &Shared = &app.gyms;
+    let begun = shared.episodes().step(key, again.as_ref(), shared.now());
+    let (ticket, plan) = match begun.map_err(Fault::refusal)? {
+        Step::Replayed(reply) => return Ok(reply),
+        Step::New(ticket, plan) => (ticket, plan),
+    };
+    let mut reserved = Reserved {
+        shared,
+        ticket,
+        taken: false,
+    };
+    let candidate = Candidate {
+        problem: plan.problem,
+        workloads: plan.workload.into_iter().collect(),
+        source: action.source,
+        answer: action.answer,
+        language: plan.language,
+        ..Candidate::default()
+    };
+    let answer = answered(app, candidate, plan.purpose, limit).await?;
+    let reward = answer.reward.unwrap_or_default();
+    let progress = reserved.take(reward);
+    let progress = progress.ok_or_else(|| Fault::Unknown.refusal())?;
+    let reply = Reply {
+        reward: answer.reward,
+        done: progress.is_done(),
+        observation: seen(key, answer, &progress),
+    };
+    // The fields of a reply have names, so it always has a JSON form.
+    let reply = serde_json::to_value(&reply).unwrap_or_default();
+    if let Some(again) = again {
+        let kept = reply.clone();
+        shared.episodes().keep(&reserved.ticket, again, kept);
+    }
+    Ok(reply)
+}
+
+/// The answer to a candidate, within a limited time.
+async fn answered(
+    app: &App,
+    candidate: Candidate,
+    purpose: Purpose,
+    limit: Option<Duration>,
+) -> Result<Answer, Refusal> {
+    let job = begin_job(app, candidate, purpose).await?;
+    match limit {
+        None => app.finished(&job).await?,
+        Some(limit) => match tokio::time::timeout(limit, app.finished(&job)).await {
+            Ok(finished) => finished?,
+            Err(_) => {
+                let detail = "the evaluation takes longer than timeout_s, and goes on; send the same step again";
+                let refusal = Refusal::new(Kind::Unavailable, detail).retry_after(1);
+                return Err(refusal.of_job(job.id.as_str()));
+            }
+        },
+    }
+    answer_of(&job)
+}
+
+fn seen(key: &Key, answer: Answer, progress: &Progress) -> Seen {
+    Seen {
+        episode_id: key.id.clone(),
+        step_count: progress.steps,
+        outcome: answer.outcome,
+        reason: answer.reason,
+        correct: answer.correct,
+        ratio: answer.ratio,
+        interval: answer.interval.map(|ends| [ends.low, ends.high]),
+        gflops: answer.gflops,
+        diagnostics: answer.diagnostics,
+        best_reward: progress.best,
+    }
+}
+
+/// The state of an episode.
+///
+/// # Errors
+/// A refusal, if its holder has no such episode.
+pub fn state_of(shared: &Shared, key: &Key) -> Result<EpisodeState, Refusal> {
+    let progress = shared.episodes().progress(key, shared.now());
+    let progress = progress.ok_or_else(|| Fault::Unknown.refusal())?;
+    Ok(EpisodeState {
+        episode_id: key.id.clone(),
+        step_count: progress.steps,
+        done: progress.is_done(),
+        problem: progress.plan.problem,
+        purpose: progress.plan.purpose,
+        max_steps: progress.plan.most_steps,
+        best_reward: progress.best,
+    })
+}
+
+fn client_of(request: &Request) -> Client {
+    Client {
+        holder: holder_of(request),
+        socket: None,
+    }
+}
+
+/// Begins an episode.
+pub async fn reset(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let client = client_of(&request);
+    let body = app.body(request).await?;
+    let reply = begin(&app, client, parse(&body)?).await?;
+    Ok(response_of(StatusCode::OK, &reply))
+}
+
+/// Takes a step.
+pub async fn step(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+    let client = client_of(&request);
+    let body = app.body(request).await?;
+    let read = |body: &[u8], _: &Service| parse::<StepRequest>(body);
+    let step = app.submit(body, read).await?;
+    let id = step.episode_id.ok_or_else(|| {
+        let detail = "send the `episode_id` of the observation that /reset answered with";
+        mistake("/episode_id", detail)
+    })?;
+    let limit = match step.timeout_s.map(Duration::try_from_secs_f64) {
+        None => None,
+        Some(Ok(limit)) if !limit.is_zero() => Some(limit),
+        Some(_) => {
+            return Err(mistake(
+                "/timeout_s",
+                "the time is a positive number of seconds",
+            ));
+        }
+    };
+    let key = client.key(id);
+    let reply = take(&app, &key, step.action, step.request_id, limit).await?;
+    Ok(response_of(StatusCode::OK, &reply))
+}
+
+/// The part of a request for a state that is in its URL.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfEpisode {
+    episode_id: String,
+}
+
+/// Shows an episode.
+pub fn state(
+    State(app): State<App>,
+    query: Result<Query<OfEpisode>, QueryRejection>,
+    request: Request,
+) -> Ready<Result<Response, Refusal>> {
+    ready(shown(&app, query, client_of(&request)))
+}
+
+fn shown(
+    app: &App,
+    query: Result<Query<OfEpisode>, QueryRejection>,
+    client: Client,
+) -> Result<Response, Refusal> {
+    let Query(of) = query.map_err(|_| {
+        let detail =
+            "write `?episode_id=ID` with the id of the observation that /reset answered with";
+        Refusal::new(Kind::Malformed, detail)
+    })?;
+    let state = state_of(&app.gyms, &client.key(of.episode_id))?;
+    Ok(response_of(StatusCode::OK, &state))
+}
+
+/// A schema always has a JSON form.
+fn value_of(schema: Schema) -> Value {
+    serde_json::to_value(schema).unwrap_or_default()
+}
+
+/// The JSON schemas of the environment.
+pub fn schemas() -> Schemas {
+    Schemas {
+        action: value_of(schema_for!(Action)),
+        observation: value_of(schema_for!(Seen)),
+        state: value_of(schema_for!(EpisodeState)),
+    }
+}
+
+/// Describes actions, observations and states.
+pub fn schema() -> Ready<Response> {
+    ready(response_of(StatusCode::OK, &schemas()))
+}
+
+/// Tells whether the service works.
+pub fn health(State(app): State<App>) -> Ready<Result<Response, Refusal>> {
+    ready(match app.service.stopping().is_cancelled() {
+        true => Err(Refusal::stopping()),
+        false => Ok(response_of(StatusCode::OK, &json!({ "status": "healthy" }))),
+    })
+}

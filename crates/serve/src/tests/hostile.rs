@@ -1,0 +1,353 @@
+//! Clients that mean harm: every route refuses them, and what it holds for others stays out of their reach.
+
+use std::fmt::{Debug, Write as _};
+use std::io::ErrorKind;
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
+
+use super::*;
+
+const OTHER: &str = "fedcba9876543210";
+
+/// Collects everything that is logged, as text.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<String>>);
+
+struct Words<'a>(&'a mut String);
+
+impl Visit for Words<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        attributes.record(&mut Words(&mut self.0.lock().unwrap()));
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+        values.record(&mut Words(&mut self.0.lock().unwrap()));
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut Words(&mut self.0.lock().unwrap()));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// The routes of the document: method in capitals, and path.
+fn routes() -> Vec<(String, String)> {
+    let document = crate::openapi::document();
+    let mut routes = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path = path
+            .replace("{name}", "dgemm")
+            .replace("{id}", &"0".repeat(32));
+        for method in operations.as_object().unwrap().keys() {
+            routes.push((method.to_uppercase(), path.clone()));
+        }
+    }
+    assert!(routes.len() > 20, "{routes:?}");
+    routes
+}
+
+/// A server with two tokens.
+fn shared(place: &Path) -> Server {
+    let options = Options {
+        token: Some("0123456789abcdef\nfedcba9876543210\n"),
+        ..Options::default()
+    };
+    Server::start(place, options)
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+#[test]
+fn no_route_answers_without_a_token() {
+    let place = tempfile::tempdir().unwrap();
+    let server = shared(place.path());
+    let probes = ["/health", "/v1/health"];
+    let wrong = bearer("0123456789abcdeg");
+    // Two tokens are no third one.
+    let both = bearer(&format!("{TOKEN}{OTHER}"));
+    for (method, path) in routes() {
+        let head = format!("{method} {path}");
+        for headers in [&[][..], &[wrong.as_str()], &[both.as_str()]] {
+            let reply = server.ask(&head, headers, "{}");
+            if probes.contains(&path.as_str()) {
+                assert_eq!(reply.status, 200, "{head}");
+            } else {
+                assert_eq!(reply.refused(401), "unauthorized", "{head}");
+            }
+            assert!(!reply.body.contains("0123456789abcde"), "{reply:?}");
+        }
+        for token in [TOKEN, OTHER] {
+            let reply = server.ask(&head, &[&bearer(token)], "{}");
+            assert_ne!(reply.status, 401, "{head}");
+        }
+    }
+    // A token in the URL is none.
+    let reply = server.get(&format!("/v1/problems?token={TOKEN}"));
+    assert_eq!(reply.refused(401), "unauthorized");
+    assert!(server.seen.lock().unwrap().is_empty());
+}
+
+#[test]
+fn no_route_takes_a_body_of_a_gigabyte() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        most_body: 1000,
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let posts = routes().into_iter().filter(|(method, _)| method == "POST");
+    for (_, path) in posts {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        );
+        let mut stream = server.connect();
+        let request = format!("{head}Content-Length: 1073741824\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        assert_eq!(Reply::read(stream).refused(413), "too-large", "{path}");
+        // Without its length, it is refused as soon as it is too long.
+        let mut stream = server.connect();
+        let chunk = format!("3e8\r\n{}\r\n", " ".repeat(1000));
+        let request = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunk}{chunk}");
+        stream.write_all(request.as_bytes()).unwrap();
+        assert_eq!(Reply::read(stream).refused(413), "too-large", "{path}");
+    }
+}
+
+#[test]
+fn a_body_that_comes_byte_by_byte_is_not_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        patience: Duration::from_millis(300),
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let mut stream = server.connect();
+    let head =
+        "POST /reset HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    // Reading is the pause between two bytes.
+    stream
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let (mut text, mut bytes) = (String::new(), [0; 4096]);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < deadline, "the service still waits");
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => text.push_str(std::str::from_utf8(&bytes[..count]).unwrap()),
+            Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+                // The connection may have ended since.
+                let _ = stream.write_all(b" ");
+            }
+            // Bytes that came after the answer end the connection.
+            Err(_) => break,
+        }
+    }
+    assert!(text.contains(" 408 "), "{text}");
+}
+
+#[test]
+fn a_key_of_another_token_is_another_key() {
+    let place = tempfile::tempdir().unwrap();
+    let server = shared(place.path());
+    let post = |token: &str, source: &str| {
+        let headers = [bearer(token), "Idempotency-Key: one".to_owned()];
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let body = programs(&[source]).to_string();
+        server.ask("POST /v1/jobs", &headers, &body)
+    };
+    let mine = post(TOKEN, "right 1").json()["id"].clone();
+    // A replayed request is the same job, and no other evaluation.
+    assert_eq!(post(TOKEN, "right 1").json()["id"], mine);
+    assert_eq!(post(TOKEN, "right 2").refused(409), "key-reused");
+    // Neither the job nor its body shows through the key of somebody else.
+    for source in ["right 2", "right 1"] {
+        let theirs = post(OTHER, source);
+        if source == "right 2" {
+            assert_ne!(theirs.json()["id"], mine);
+        } else {
+            assert_eq!(theirs.refused(409), "key-reused");
+            assert_ne!(theirs.json()["job"], mine);
+        }
+    }
+}
+
+#[test]
+fn nobody_answers_in_the_session_of_somebody_else() {
+    let place = tempfile::tempdir().unwrap();
+    let server = shared(place.path());
+    let ask = |token: &str, head: &str, body: &Value| {
+        server.ask(head, &[&bearer(token)], &body.to_string())
+    };
+    let reset = json!({ "problem": "dgemm", "episode_id": "run-1", "max_steps": 3 });
+    assert_eq!(ask(TOKEN, "POST /reset", &reset).status, 200);
+    let step =
+        json!({ "action": { "source": "right 40" }, "episode_id": "run-1", "request_id": "r" });
+    let stolen = ask(OTHER, "POST /step", &step);
+    let stolen = (stolen.refused(404), stolen.body);
+    let unknown = json!({ "action": { "source": "right 40" }, "episode_id": "run-2" });
+    let unknown = ask(OTHER, "POST /step", &unknown);
+    // The refusal does not tell whether there is such a session.
+    assert_eq!(stolen, (unknown.refused(404), unknown.body));
+    let state = "GET /state?episode_id=run-1";
+    assert_eq!(ask(OTHER, state, &json!({})).refused(404), "not-found");
+    assert!(server.seen.lock().unwrap().is_empty());
+    // A session of the same name is another session.
+    assert_eq!(ask(OTHER, "POST /reset", &reset).status, 200);
+    let mine = ask(TOKEN, "POST /step", &step).json();
+    assert_eq!(mine["observation"]["step_count"], 1);
+    assert_eq!(ask(OTHER, state, &json!({})).json()["step_count"], 0);
+    // Nor does a task of KernelGYM show to others.
+    let task = json!({ "task_id": "task-1", "reference_code": "dgemm", "kernel_code": "right 40" });
+    assert_eq!(ask(TOKEN, "POST /evaluate", &task).status, 200);
+    for path in ["status", "results"] {
+        let head = format!("GET /{path}/task-1");
+        assert_eq!(ask(TOKEN, &head, &json!({})).status, 200);
+        assert_eq!(ask(OTHER, &head, &json!({})).refused(404), "not-found");
+    }
+}
+
+#[test]
+fn a_client_has_so_many_sessions_and_no_more() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        gyms: crate::gyms::Limits {
+            of_holder: 2,
+            ..Default::default()
+        },
+        ..Options::default()
+    };
+    let server = Server::start(place.path(), options);
+    let state = |id: &str| server.get(&format!("/state?episode_id={id}")).status;
+    for id in ["a", "b", "c"] {
+        let reset = json!({ "problem": "dgemm", "episode_id": id });
+        assert_eq!(server.post("/reset", &reset).status, 200);
+    }
+    assert_eq!(["a", "b", "c"].map(state), [404, 200, 200]);
+}
+
+#[test]
+fn no_name_is_a_path() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("folder");
+    let server = Server::start(&folder, Options::default());
+    for path in [
+        "/v1/problems/..%2F..%2F..%2Fetc%2Fpasswd",
+        "/v1/problems/%2Fetc%2Fpasswd",
+        "/v1/problems/%2e%2e",
+        "/v1/problems/dgemm%00",
+        "/v1/problems/dgemm%2F",
+        "/v1/problems/../../etc/passwd",
+        "/v1/jobs/..%2F..%2Fkeys",
+        "/v1/jobs/%2e%2e",
+        "/status/..%2F..%2Fetc%2Fpasswd",
+        "/results/..%2F..%2Fetc%2Fpasswd",
+        "/state?episode_id=..%2F..%2Fetc%2Fpasswd",
+        "//etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+    ] {
+        let reply = server.get(path);
+        assert_eq!(reply.refused(404), "not-found", "{path}");
+        assert!(!reply.body.contains("root:"), "{path}: {reply:?}");
+    }
+    for name in [
+        "../problems/dgemm",
+        "/etc/passwd",
+        "dgemm/../dgemm",
+        "dgemm\0",
+        ".",
+        "~",
+    ] {
+        let kernelgym = json!({ "task_id": "t", "reference_code": name, "kernel_code": "right 1" });
+        let nemo_gym = json!({ "problem": name, "response": {} });
+        let slime = json!({ "prompt": "p", "response": "r", "label": name });
+        for (path, body) in [
+            (
+                "/v1/evaluate",
+                json!({ "candidates": [{ "problem": name, "source": "right 1" }] }),
+            ),
+            ("/v1/slime", slime),
+            ("/evaluate", kernelgym),
+            ("/verify", nemo_gym),
+            ("/reset", json!({ "problem": name })),
+        ] {
+            let reply = server.post(path, &body);
+            assert_eq!(reply.refused(422), "invalid", "{path}: {name:?}");
+        }
+    }
+    assert!(server.seen.lock().unwrap().is_empty());
+    // The ids of clients are names in memory, and no file has them.
+    let id = "../../outside";
+    let reset = json!({ "problem": "dgemm", "episode_id": id });
+    assert_eq!(server.post("/reset", &reset).status, 200);
+    let task = json!({ "task_id": id, "reference_code": "dgemm", "kernel_code": "right 1" });
+    assert_eq!(server.post("/evaluate", &task).status, 200);
+    let beside = std::fs::read_dir(place.path()).unwrap();
+    assert_eq!(beside.count(), 1);
+}
+
+#[test]
+fn no_log_and_no_answer_has_a_token() {
+    let place = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let options = Options {
+        token: Some(TOKEN),
+        log: Some(log.clone()),
+        ..Options::default()
+    };
+    let mut server = Server::start(place.path(), options);
+    let (right, wrong) = (bearer(TOKEN), bearer(OTHER));
+    let mut answers = String::new();
+    for headers in [&[right.as_str()][..], &[wrong.as_str()], &[]] {
+        for head in [
+            "POST /v1/evaluate".to_owned(),
+            format!("GET /v1/problems/{TOKEN}x"),
+            "GET /metrics".to_owned(),
+            "GET /v1/openapi.json".to_owned(),
+        ] {
+            let reply = server.ask(&head, headers, &programs(&["wrong"]).to_string());
+            answers.push_str(&reply.body.replace(&format!("{TOKEN}x"), ""));
+        }
+    }
+    // Connections that fail are logged, whatever they sent.
+    for broken in [
+        format!("GET /v1/problems HTTP/1.1\r\n{right}\r\nbroken header\r\n\r\n"),
+        format!("{right} {TOKEN}\r\n\r\n"),
+        format!(
+            "POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\n{right}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{TOKEN}\r\n"
+        ),
+    ] {
+        let mut stream = server.connect();
+        stream.write_all(broken.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // A connection that the service resets says as much as it does.
+        let _ = stream.read_to_string(&mut answers);
+    }
+    server.stop();
+    let logged = log.0.lock().unwrap().clone();
+    assert!(logged.contains("a connection failed"), "{logged}");
+    for secret in [TOKEN, OTHER] {
+        assert!(!logged.contains(secret), "{logged}");
+        assert!(!answers.contains(secret), "{answers}");
+    }
+}

@@ -60,7 +60,7 @@ pub struct Parent<'a> {
 
 /// The programs of a run for one problem, on islands.
 ///
-/// A task belongs to the island of its number, so the tasks of a step work on different islands. Each island is an archive of
+/// The tasks of a run take turns on the islands, so the tasks of a step work on different ones. Each island is an archive of
 /// its own, whose cells are sets of detected techniques. After every so many evaluations the best elite of each island goes to
 /// the next one as well.
 ///
@@ -101,9 +101,11 @@ impl Population {
         }
     }
 
-    /// The island of a task.
-    pub fn island_of(&self, task: &TaskId) -> usize {
-        task.group().unwrap_or(0) as usize % self.islands.len()
+    /// The island of a task of this step.
+    pub fn island_of(&self, step: u64, tasks_in_step: u32, task: &TaskId) -> usize {
+        let number = u64::from(task.group().unwrap_or(0));
+        let before = step.wrapping_mul(u64::from(tasks_in_step));
+        (before.wrapping_add(number) % self.islands.len() as u64) as usize
     }
 
     /// Takes note of an outcome, in the order of the run's log. Outcomes of other problems and machine classes, and those that say
@@ -123,7 +125,8 @@ impl Population {
     fn tried(&mut self, outcome: &Outcome) {
         // An answer without a program is an evaluation, and no program.
         if !outcome.source.trim().is_empty() {
-            let island = self.island_of(&outcome.candidate.task);
+            let of = &outcome.candidate;
+            let island = self.island_of(of.step, of.tasks_in_step, &of.task);
             let digest = identity::source_digest(&outcome.source);
             self.candidates
                 .insert(outcome.candidate.id.clone(), digest.clone());
@@ -280,6 +283,7 @@ fn passing(count: usize, pass: f64, rng: &mut impl Rng) -> usize {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_protocol::CandidateRef;
     use flopsmith_test_support::{
         Measured, again, candidate, machine_class, measured, outcome, problem_id, unknown, wrong,
     };
@@ -310,7 +314,15 @@ mod tests {
         Outcome {
             source: format!("int f(void) {{ return {number}; }}"),
             techniques: Some(set.parse().unwrap()),
-            ..outcome(candidate(u64::from(number), island, 0), verdict)
+            ..outcome(of(u64::from(number), island), verdict)
+        }
+    }
+
+    /// A candidate of a step with a task for each island.
+    fn of(step: u64, island: u32) -> CandidateRef {
+        CandidateRef {
+            tasks_in_step: ISLANDS,
+            ..candidate(step, island, 0)
         }
     }
 
@@ -369,6 +381,17 @@ mod tests {
             population.note(&first(number, 2, "unroll", 1.0));
         }
         assert_eq!(parents(&population, 2), [best.source.as_str()]);
+    }
+
+    #[test]
+    fn the_tasks_of_a_run_take_turns_on_the_islands() {
+        let population = empty(1000);
+        let island = |step: u64, number: u32| {
+            let task = candidate(step, number, 0).task;
+            population.island_of(step, 2, &task)
+        };
+        let places = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)].map(|(s, n)| island(s, n));
+        assert_eq!(places, [0, 1, 2, 0, 1]);
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     }
     check_problems(settings)?;
     check_endpoint(settings)?;
+    check_agent(settings)?;
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -201,6 +202,16 @@ fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
     }
 }
 
+fn check_agent(settings: &Settings) -> Result<(), Usage> {
+    let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
+    if settings.generator.kind == GeneratorKind::Agent && has_parameters {
+        return Err(usage(
+            "`generator.kind` is \"agent\", and `start` has parameters, whose values a search by an agent does not vary; leave the parameters or --agent out",
+        ));
+    }
+    settings.generator.agent.check()
+}
+
 /// Checks that settings that leave work to a cluster name the cluster.
 pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
     let mut hosted = settings.hosted.clone();
@@ -217,6 +228,11 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
     if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Endpoint {
         return Err(usage(
             "`hosted` leaves roles to nodes of a cluster, and the key, the budget and the requests of an endpoint are of this process; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
+        ));
+    }
+    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Agent {
+        return Err(usage(
+            "`hosted` leaves roles to nodes of a cluster, and the record of an agent's attempts is in this run's folder; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
         ));
     }
     let mut needed = job.roles(settings.generator.kind);

@@ -7,6 +7,7 @@ use flopsmith_problem::prompt::Style;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::agent::Agent;
 use crate::dtype::Dtype;
 use crate::endpoint::Endpoint;
 use crate::grpo::GrpoConfig;
@@ -264,7 +265,7 @@ impl Settings {
                 let most = self.group_size.saturating_sub(2);
                 self.generator.exploration_samples.min(most)
             }
-            GeneratorKind::Schedule | GeneratorKind::Endpoint => 0,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint | GeneratorKind::Agent => 0,
         }
     }
 }
@@ -344,8 +345,11 @@ impl Start {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
-    /// `policy` (a language model), `schedule` (the schedule space) or `endpoint` (a language model behind an endpoint).
+    /// `policy` (a language model), `schedule` (the schedule space), `endpoint` (a language model behind an endpoint) or
+    /// `agent` (a population of programs on islands).
     pub kind: GeneratorKind,
+    /// The population of the kind `agent`.
+    pub agent: Agent,
     /// The endpoint of the kind `endpoint`. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Box<Endpoint>>,
@@ -409,6 +413,7 @@ impl Default for Generator {
     fn default() -> Self {
         Self {
             kind: GeneratorKind::Policy,
+            agent: Agent::default(),
             endpoint: None,
             model: "models/starter".into(),
             dtype: Dtype::Float32,
@@ -442,6 +447,8 @@ pub enum GeneratorKind {
     Schedule,
     /// A language model behind an endpoint.
     Endpoint,
+    /// A population of programs on islands.
+    Agent,
 }
 
 impl GeneratorKind {
@@ -451,14 +458,20 @@ impl GeneratorKind {
             GeneratorKind::Policy => "policy",
             GeneratorKind::Schedule => "schedule",
             GeneratorKind::Endpoint => "endpoint",
+            GeneratorKind::Agent => "agent",
         }
+    }
+
+    /// True if the programs are those of a problem's schedule space.
+    pub fn has_space(self) -> bool {
+        matches!(self, GeneratorKind::Schedule | GeneratorKind::Agent)
     }
 
     /// True if a model of this project writes the programs, so that it can be trained, exported and handed to nodes.
     pub fn has_policy(self) -> bool {
         match self {
             GeneratorKind::Policy => true,
-            GeneratorKind::Schedule | GeneratorKind::Endpoint => false,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint | GeneratorKind::Agent => false,
         }
     }
 }

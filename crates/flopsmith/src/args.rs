@@ -348,6 +348,10 @@ pub struct Search {
         conflicts_with_all = ["start", "parameters"]
     )]
     pub endpoint: Option<String>,
+    /// Let an agent improve a population of programs on islands: each step varies programs that were measured again, cell by cell
+    /// of the archive. Not with --resume.
+    #[arg(long, conflicts_with_all = ["endpoint", "parameters"])]
+    pub agent: bool,
     /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
     /// end by shares of the budget. Not with --resume.
     #[arg(long)]

@@ -2,8 +2,9 @@
 //!
 //! - [`Population`]: what a run has tried, and the elites of each island, from the outcomes of the run's log alone;
 //! - [`edit`]: SEARCH/REPLACE blocks, read from an answer and applied to a program;
+//! - [`conversation`]: the turns of a language model about one program: prompts, answers, results in words.
 //!
-//! Left out on purpose: how a child is made from its parents (the caller's), prompts, evaluation.
+//! Left out on purpose: how a child is made from its parents (the caller's), requests to a model, evaluation.
 //!
 //! Invariants, each with a property test:
 //! - no program is a parent before a second measurement confirmed its speed;
@@ -14,6 +15,7 @@
 //!
 //! This crate is pure: no IO, no clock, and randomness comes from the caller.
 
+pub mod conversation;
 pub mod edit;
 mod population;
 

@@ -185,17 +185,19 @@ fn check_fresh(settings: &Settings) -> Result<(), Usage> {
 fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
     let generator = &settings.generator;
     match (generator.kind, &generator.endpoint) {
-        (GeneratorKind::Endpoint, Some(endpoint)) => endpoint.check().map_err(|e| {
-            usage(match e.0.strip_prefix('[') {
-                Some(inner) => format!("[generator.endpoint.{inner}"),
-                None => format!("[generator.endpoint] {e}"),
+        (GeneratorKind::Endpoint | GeneratorKind::Agent, Some(endpoint)) => {
+            endpoint.check().map_err(|e| {
+                usage(match e.0.strip_prefix('[') {
+                    Some(inner) => format!("[generator.endpoint.{inner}"),
+                    None => format!("[generator.endpoint] {e}"),
+                })
             })
-        }),
+        }
         (GeneratorKind::Endpoint, None) => Err(usage(
             "`generator.kind` is \"endpoint\" and no endpoint is named; add [generator.endpoint] with `url` and `model`, or run `flopsmith search --endpoint URL#MODEL`",
         )),
         (kind, Some(_)) => Err(usage(format!(
-            "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\", or leave the table out",
+            "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\" or \"agent\", or leave the table out",
             kind.name()
         ))),
         (_, None) => Ok(()),

@@ -165,6 +165,12 @@ mod tests {
         let text = toml::to_string(&tuned).unwrap();
         let error = parse(&text, "c.toml", &[]).unwrap_err();
         assert!(error.0.contains("does not vary"), "{error}");
+        let mut conversing = asking();
+        improve(&mut conversing);
+        let text = toml::to_string(&conversing).unwrap();
+        let read = parse(&text, "c.toml", &[]).unwrap();
+        assert_eq!(read.generator.kind, GeneratorKind::Agent);
+        assert!(settings.generator.has_space() && !read.generator.has_space());
         settings.nats = "nats://127.0.0.1".into();
         settings.store = "s3://bucket".into();
         settings.evaluate.workers = true;

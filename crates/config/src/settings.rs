@@ -350,7 +350,8 @@ pub struct Generator {
     pub kind: GeneratorKind,
     /// The population of the kind `agent`.
     pub agent: Agent,
-    /// The endpoint of the kind `endpoint`. Default: not set.
+    /// The endpoint of the kind `endpoint`. With the kind `agent`, its model holds conversations about programs of the
+    /// population; without it, the schedule space varies them. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Box<Endpoint>>,
     /// Folder of the model, in Hugging Face layout.
@@ -433,6 +434,13 @@ impl Default for Generator {
     }
 }
 
+impl Generator {
+    /// True if the programs are those of a problem's schedule space.
+    pub fn has_space(&self) -> bool {
+        self.kind.takes_start() && self.endpoint.is_none()
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -462,8 +470,8 @@ impl GeneratorKind {
         }
     }
 
-    /// True if the programs are those of a problem's schedule space.
-    pub fn has_space(self) -> bool {
+    /// True if a search may begin with a program of the user's.
+    pub fn takes_start(self) -> bool {
         matches!(self, GeneratorKind::Schedule | GeneratorKind::Agent)
     }
 

@@ -98,14 +98,8 @@ impl AgentSource {
         searches: impl IntoIterator<Item = (ProblemId, Searching)>,
     ) -> Result<Self, Error> {
         let agent = &settings.generator.agent;
-        let rules = Rules {
-            islands: agent.islands,
-            migrate_every: agent.migrate_every,
-            pool: settings.sqd.techniques,
-            elites_per_cell: settings.sqd.elites_per_cell,
-        };
         let bred = searches.into_iter().map(|(problem, searching)| {
-            let population = Population::new(rules.clone(), problem.clone(), machine_class.clone());
+            let population = population(settings, &problem, machine_class);
             (
                 problem,
                 Bred {
@@ -121,6 +115,22 @@ impl AgentSource {
             record: Record::open(folder)?,
         })
     }
+}
+
+/// The population of a run for a problem, without programs.
+pub(super) fn population(
+    settings: &Settings,
+    problem: &ProblemId,
+    machine_class: &MachineClass,
+) -> Population {
+    let agent = &settings.generator.agent;
+    let rules = Rules {
+        islands: agent.islands,
+        migrate_every: agent.migrate_every,
+        pool: settings.sqd.techniques,
+        elites_per_cell: settings.sqd.elites_per_cell,
+    };
+    Population::new(rules, problem.clone(), machine_class.clone())
 }
 
 impl Bred {

@@ -159,7 +159,7 @@ fn prefix(problem: &Problem) -> String {
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
     let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if settings.generator.kind.has_space()
+    if settings.generator.has_space()
         && let Err(why) = Searching::of_run(&problem, settings)
     {
         return Err(usage(format!(
@@ -173,14 +173,14 @@ fn searchable(settings: &Settings) -> Result<Problem> {
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
 fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     let Some(file) = &args.start else {
-        if settings.generator.kind == GeneratorKind::Endpoint {
+        if settings.generator.endpoint.is_some() {
             permit_all(args, settings, &paths::problem_of(settings)?);
         }
         return Ok(());
     };
-    if !settings.generator.kind.has_space() {
+    if !settings.generator.kind.takes_start() {
         return Err(usage(format!(
-            "--start begins a search without a model, and `generator.kind` is \"{}\"; leave one of them out",
+            "--start begins a search without a model or with --agent, and `generator.kind` is \"{}\"; leave it out, or add --agent",
             settings.generator.kind.name()
         )));
     }

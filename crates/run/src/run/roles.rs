@@ -20,6 +20,7 @@ use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
+use flopsmith_actors::source::conversation::ConversingSource;
 use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
@@ -222,6 +223,9 @@ async fn source(
             Ok(Box::new(
                 ScheduleSource::new(searches(context)?).beginning_with(start),
             ))
+        }
+        GeneratorKind::Agent if context.settings.generator.endpoint.is_some() => {
+            Ok(Box::new(ConversingSource::open(context)?))
         }
         GeneratorKind::Agent => Ok(Box::new(AgentSource::open(
             &context.settings,

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
 use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
-use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
+use flopsmith_config::{Endpoint, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
@@ -329,6 +329,7 @@ fn fruitless(summary: &Summary) -> (u8, String) {
 mod tests {
     use clap::Parser;
     use flopsmith_archive::Advance;
+    use flopsmith_config::GeneratorKind;
 
     use super::*;
     use crate::args::{Args, Command};
@@ -384,6 +385,10 @@ mod tests {
         assert_eq!(settings.generator.kind, GeneratorKind::Agent);
         assert_eq!((settings.tasks, settings.group_size), (4, 4));
         assert_eq!(settings.max_steps, 19);
+        let asked = ["--agent", "--endpoint", "http://127.0.0.1:1/v1#m"];
+        let settings = told(&asked);
+        assert_eq!(settings.generator.kind, GeneratorKind::Agent);
+        assert_eq!((settings.tasks, settings.group_size), (2, 4));
     }
 
     #[test]

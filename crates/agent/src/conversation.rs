@@ -1,10 +1,12 @@
 //! A conversation with a language model about one program.
 //!
 //! Each turn asks with the whole conversation so far. An answer is a whole program in a fenced block, SEARCH/REPLACE blocks that
-//! change the program that is shown, or a request to find earlier programs. The caller evaluates programs and says the results.
+//! change the program that is shown, or a request to find earlier programs or to read a document. The caller evaluates programs
+//! and says the results.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use flopsmith_problem::Language;
 use flopsmith_problem::prompt::{self, Style};
@@ -15,6 +17,8 @@ use crate::population::Known;
 
 /// Begins the line of an answer that asks for earlier programs.
 const FIND: &str = "FIND ";
+/// Begins the line of an answer that asks for a document.
+const READ: &str = "READ ";
 /// Most bytes of the exchanges that a prompt repeats. Older ones are left out.
 const REPEATED: usize = 48 * 1024;
 /// Most bytes of an answer, a program or diagnostics that a prompt shows.
@@ -43,6 +47,8 @@ pub enum Wanted {
         /// A text in them; may be empty.
         text: String,
     },
+    /// To show a document, whose beginning this is.
+    Read(String),
 }
 
 /// A conversation.
@@ -51,16 +57,23 @@ pub struct Conversation {
     head: String,
     language: Language,
     current: Option<Shown>,
+    documents: Arc<BTreeMap<String, String>>,
     exchanges: VecDeque<(String, String)>,
 }
 
 impl Conversation {
-    /// A conversation that begins with the task in words and a program to improve, if there is one.
-    pub fn new(head: String, language: Language, current: Option<Shown>) -> Self {
+    /// A conversation that begins with the task in words and a program to improve, if there is one. Documents are by name.
+    pub fn new(
+        head: String,
+        language: Language,
+        current: Option<Shown>,
+        documents: Arc<BTreeMap<String, String>>,
+    ) -> Self {
         Self {
             head,
             language,
             current,
+            documents,
             exchanges: VecDeque::new(),
         }
     }
@@ -106,6 +119,14 @@ impl Conversation {
             "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
             names.join(", ")
         );
+        if !self.documents.is_empty() {
+            let names: Vec<&str> = self.documents.keys().map(String::as_str).collect();
+            let _ = writeln!(
+                text,
+                "- a line `READ name`, which shows a document: {}.",
+                names.join(", ")
+            );
+        }
         text
     }
 
@@ -127,9 +148,17 @@ impl Conversation {
         if let Some(program) = prompt::extract(answer, Style::Full, self.language) {
             return Ok(Wanted::Program(program));
         }
-        let mut lines = answer.lines().rev();
-        let found = lines.find_map(|line| line.trim().strip_prefix(FIND));
-        let Some(words) = found else {
+        let last = |word: &str| {
+            let mut lines = answer.lines().rev();
+            lines.find_map(|line| line.trim().strip_prefix(word))
+        };
+        if let Some(name) = last(READ) {
+            let document = self.documents.get(name.trim());
+            return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
+                "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
+            });
+        }
+        let Some(words) = last(FIND) else {
             return Err(format!(
                 "the answer has no program; write one in a ```{} block, or as changes",
                 self.language.fence()
@@ -291,7 +320,9 @@ mod tests {
             source: PROGRAM.into(),
             gflops: Some(2.0),
         };
-        Conversation::new("Write f.".into(), Language::C, Some(shown))
+        let documents = BTreeMap::from([("gemm.md".to_owned(), "Pack the panels.".to_owned())]);
+        let documents = Arc::new(documents);
+        Conversation::new("Write f.".into(), Language::C, Some(shown), documents)
     }
 
     #[test]
@@ -311,7 +342,10 @@ mod tests {
             talk.read("Let me look.\n FIND simd fma ( unroll\n"),
             Ok(wanted)
         );
+        let document = Wanted::Read("Pack the panels.".into());
+        assert_eq!(talk.read("READ gemm.md\n"), Ok(document));
         for (answer, words) in [
+            ("READ ../gemm.md", "no document of this name"),
             ("I do not know.", "has no program"),
             ("<<<<<<< SEARCH\nint b;\n", "has no `=======`"),
             (
@@ -322,9 +356,12 @@ mod tests {
             let error = talk.read(answer).unwrap_err();
             assert!(error.contains(words), "{answer}: {error}");
         }
-        let alone = Conversation::new("Write f.".into(), Language::C, None);
+        let alone = Conversation::new("Write f.".into(), Language::C, None, Arc::default());
         assert!(alone.read(change).unwrap_err().contains("a whole program"));
-        assert!(!alone.prompt(1).contains("SEARCH"));
+        for word in ["SEARCH", "READ"] {
+            assert!(talk.prompt(1).contains(word));
+            assert!(!alone.prompt(1).contains(word), "{word}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The population of a search by an agent.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,10 @@ pub struct Agent {
     pub migrate_every: u64,
     /// Number of programs that a task may build on. They are drawn by cell of the archive. Default 4.
     pub parents: u32,
+    /// Folder of documents that a language model may read in its conversations: the files `*.md` and `*.txt` in it, at most 64.
+    /// Default: not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<PathBuf>,
 }
 
 impl Default for Agent {
@@ -27,6 +33,7 @@ impl Default for Agent {
             islands: 4,
             migrate_every: 64,
             parents: 4,
+            documents: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Conversations with a language model about the programs of a population, as a source.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,14 +14,13 @@ use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::{
     ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
-    Verdict, subjects,
+    subjects,
 };
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 
 use super::agent::population;
 use super::endpoint::{LONGEST_PROGRAM, MOST_SILENT, client};
@@ -31,6 +30,10 @@ use crate::journal::Journal;
 use crate::node::Context;
 use crate::role::recorder::files;
 use crate::supervisor::words;
+
+mod board;
+
+use board::{Board, locked};
 
 /// Turns for one program at most: a model that only looks around, or whose edits never fit, writes no program.
 const TURNS: u32 = 6;
@@ -55,6 +58,8 @@ pub struct ConversingSource {
     populations: HashMap<ProblemId, Population>,
     /// The program with which the run begins.
     start: Option<String>,
+    /// Documents that the model may read, by name.
+    documents: Arc<BTreeMap<String, String>>,
     books: Mutex<Books>,
     board: Board,
     /// Opened with the first tasks.
@@ -99,32 +104,6 @@ struct Turn {
     amount: Amount,
 }
 
-/// The verdicts that have arrived.
-#[derive(Default)]
-struct Board {
-    verdicts: Mutex<HashMap<CandidateId, Verdict>>,
-    changed: Notify,
-}
-
-impl Board {
-    fn put(&self, outcome: Outcome) {
-        locked(&self.verdicts).insert(outcome.candidate.id, outcome.verdict);
-        self.changed.notify_waiters();
-    }
-
-    async fn verdict(&self, candidate: &CandidateId) -> Verdict {
-        loop {
-            // Before the look at the board: a change after it wakes this task.
-            let changed = self.changed.notified();
-            let found = locked(&self.verdicts).get(candidate).cloned();
-            if let Some(verdict) = found {
-                return verdict;
-            }
-            changed.await;
-        }
-    }
-}
-
 /// The end of a conversation before all samples have answers.
 struct Broken {
     place: usize,
@@ -145,6 +124,7 @@ struct Ended {
 struct Table<'a> {
     client: &'a Client,
     context: &'a Context,
+    documents: &'a Arc<BTreeMap<String, String>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
     answers: &'a Answers,
@@ -186,9 +166,12 @@ impl ConversingSource {
             let population = population(settings, id, &context.host.machine_class);
             (id.clone(), population)
         });
+        let folder = settings.generator.agent.documents.as_deref();
+        let documents = folder.map(board::documents).transpose()?;
         Ok(Self {
             client,
             name,
+            documents: Arc::new(documents.unwrap_or_default()),
             populations: populations.collect(),
             start: settings.start.as_ref().map(|start| start.source.clone()),
             books: Mutex::new(Books {
@@ -266,6 +249,7 @@ impl<'a> Talk<'a> {
         };
         let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
             .map_err(|e| Error::Generator(e.to_string()))?;
+        let documents = Arc::clone(table.documents);
         Ok(Self {
             table,
             place,
@@ -274,7 +258,7 @@ impl<'a> Talk<'a> {
             population,
             island,
             parent: parent.map(|elite| elite.candidate.clone()),
-            conversation: Conversation::new(head, problem.language, shown),
+            conversation: Conversation::new(head, problem.language, shown, documents),
             written: BTreeSet::new(),
             is_answered: false,
         })
@@ -284,7 +268,8 @@ impl<'a> Talk<'a> {
     async fn hold(mut self, first: Option<String>) -> Result<Ended, Error> {
         let mut from = 0;
         if let Some(program) = first {
-            self.evaluate(0, "", program).await;
+            self.evaluate(0, "(The program with which the search begins.)", program)
+                .await;
             from = 1;
         }
         for sample in from..self.task.group_size {
@@ -330,6 +315,7 @@ impl<'a> Talk<'a> {
                     let programs = self.population.find(techniques, &text, FOUND);
                     found(&programs, self.problem.language)
                 }
+                Ok(Wanted::Read(document)) => document,
                 Err(fault) => fault,
             };
             self.conversation.note(&text.text, &result);
@@ -500,6 +486,7 @@ impl Source for ConversingSource {
         let table = Table {
             client: &self.client,
             context: &self.context,
+            documents: &self.documents,
             books: &self.books,
             board: &self.board,
             answers,
@@ -538,8 +525,4 @@ impl Source for ConversingSource {
             population.note(outcome);
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

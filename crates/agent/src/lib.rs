@@ -6,7 +6,7 @@
 //!
 //! Left out on purpose: how a child is made from its parents (the caller's), requests to a model, evaluation.
 //!
-//! Invariants, each with a property test:
+//! Invariants, each with a test:
 //! - no program is a parent before a second measurement confirmed its speed;
 //! - an outcome that is reported twice has no second effect, and a population that is made anew from the same outcomes is the
 //!   same;

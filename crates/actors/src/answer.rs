@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{ArtifactRef, Outcome, PolicyVersion, ProblemId, RawAnswer, Task};
+use flopsmith_protocol::{
+    ArtifactRef, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
+};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::error::Error;
@@ -87,7 +89,7 @@ pub fn problem_of<'a>(problems: &[&'a Problem], task: &Task) -> Result<&'a Probl
     })
 }
 
-/// A source of programs: a policy, the schedule space, or an endpoint.
+/// A source of programs: a policy, the schedule space, an endpoint, or an agent.
 #[async_trait]
 pub trait Source: Send + Sync + 'static {
     /// The policy version in use; none where there is no policy.
@@ -146,6 +148,14 @@ pub trait Source: Send + Sync + 'static {
     /// Takes the known speed of a program of the run; sources that search learn from it. After a restart the generator
     /// reports every outcome of the run again before the first task.
     fn outcome_seen(&mut self, _problem: &ProblemId, _source: &str, _gflops: Option<f64>) {}
+
+    /// Takes an outcome that says something about a program of the run, in the order of the log, for sources that need more than
+    /// its speed. A search keeps the highest speeds, so an unconverged one counts by its lower end.
+    fn outcome_reported(&mut self, outcome: &Outcome) {
+        let measured = outcome.verdict.measurement();
+        let gflops = measured.map(Measurement::known_gflops);
+        self.outcome_seen(&outcome.candidate.problem, &outcome.source, gflops);
+    }
 }
 
 /// The detail for an answer without a program. Nothing else is left of the answer, so the detail includes the text

@@ -69,6 +69,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Usage> {
     }
     check_problems(settings)?;
     check_endpoint(settings)?;
+    check_agent(settings)?;
     MachineClass::new(&settings.machine_class)
         .map_err(|e| usage(format!("`machine_class`: {e}")))?;
     flags::parse(&settings.evaluate.flags).map_err(|e| usage(format!("`evaluate.flags`: {e}")))?;
@@ -184,21 +185,33 @@ fn check_fresh(settings: &Settings) -> Result<(), Usage> {
 fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
     let generator = &settings.generator;
     match (generator.kind, &generator.endpoint) {
-        (GeneratorKind::Endpoint, Some(endpoint)) => endpoint.check().map_err(|e| {
-            usage(match e.0.strip_prefix('[') {
-                Some(inner) => format!("[generator.endpoint.{inner}"),
-                None => format!("[generator.endpoint] {e}"),
+        (GeneratorKind::Endpoint | GeneratorKind::Agent, Some(endpoint)) => {
+            endpoint.check().map_err(|e| {
+                usage(match e.0.strip_prefix('[') {
+                    Some(inner) => format!("[generator.endpoint.{inner}"),
+                    None => format!("[generator.endpoint] {e}"),
+                })
             })
-        }),
+        }
         (GeneratorKind::Endpoint, None) => Err(usage(
             "`generator.kind` is \"endpoint\" and no endpoint is named; add [generator.endpoint] with `url` and `model`, or run `flopsmith search --endpoint URL#MODEL`",
         )),
         (kind, Some(_)) => Err(usage(format!(
-            "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\", or leave the table out",
+            "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\" or \"agent\", or leave the table out",
             kind.name()
         ))),
         (_, None) => Ok(()),
     }
+}
+
+fn check_agent(settings: &Settings) -> Result<(), Usage> {
+    let has_parameters = settings.start.as_ref().is_some_and(|s| s.has_parameters());
+    if settings.generator.kind == GeneratorKind::Agent && has_parameters {
+        return Err(usage(
+            "`generator.kind` is \"agent\", and `start` has parameters, whose values a search by an agent does not vary; leave the parameters or --agent out",
+        ));
+    }
+    settings.generator.agent.check()
 }
 
 /// Checks that settings that leave work to a cluster name the cluster.
@@ -217,6 +230,11 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
     if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Endpoint {
         return Err(usage(
             "`hosted` leaves roles to nodes of a cluster, and the key, the budget and the requests of an endpoint are of this process; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
+        ));
+    }
+    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Agent {
+        return Err(usage(
+            "`hosted` leaves roles to nodes of a cluster, and the record of an agent's attempts is in this run's folder; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
         ));
     }
     let mut needed = job.roles(settings.generator.kind);

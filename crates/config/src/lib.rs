@@ -8,6 +8,7 @@
 //! - an unknown key is an error that names its line and the nearest known key;
 //! - a configuration that was read can be run: values are checked alone and together before anything starts.
 
+pub mod agent;
 pub mod alignment;
 pub mod check;
 pub mod correction;
@@ -33,6 +34,7 @@ pub mod training;
 
 pub use flopsmith_archive::mix::Mix;
 
+pub use agent::Agent;
 pub use alignment::Alignment;
 pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;

@@ -60,6 +60,15 @@ pub fn ask(settings: &mut Settings, endpoint: Endpoint) {
     settings.sqd.elite_hint_share = HINTS;
 }
 
+/// Lets an agent write the programs of a search. Its steps are small, because a program has children only once it was measured
+/// again, and that takes a step.
+pub fn improve(settings: &mut Settings) {
+    settings.generator.kind = GeneratorKind::Agent;
+    settings.group_size = 4;
+    // Islands that have found the same techniques each need a place in their cell.
+    settings.sqd.elites_per_cell = settings.generator.agent.islands as usize;
+}
+
 /// Gives a search the stages of a training, which end by shares of the budget.
 pub fn stage(settings: &mut Settings) {
     settings.sqd.stages = Settings::default().sqd.stages;
@@ -131,6 +140,44 @@ mod tests {
             let error = parse(text, "c.toml", &sets).unwrap_err();
             assert!(!error.0.contains(secret), "{error}");
         }
+    }
+
+    #[test]
+    fn the_settings_of_an_agent_are_written_and_read_and_checked() {
+        let mut settings = defaults("dgemm", BUDGET);
+        improve(&mut settings);
+        let text = toml::to_string(&settings).unwrap();
+        let read = parse(&text, "c.toml", &[]).unwrap();
+        assert_eq!(read, settings);
+        for (set, words) in [
+            ("generator.agent.islands=0", "`islands` is 0"),
+            ("generator.agent.islands=65", "1 to 64"),
+            ("generator.agent.migrate_every=0", "`migrate_every` is 0"),
+        ] {
+            let error = parse(&text, "c.toml", &[set.to_owned()]).unwrap_err();
+            assert!(error.0.contains(words), "{set}: {error}");
+        }
+        let mut tuned = settings.clone();
+        tuned.start = Some(crate::Start {
+            parameters: "{}".into(),
+            ..crate::Start::default()
+        });
+        let text = toml::to_string(&tuned).unwrap();
+        let error = parse(&text, "c.toml", &[]).unwrap_err();
+        assert!(error.0.contains("does not vary"), "{error}");
+        let mut conversing = asking();
+        improve(&mut conversing);
+        let text = toml::to_string(&conversing).unwrap();
+        let read = parse(&text, "c.toml", &[]).unwrap();
+        assert_eq!(read.generator.kind, GeneratorKind::Agent);
+        assert!(settings.generator.has_space() && !read.generator.has_space());
+        settings.nats = "nats://127.0.0.1".into();
+        settings.store = "s3://bucket".into();
+        settings.evaluate.workers = true;
+        check_cluster(&settings, Job::Search).unwrap();
+        settings.hosted = Job::Search.roles(settings.generator.kind).collect();
+        let error = check_cluster(&settings, Job::Search).unwrap_err();
+        assert!(error.0.contains("attempts"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use flopsmith_problem::prompt::Style;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::agent::Agent;
 use crate::dtype::Dtype;
 use crate::endpoint::Endpoint;
 use crate::grpo::GrpoConfig;
@@ -264,7 +265,7 @@ impl Settings {
                 let most = self.group_size.saturating_sub(2);
                 self.generator.exploration_samples.min(most)
             }
-            GeneratorKind::Schedule | GeneratorKind::Endpoint => 0,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint | GeneratorKind::Agent => 0,
         }
     }
 }
@@ -344,9 +345,13 @@ impl Start {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
-    /// `policy` (a language model), `schedule` (the schedule space) or `endpoint` (a language model behind an endpoint).
+    /// `policy` (a language model), `schedule` (the schedule space), `endpoint` (a language model behind an endpoint) or
+    /// `agent` (a population of programs on islands).
     pub kind: GeneratorKind,
-    /// The endpoint of the kind `endpoint`. Default: not set.
+    /// The population of the kind `agent`.
+    pub agent: Agent,
+    /// The endpoint of the kind `endpoint`. With the kind `agent`, its model holds conversations about programs of the
+    /// population; without it, the schedule space varies them. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Box<Endpoint>>,
     /// Folder of the model, in Hugging Face layout.
@@ -409,6 +414,7 @@ impl Default for Generator {
     fn default() -> Self {
         Self {
             kind: GeneratorKind::Policy,
+            agent: Agent::default(),
             endpoint: None,
             model: "models/starter".into(),
             dtype: Dtype::Float32,
@@ -428,6 +434,13 @@ impl Default for Generator {
     }
 }
 
+impl Generator {
+    /// True if the programs are those of a problem's schedule space.
+    pub fn has_space(&self) -> bool {
+        self.kind.takes_start() && self.endpoint.is_none()
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -442,6 +455,8 @@ pub enum GeneratorKind {
     Schedule,
     /// A language model behind an endpoint.
     Endpoint,
+    /// A population of programs on islands.
+    Agent,
 }
 
 impl GeneratorKind {
@@ -451,14 +466,20 @@ impl GeneratorKind {
             GeneratorKind::Policy => "policy",
             GeneratorKind::Schedule => "schedule",
             GeneratorKind::Endpoint => "endpoint",
+            GeneratorKind::Agent => "agent",
         }
+    }
+
+    /// True if a search may begin with a program of the user's.
+    pub fn takes_start(self) -> bool {
+        matches!(self, GeneratorKind::Schedule | GeneratorKind::Agent)
     }
 
     /// True if a model of this project writes the programs, so that it can be trained, exported and handed to nodes.
     pub fn has_policy(self) -> bool {
         match self {
             GeneratorKind::Policy => true,
-            GeneratorKind::Schedule | GeneratorKind::Endpoint => false,
+            GeneratorKind::Schedule | GeneratorKind::Endpoint | GeneratorKind::Agent => false,
         }
     }
 }

@@ -355,9 +355,13 @@ pub struct Search {
     #[arg(
         long,
         value_name = "URL#MODEL|FILE",
-        conflicts_with_all = ["start", "parameters"]
+        conflicts_with = "parameters"
     )]
     pub endpoint: Option<String>,
+    /// Let an agent improve a population of programs on islands: each step varies programs that were measured again, cell by cell
+    /// of the archive. With --endpoint the model is told the result of each program and writes the next one. Not with --resume.
+    #[arg(long, conflicts_with = "parameters")]
+    pub agent: bool,
     /// Permit techniques stage by stage, as training does: none at first, then one at a time, and all in the end. The stages
     /// end by shares of the budget. Not with --resume.
     #[arg(long)]

@@ -10,8 +10,15 @@ use crate::digits::counted;
 /// Checks that this process can ask the endpoint of a run, if the run has one.
 ///
 /// # Errors
-/// Wrong usage: its URL cannot be used, or the environment has no key.
+/// Wrong usage: its URL cannot be used, the environment has no key, or the documents of its agent are no folder.
 pub fn check(settings: &Settings) -> Result<()> {
+    let documents = settings.generator.agent.documents.as_deref();
+    if let Some(folder) = documents.filter(|folder| !folder.is_dir()) {
+        return Err(usage(format!(
+            "[generator.agent] `documents` is {}, which is no folder; name a folder of documents, or leave it out",
+            folder.display()
+        )));
+    }
     let Some(endpoint) = &settings.generator.endpoint else {
         return Ok(());
     };
@@ -83,6 +90,10 @@ mod tests {
         settings.generator.endpoint = Some(Box::new(Endpoint::new(url, "m")));
         let error = change(&mut settings, Endpoint::new(url, "n")).unwrap_err();
         assert!(error.to_string().contains("`model`: it is `m`"), "{error}");
+        let mut reading = Settings::default();
+        reading.generator.agent.documents = Some("/no/such/folder".into());
+        let error = check(&reading).unwrap_err();
+        assert!(error.to_string().contains("is no folder"), "{error}");
         let secret = Endpoint::new("http://me:secret@127.0.0.1:1/v1", "m");
         let error = change(&mut settings, secret).unwrap_err().to_string();
         assert!(error.contains("password"), "{error}");

@@ -129,6 +129,20 @@ impl<S: Space> Search<S> {
         mine: &dyn Fn(&S::Point, &str) -> bool,
         rng: &mut impl Rng,
     ) -> Vec<Proposal<S::Point>> {
+        let parents = self.elites(permitted);
+        self.breed(&parents, count, permitted, mine, rng)
+    }
+
+    /// As [`Self::propose`], with variations of `parents` instead of the best known programs. The earlier a parent stands, the more
+    /// often it is changed.
+    pub fn breed(
+        &mut self,
+        parents: &[S::Point],
+        count: usize,
+        permitted: TechniqueSet,
+        mine: &dyn Fn(&S::Point, &str) -> bool,
+        rng: &mut impl Rng,
+    ) -> Vec<Proposal<S::Point>> {
         let mut chosen: Vec<Proposal<S::Point>> = Vec::new();
         let first = self.space.first();
         if let Some(written) = self.written(&first, permitted)
@@ -138,7 +152,7 @@ impl<S: Space> Search<S> {
             chosen.push(self.enter(first, written));
         }
         while chosen.len() < count {
-            match self.one(permitted, mine, rng) {
+            match self.one(parents, permitted, mine, rng) {
                 Some(proposal) => chosen.push(proposal),
                 None => break,
             }
@@ -190,11 +204,11 @@ impl<S: Space> Search<S> {
 
     fn one(
         &mut self,
+        parents: &[S::Point],
         permitted: TechniqueSet,
         mine: &dyn Fn(&S::Point, &str) -> bool,
         rng: &mut impl Rng,
     ) -> Option<Proposal<S::Point>> {
-        let elites = self.elites(permitted);
         let mut open: Vec<(f64, S::Point, Written)> = Vec::new();
         let choices = if rng.random_bool(UNGUIDED) {
             1
@@ -205,12 +219,12 @@ impl<S: Space> Search<S> {
             if open.len() >= choices {
                 break;
             }
-            let point = if elites.is_empty() || rng.random_bool(0.25) {
+            let point = if parents.is_empty() || rng.random_bool(0.25) {
                 self.space.draw(permitted, rng)
             } else {
-                // The better an elite is, the more often it is changed.
-                let at = (elites.len() as f64 * rng.random::<f64>().powi(2)) as usize;
-                let parent = &elites[at.min(elites.len() - 1)];
+                // The better a parent is, the more often it is changed.
+                let at = (parents.len() as f64 * rng.random::<f64>().powi(2)) as usize;
+                let parent = &parents[at.min(parents.len() - 1)];
                 let mut child = self.space.neighbour(parent, permitted, rng);
                 if rng.random_bool(0.3) {
                     child = self.space.neighbour(&child, permitted, rng);

@@ -9,8 +9,7 @@ use flopsmith_bus::{Delivery, ErrorClass, Worker};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    CandidateId, CandidateRef, Measurement, Outcome, PolicyPublished, PolicyVersion, Purpose, Task,
-    subjects,
+    CandidateId, CandidateRef, Outcome, PolicyPublished, PolicyVersion, Purpose, Task, subjects,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -161,17 +160,14 @@ impl Role for Generator {
 
 impl Generator {
     /// Reports the outcomes up to a place in the log to the source. A failure of the infrastructure says nothing about
-    /// a program and is left out. A search keeps the highest speeds, so an unconverged one counts by its lower end.
+    /// a program and is left out.
     fn report_outcomes(&mut self, place: u64) {
         while let Some((at, _)) = self.unseen.front()
             && *at <= place
             && let Some((_, outcome)) = self.unseen.pop_front()
         {
             if outcome.verdict.counts() {
-                let measured = outcome.verdict.measurement();
-                let gflops = measured.map(Measurement::known_gflops);
-                let problem = &outcome.candidate.problem;
-                self.source.outcome_seen(problem, &outcome.source, gflops);
+                self.source.outcome_reported(&outcome);
             }
         }
     }

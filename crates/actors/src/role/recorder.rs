@@ -53,6 +53,8 @@ pub mod files {
     pub const REQUESTS: &str = "requests.jsonl";
     /// The answers of the run's endpoint, with their prompts.
     pub const ANSWERS: &str = "answers.jsonl";
+    /// The attempts of an agent: what each could build on, and how it differs from that.
+    pub const ATTEMPTS: &str = "attempts.jsonl";
     /// The last attestation of the timing machine.
     pub const MACHINE: &str = "machine.json";
     /// Every attestation of a timing machine, one JSON object a line: a measurement names its attestation by the

@@ -25,10 +25,10 @@ use crate::supervisor::words;
 
 /// Number of calls in a row without any answer after which the search ends: a server that refuses each request at once would
 /// otherwise be asked for step after step as fast as it can refuse.
-const MOST_SILENT: u32 = 3;
+pub(super) const MOST_SILENT: u32 = 3;
 
 /// Longest program that is handed on, bytes: a longer one is too long for every problem, and may not fit into a message.
-const LONGEST_PROGRAM: usize = (1 << 20) + 1;
+pub(super) const LONGEST_PROGRAM: usize = (1 << 20) + 1;
 
 /// Asks a server for the answers to tasks.
 ///
@@ -79,10 +79,8 @@ impl EndpointSource {
     /// # Errors
     /// The settings name no endpoint, its URL or key cannot be used, or files of the run's folder fail.
     pub fn open(context: &Arc<Context>) -> Result<Self, Error> {
+        let (client, name) = client(context)?;
         let generator = &context.settings.generator;
-        let endpoint = generator.endpoint.as_deref();
-        let endpoint = endpoint.ok_or_else(|| Error::Settings("no endpoint is named".into()))?;
-        let (journal, before) = books(context)?;
         let (file, kept) = Journal::open::<Kept>(context.folder.join(files::ANSWERS))?;
         let kept = kept.into_iter().map(|kept| {
             let Kept {
@@ -94,21 +92,9 @@ impl EndpointSource {
             } = kept;
             ((task, sample), Text { text, finished })
         });
-        let told = Arc::clone(context);
-        let client = Client::open(endpoint, &sampling(generator), &before, journal)
-            .map_err(|error| Error::Hopeless(words(&error)))?
-            .telling(Box::new(move |repetition| {
-                let words = repetition.to_string();
-                tracing::warn!(
-                    task = repetition.problem,
-                    sample = repetition.number,
-                    "{words}"
-                );
-                told.note_asked(|asked| asked.trouble = words);
-            }));
         Ok(Self {
             client,
-            name: format!("{}#{}", endpoint.url, endpoint.model),
+            name,
             style: generator.prompt.style(),
             context: Arc::clone(context),
             file,
@@ -117,6 +103,30 @@ impl EndpointSource {
             silent: 0,
         })
     }
+}
+
+/// The client of the run's endpoint, which goes on after the requests in the run's folder, and its name for messages.
+///
+/// # Errors
+/// The settings name no endpoint, its URL or key cannot be used, or files of the run's folder fail.
+pub(super) fn client(context: &Arc<Context>) -> Result<(Client, String), Error> {
+    let generator = &context.settings.generator;
+    let endpoint = generator.endpoint.as_deref();
+    let endpoint = endpoint.ok_or_else(|| Error::Settings("no endpoint is named".into()))?;
+    let (journal, before) = books(context)?;
+    let told = Arc::clone(context);
+    let client = Client::open(endpoint, &sampling(generator), &before, journal)
+        .map_err(|error| Error::Hopeless(words(&error)))?
+        .telling(Box::new(move |repetition| {
+            let words = repetition.to_string();
+            tracing::warn!(
+                task = repetition.problem,
+                sample = repetition.number,
+                "{words}"
+            );
+            told.note_asked(|asked| asked.trouble = words);
+        }));
+    Ok((client, format!("{}#{}", endpoint.url, endpoint.model)))
 }
 
 /// The journal of the run's requests, and what they have cost in earlier sessions.

@@ -1,5 +1,7 @@
 //! Where programs come from: each file is one source.
 
+pub mod agent;
+pub mod conversation;
 pub mod endpoint;
 #[cfg(feature = "torch")]
 pub mod policy;

@@ -92,6 +92,30 @@ impl From<Configurations> for Searching {
     }
 }
 
+impl Product {
+    /// The schedule of a program, if it has one.
+    fn schedule(&mut self, source: &str) -> Option<Schedule> {
+        match self.proposed.get(source) {
+            Some(schedule) => Some(*schedule),
+            None => {
+                let space = self.search.space();
+                let index = self.index.get_or_insert_with(|| Index::new(space));
+                index.schedule(source)
+            }
+        }
+    }
+
+    /// The programs of proposed schedules.
+    fn rendered(&mut self, proposed: Vec<Schedule>) -> Vec<String> {
+        let rendered = proposed.into_iter().map(|schedule| {
+            let source = schedule.render();
+            self.proposed.insert(source.clone(), schedule);
+            source
+        });
+        rendered.collect()
+    }
+}
+
 impl Tuned {
     /// The programs for a task. The configurations without an outcome are dealt to the tasks of a step in turn, so each task finds as
     /// many as it asks for until none is left. The configuration that is tried first belongs to the first task.
@@ -170,12 +194,7 @@ impl Searching {
             Self::Product(of) => {
                 of.search.reseed(task.seed);
                 let proposed = of.search.propose(count, task.permitted, share_of(task));
-                let rendered = proposed.into_iter().map(|schedule| {
-                    let source = schedule.render();
-                    of.proposed.insert(source.clone(), schedule);
-                    source
-                });
-                rendered.collect()
+                of.rendered(proposed)
             }
             Self::Nest(search) => {
                 let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
@@ -208,18 +227,66 @@ impl Searching {
         }
     }
 
-    fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
+    /// Programs for a task that vary `parents`, of which earlier ones are varied more often, and some that vary none: at most `count`,
+    /// fewer where the task's share of the space has no others. Parents that are not of the space are left out. Proposals
+    /// without an outcome are not made again before [`Self::forget_undecided`].
+    pub(super) fn children(
+        &mut self,
+        task: &Task,
+        parents: &[&str],
+        count: usize,
+        seed: u64,
+    ) -> Vec<String> {
+        let share = share_of(task);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         match self {
             Self::Product(of) => {
-                let schedule = match of.proposed.get(source) {
-                    Some(schedule) => Some(*schedule),
-                    None => {
-                        let space = of.search.space();
-                        let index = of.index.get_or_insert_with(|| Index::new(space));
-                        index.schedule(source)
-                    }
-                };
-                if let Some(schedule) = schedule {
+                of.search.reseed(seed);
+                let parents: Vec<Schedule> =
+                    parents.iter().filter_map(|s| of.schedule(s)).collect();
+                let proposed = of.search.breed(&parents, count, task.permitted, share);
+                of.rendered(proposed)
+            }
+            Self::Nest(search) => {
+                let parents = parents.iter().filter_map(|s| Some(unmarked(s)?.1));
+                let parents: Vec<NestSchedule> = parents.collect();
+                let mine = |_: &NestSchedule, text: &str| share.has(text.as_bytes());
+                let proposed = search.breed(&parents, count, task.permitted, &mine, &mut rng);
+                proposed.iter().map(|p| marked(&p.text, &p.point)).collect()
+            }
+            Self::Template(search) => {
+                let space = search.space();
+                let points = parents.iter();
+                let points = points.filter_map(|s| Some(template::unmarked(space, s)?.1));
+                let parents: Vec<Point> = points.collect();
+                let mine = |_: &Point, text: &str| share.has(text.as_bytes());
+                let proposed = search.breed(&parents, count, task.permitted, &mine, &mut rng);
+                let space = search.space();
+                let marked = proposed
+                    .iter()
+                    .map(|p| template::marked(space, &p.text, &p.point));
+                marked.collect()
+            }
+            Self::Tuned(of) => of.programs(task, count),
+        }
+    }
+
+    /// Forgets the proposals that have no outcome, so that the programs for a task do not depend on those for another.
+    pub(super) fn forget_undecided(&mut self) {
+        match self {
+            // It remembers no proposals.
+            Self::Product(_) => {}
+            Self::Nest(search) => search.forget_undecided(),
+            Self::Template(search) => search.forget_undecided(),
+            Self::Tuned(of) => of.search.forget_undecided(),
+        }
+    }
+
+    /// Takes the speed of a program; none if it was refused.
+    pub(super) fn outcome_seen(&mut self, source: &str, gflops: Option<f64>) {
+        match self {
+            Self::Product(of) => {
+                if let Some(schedule) = of.schedule(source) {
                     of.search.report(&schedule, gflops);
                 }
             }

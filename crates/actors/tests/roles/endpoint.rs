@@ -21,7 +21,7 @@ use flopsmith_test_support::{machine_class, run_id};
 
 use crate::{LIMIT, Working, World, settings, soon, start, task};
 
-fn asking(server: &ScriptedEndpoint, concurrency: usize) -> Settings {
+pub(super) fn asking(server: &ScriptedEndpoint, concurrency: usize) -> Settings {
     let mut endpoint = Endpoint::new(&server.url(), "m");
     endpoint.concurrency = concurrency;
     endpoint.retries.first_wait_seconds = 0.0;
@@ -62,7 +62,7 @@ async fn ask(world: &World, samples: u32) {
     world.bus.publish(&queue, &task).await.unwrap();
 }
 
-async fn compiler(world: &World) -> Worker<Candidate> {
+pub(super) async fn compiler(world: &World) -> Worker<Candidate> {
     let queue = Queue::compile(&machine_class()).all();
     let options = WorkerOptions::new(queue, 8);
     world.bus.worker::<Candidate>(options).await.unwrap()

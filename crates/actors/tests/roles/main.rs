@@ -7,6 +7,7 @@
 
 mod archive;
 mod circuit_breaker;
+mod conversation;
 mod dynamic_sampling;
 mod endpoint;
 mod generator;

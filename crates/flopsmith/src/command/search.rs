@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use flopsmith_actors::source::schedule::Searching;
 use flopsmith_bench::inputs::Program;
-use flopsmith_config::search::{BUDGET, ask, defaults, stage};
-use flopsmith_config::{Endpoint, GeneratorKind, Job, Settings, Start};
+use flopsmith_config::search::{BUDGET, ask, defaults, improve, stage};
+use flopsmith_config::{Endpoint, Job, Settings, Start};
 use flopsmith_generator::parameters::Configurations;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Technique, text};
@@ -54,6 +54,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--set", !args.run.set.is_empty()),
                 ("--seed (or FLOPSMITH_SEED)", args.seed.is_some()),
                 ("--evaluations", args.evaluations > 0),
+                ("--agent", args.agent),
                 ("--staged", args.staged),
                 ("--workload", !args.workloads.names.is_empty()),
                 ("--start", args.start.is_some()),
@@ -135,6 +136,9 @@ fn settings(args: &Search) -> Result<Settings> {
     if let Some(word) = &args.endpoint {
         ask(&mut told, Endpoint::named(word)?);
     }
+    if args.agent {
+        improve(&mut told);
+    }
     if args.staged {
         stage(&mut told);
     }
@@ -155,7 +159,7 @@ fn prefix(problem: &Problem) -> String {
 fn searchable(settings: &Settings) -> Result<Problem> {
     let problem = paths::problem(&settings.problem)?;
     let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
-    if settings.generator.kind == GeneratorKind::Schedule
+    if settings.generator.has_space()
         && let Err(why) = Searching::of_run(&problem, settings)
     {
         return Err(usage(format!(
@@ -169,14 +173,14 @@ fn searchable(settings: &Settings) -> Result<Problem> {
 /// Reads the program with which the search begins, and its parameters, and says what the search makes of them.
 fn begin(args: &Search, settings: &mut Settings) -> Result<()> {
     let Some(file) = &args.start else {
-        if settings.generator.kind == GeneratorKind::Endpoint {
+        if settings.generator.endpoint.is_some() {
             permit_all(args, settings, &paths::problem_of(settings)?);
         }
         return Ok(());
     };
-    if settings.generator.kind != GeneratorKind::Schedule {
+    if !settings.generator.kind.takes_start() {
         return Err(usage(format!(
-            "--start begins a search without a model, and `generator.kind` is \"{}\"; leave one of them out",
+            "--start begins a search without a model or with --agent, and `generator.kind` is \"{}\"; leave it out, or add --agent",
             settings.generator.kind.name()
         )));
     }
@@ -325,6 +329,7 @@ fn fruitless(summary: &Summary) -> (u8, String) {
 mod tests {
     use clap::Parser;
     use flopsmith_archive::Advance;
+    use flopsmith_config::GeneratorKind;
 
     use super::*;
     use crate::args::{Args, Command};
@@ -372,6 +377,18 @@ mod tests {
             "evaluate.finalists=1",
         ]);
         assert_eq!((typed.tasks, typed.evaluate.finalists), (8, 1));
+    }
+
+    #[test]
+    fn an_agent_makes_small_steps_on_its_islands() {
+        let settings = told(&["--agent", "--evaluations", "300"]);
+        assert_eq!(settings.generator.kind, GeneratorKind::Agent);
+        assert_eq!((settings.tasks, settings.group_size), (4, 4));
+        assert_eq!(settings.max_steps, 19);
+        let asked = ["--agent", "--endpoint", "http://127.0.0.1:1/v1#m"];
+        let settings = told(&asked);
+        assert_eq!(settings.generator.kind, GeneratorKind::Agent);
+        assert_eq!((settings.tasks, settings.group_size), (2, 4));
     }
 
     #[test]

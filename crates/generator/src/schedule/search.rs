@@ -130,13 +130,26 @@ impl Search {
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(PARENTS);
+        let best: Vec<Schedule> = best.into_iter().map(|(_, schedule)| schedule).collect();
+        self.breed(&best, count, permitted, share)
+    }
+
+    /// As [`Self::propose`], with children of `parents` instead of the fastest programs. Half of all children come from the first two
+    /// or three.
+    pub fn breed(
+        &mut self,
+        parents: &[Schedule],
+        count: usize,
+        permitted: TechniqueSet,
+        share: Share,
+    ) -> Vec<Schedule> {
         let mut choice =
             self.promising
                 .within(permitted, |s| self.speeds.get(s).copied(), |s| share.has(s));
         let mut proposed = BTreeSet::new();
         (0..count)
             .map(|_| {
-                let mut schedule = self.draw(&best, &choice, permitted);
+                let mut schedule = self.draw(parents, &choice, permitted);
                 let mut elsewhere = None;
                 for _ in 0..TRIES * share.of.max(1) {
                     let tried = self.speeds.contains_key(&schedule) || proposed.contains(&schedule);
@@ -147,7 +160,7 @@ impl Search {
                     if !tried && elsewhere.is_none() {
                         elsewhere = Some(schedule);
                     }
-                    schedule = self.draw(&best, &choice, permitted);
+                    schedule = self.draw(parents, &choice, permitted);
                 }
                 let schedule = elsewhere.unwrap_or(schedule);
                 choice.remove(&schedule);
@@ -157,12 +170,7 @@ impl Search {
             .collect()
     }
 
-    fn draw(
-        &mut self,
-        best: &[(f64, Schedule)],
-        choice: &Choice,
-        permitted: TechniqueSet,
-    ) -> Schedule {
+    fn draw(&mut self, parents: &[Schedule], choice: &Choice, permitted: TechniqueSet) -> Schedule {
         if let Some(tried) = choice.tried() {
             let few = tried < FEW;
             let share = if few { PROMISING } else { STILL_PROMISING };
@@ -177,10 +185,10 @@ impl Search {
         if self.speeds.len() < FIRST || self.rng.random_bool(FRESH) {
             return self.space.sample(&mut self.rng, permitted);
         }
-        let Some(parent) = self.parent(best) else {
+        let Some(parent) = self.parent(parents) else {
             return self.space.sample(&mut self.rng, permitted);
         };
-        match self.parent(best) {
+        match self.parent(parents) {
             Some(other) if other != parent && self.rng.random_bool(CROSSED) => self
                 .space
                 .crossover(&parent, &other, &mut self.rng, permitted),
@@ -188,13 +196,13 @@ impl Search {
         }
     }
 
-    /// One of the fastest programs; the probability falls geometrically with the rank.
-    fn parent(&mut self, best: &[(f64, Schedule)]) -> Option<Schedule> {
+    /// One of the parents; the probability falls geometrically with the rank.
+    fn parent(&mut self, parents: &[Schedule]) -> Option<Schedule> {
         let mut rank = 0;
-        while rank + 1 < best.len() && self.rng.random_bool(PASS) {
+        while rank + 1 < parents.len() && self.rng.random_bool(PASS) {
             rank += 1;
         }
-        best.get(rank).map(|(_, schedule)| *schedule)
+        parents.get(rank).copied()
     }
 
     /// Records a program's speed; `None` if the program was refused. The program may come from another source. It is

@@ -19,10 +19,14 @@ use flopsmith_actors::role::recorded_evaluator::RecordedEvaluator;
 use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
+use flopsmith_actors::source::agent::AgentSource;
+use flopsmith_actors::source::conversation::ConversingSource;
+use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
 use flopsmith_evaluate::Evaluator;
+use flopsmith_protocol::ProblemId;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -212,29 +216,41 @@ async fn source(
 ) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     match kind {
         GeneratorKind::Schedule => {
-            use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
-            let settings = &context.settings;
-            let searches = context.problems().map(|of| {
-                let id = of.problem.id.clone();
-                match Searching::of_run(&of.problem, settings) {
-                    Ok(search) => Ok((id, search)),
-                    Err(why) => Err(flopsmith_actors::Error::Generator(format!("`{id}`: {why}"))),
-                }
-            });
-            let searches: Result<Vec<_>, _> = searches.collect();
             // A program with parameters is one of the configurations that the search tries.
-            let plain = settings.start.as_ref().filter(|s| !s.has_parameters());
+            let start = context.settings.start.as_ref();
+            let plain = start.filter(|s| !s.has_parameters());
             let start = plain.map(|start| start.source.clone());
             Ok(Box::new(
-                ScheduleSource::new(searches?).beginning_with(start),
+                ScheduleSource::new(searches(context)?).beginning_with(start),
             ))
         }
+        GeneratorKind::Agent if context.settings.generator.endpoint.is_some() => {
+            Ok(Box::new(ConversingSource::open(context)?))
+        }
+        GeneratorKind::Agent => Ok(Box::new(AgentSource::open(
+            &context.settings,
+            &context.host.machine_class,
+            &context.folder,
+            searches(context)?,
+        )?)),
         GeneratorKind::Endpoint => {
             use flopsmith_actors::source::endpoint::EndpointSource;
             Ok(Box::new(EndpointSource::open(context)?))
         }
         GeneratorKind::Policy => policy_source(context).await,
     }
+}
+
+/// The search of the space of each problem.
+fn searches(context: &Context) -> Result<Vec<(ProblemId, Searching)>, flopsmith_actors::Error> {
+    let searches = context.problems().map(|of| {
+        let id = of.problem.id.clone();
+        match Searching::of_run(&of.problem, &context.settings) {
+            Ok(search) => Ok((id, search)),
+            Err(why) => Err(flopsmith_actors::Error::Generator(format!("`{id}`: {why}"))),
+        }
+    });
+    searches.collect()
 }
 
 #[cfg(feature = "torch")]

@@ -1,0 +1,216 @@
+//! A generator that holds conversations with a model behind an endpoint.
+
+use std::sync::Arc;
+
+use flopsmith_actors::node::Context;
+use flopsmith_actors::role::generator::Generator;
+use flopsmith_actors::source::conversation::ConversingSource;
+use flopsmith_bus::Worker;
+use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_protocol::subjects::Queue;
+use flopsmith_protocol::{Candidate, Outcome, Purpose, Task, Verdict, subjects};
+use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
+use flopsmith_test_support::{measured, outcome, run_id, wrong};
+
+use crate::endpoint::{asking, compiler};
+use crate::{Working, World, soon, start, task};
+
+fn conversing(server: &ScriptedEndpoint) -> Settings {
+    let mut settings = asking(server, 1);
+    settings.generator.kind = GeneratorKind::Agent;
+    settings
+}
+
+fn said(text: &str) -> Act {
+    Act::streamed(text, (10, 20))
+}
+
+fn program(text: &str) -> Act {
+    said(&format!("```c\n{text}\n```\n"))
+}
+
+fn generator(context: &Arc<Context>) -> Working {
+    let source = ConversingSource::open(context).unwrap();
+    start(Generator::new(
+        Arc::clone(context),
+        Box::new(source),
+        "agent",
+    ))
+}
+
+/// Asks for a conversation with this many programs, by a task of this step.
+async fn ask(world: &World, step: u64, programs: u32) {
+    let task = Task {
+        tasks_in_step: 1,
+        group_size: programs,
+        ..task(step, 0, Purpose::Search)
+    };
+    let queue = Queue::generate("agent").of(&run_id());
+    world.bus.publish(&queue, &task).await.unwrap();
+}
+
+/// Takes the next candidate, which must have this source, and decides it.
+async fn decide(world: &World, candidates: &mut Worker<Candidate>, source: &str, verdict: Verdict) {
+    let delivery = soon(candidates.next()).await.unwrap();
+    let message = delivery.message();
+    assert_eq!(message.source.trim(), source);
+    let decided = Outcome {
+        source: message.source.clone(),
+        ..outcome(message.candidate.clone(), verdict)
+    };
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish(&subject, &decided).await.unwrap();
+    delivery.done().await.unwrap();
+}
+
+fn lines(context: &Context) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(context.folder.join("attempts.jsonl")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_result_is_told_before_the_next_program_is_written() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        1 => said("FIND simd x0"),
+        2 => said("<<<<<<< SEARCH\nint x0;\n=======\nint x1;\n>>>>>>> REPLACE\n"),
+        3 => program("int  x1;  // again"),
+        4 => said("<<<<<<< SEARCH\nint y;\n=======\nint x1;\n>>>>>>> REPLACE\n"),
+        _ => program("int x2;"),
+    });
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 3).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    decide(&world, &mut candidates, "int x1;", wrong()).await;
+    decide(&world, &mut candidates, "int x2;", measured(1.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let prompts: Vec<String> = server.asked().into_iter().map(|asked| asked.body).collect();
+    assert_eq!(prompts.len(), 6);
+    for (number, words) in [
+        (1, "reaches 2.000 GFLOPS"),
+        (1, "2 more can be evaluated"),
+        (2, "No earlier program has these techniques"),
+        (3, "refused (wrong_result)"),
+        (3, "+int x1;"),
+        (4, "the same program before"),
+        (5, "no line is `int y;`"),
+    ] {
+        let prompt = &prompts[number];
+        assert!(prompt.contains(words), "{number}, {words}: {prompt}");
+        let before = &prompts[number - 1];
+        assert!(!before.contains(words), "{number}, {words}: {before}");
+    }
+    let lines = lines(&context);
+    let turns: Vec<_> = lines
+        .iter()
+        .map(|line| (line["candidate"].as_str().unwrap(), &line["turn"]))
+        .map(|(candidate, turn)| (candidate.ends_with("-c1"), turn.as_u64().unwrap()))
+        .collect();
+    let (first, second) = (false, true);
+    let wanted = [(first, 0), (second, 0), (second, 1)];
+    assert_eq!(&turns[..3], wanted);
+    assert_eq!(lines[2]["difference"], "-int x0;\n+int x1;\n");
+    assert!(lines[2]["prompt"].as_str().unwrap().contains("int x0;"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_goes_on_where_it_was_stopped() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        1 => Act::Never,
+        _ => program("int x1;"),
+    });
+    let server = server.unwrap();
+    let settings = conversing(&server);
+    let context = world.context(settings.clone());
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 2).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    soon(async {
+        while server.asked().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    working.end().await.unwrap();
+
+    let context = world.context(settings);
+    let working = generator(&context);
+    decide(&world, &mut candidates, "int x1;", measured(3.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let asked = server.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(asked[2].body.contains("reaches 2.000 GFLOPS"));
+    assert_eq!(lines(&context).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_writes_no_program_has_outcomes_without_one() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::acts(vec![said("I would rather not.")]).unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 1).await;
+    let delivery = soon(candidates.next()).await.unwrap();
+    let message = delivery.message();
+    assert_eq!(message.source, "");
+    let raw = message.answer.as_ref().unwrap();
+    assert!(raw.text.contains("rather not"), "{raw:?}");
+    delivery.done().await.unwrap();
+    candidates.close();
+    working.end().await.unwrap();
+    assert!(server.asked().len() > 1, "it was told and asked again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_leaves_outcomes_and_a_refusal_of_everything_ends_the_generator() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::acts(vec![Act::streamed("```c\nint x0;\n```\n", (99_000, 20))]);
+    let server = server.unwrap();
+    let mut settings = conversing(&server);
+    let endpoint = settings.generator.endpoint.as_deref_mut().unwrap();
+    endpoint.budget.tokens = Some(100_000);
+    let context = world.context(settings);
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 3).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    let all = soon(async {
+        loop {
+            let all = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
+            if all.len() == 3 {
+                return all;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let lost = all.iter().filter(|o| o.verdict.kind() == "generator");
+    assert_eq!(lost.count(), 2);
+    assert!(context.asked().exhausted);
+    candidates.close();
+    working.end().await.unwrap();
+
+    let world = World::new().await;
+    let server = ScriptedEndpoint::acts(vec![Act::error(401, "", "no such key")]).unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    ask(&world, 0, 2).await;
+    let error = soon(working.ended).await.unwrap().unwrap_err();
+    assert!(
+        error.to_string().contains("refuses every request"),
+        "{error}"
+    );
+    let left = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
+    assert!(left.is_empty());
+}

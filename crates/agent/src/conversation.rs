@@ -1,0 +1,426 @@
+//! A conversation with a language model about one program.
+//!
+//! Each turn asks with the whole conversation so far. An answer is a whole program in a fenced block, SEARCH/REPLACE blocks that
+//! change the program that is shown, or a request to find earlier programs or to read a document. The caller evaluates programs
+//! and says the results.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use flopsmith_problem::Language;
+use flopsmith_problem::prompt::{self, Style};
+use flopsmith_protocol::{Measurement, Technique, TechniqueSet, Verdict};
+
+use crate::edit;
+use crate::population::Known;
+
+/// Begins the line of an answer that asks for earlier programs.
+const FIND: &str = "FIND ";
+/// Begins the line of an answer that asks for a document.
+const READ: &str = "READ ";
+/// Most bytes of the exchanges that a prompt repeats. Older ones are left out.
+const REPEATED: usize = 48 * 1024;
+/// Most bytes of an answer, a program or diagnostics that a prompt shows.
+const SHOWN: usize = 12 * 1024;
+/// The same for diagnostics and differences.
+const DETAIL: usize = 3 * 1024;
+
+/// A program that a prompt shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    /// Its text.
+    pub source: String,
+    /// Its speed, 10⁹ floating-point operations a second; none if it was not measured.
+    pub gflops: Option<f64>,
+}
+
+/// What an answer asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// To evaluate this program.
+    Program(String),
+    /// To show earlier programs with these techniques and this text.
+    Find {
+        /// The techniques that they have.
+        techniques: TechniqueSet,
+        /// A text in them; may be empty.
+        text: String,
+    },
+    /// To show a document, whose beginning this is.
+    Read(String),
+}
+
+/// A conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    head: String,
+    language: Language,
+    current: Option<Shown>,
+    documents: Arc<BTreeMap<String, String>>,
+    exchanges: VecDeque<(String, String)>,
+}
+
+impl Conversation {
+    /// A conversation that begins with the task in words and a program to improve, if there is one. Documents are by name.
+    pub fn new(
+        head: String,
+        language: Language,
+        current: Option<Shown>,
+        documents: Arc<BTreeMap<String, String>>,
+    ) -> Self {
+        Self {
+            head,
+            language,
+            current,
+            documents,
+            exchanges: VecDeque::new(),
+        }
+    }
+
+    /// The prompt of the next turn, in which so many programs may still be evaluated.
+    pub fn prompt(&self, left: u32) -> String {
+        let fence = self.language.fence();
+        let mut text = format!("{}\n", self.head.trim_end());
+        // Writing to a string cannot fail.
+        let _ = match &self.current {
+            Some(shown) => {
+                let speed = speed(shown.gflops);
+                let source = shown.source.trim_end();
+                writeln!(
+                    text,
+                    "\nImprove this program, the fastest of this conversation{speed}:\n\n```{fence}\n{source}\n```"
+                )
+            }
+            None => Ok(()),
+        };
+        for (answer, result) in &self.exchanges {
+            let _ = writeln!(
+                text,
+                "\n## Your answer\n\n{}\n\n## Its result\n\n{}",
+                answer.trim(),
+                result.trim()
+            );
+        }
+        let _ = writeln!(
+            text,
+            "\nEach program that you write is compiled, verified and timed, and you are told the result. {left} more can be evaluated in this conversation. Answer in one of these ways:"
+        );
+        let _ = writeln!(text, "- a whole program in one ```{fence} block;");
+        if self.current.is_some() {
+            let _ = writeln!(
+                text,
+                "- changes of the program above, each as lines that it has once, exactly as they stand there, and the lines that replace them:\n<<<<<<< SEARCH\nold lines\n=======\nnew lines\n>>>>>>> REPLACE"
+            );
+        }
+        let names: Vec<&str> = Technique::ALL.map(Technique::name).to_vec();
+        let _ = writeln!(
+            text,
+            "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",
+            names.join(", ")
+        );
+        if !self.documents.is_empty() {
+            let names: Vec<&str> = self.documents.keys().map(String::as_str).collect();
+            let _ = writeln!(
+                text,
+                "- a line `READ name`, which shows a document: {}.",
+                names.join(", ")
+            );
+        }
+        text
+    }
+
+    /// What an answer asks for. Blocks come before a program, and a program before a request to find others.
+    ///
+    /// # Errors
+    /// The fault of the answer in words that its writer can mend.
+    pub fn read(&self, answer: &str) -> Result<Wanted, String> {
+        let blocks = edit::blocks(answer).map_err(|error| error.to_string())?;
+        if !blocks.is_empty() {
+            let Some(shown) = &self.current else {
+                return Err("there is no program to change; write a whole program".into());
+            };
+            let changed = edit::apply(&shown.source, &blocks);
+            return changed
+                .map(Wanted::Program)
+                .map_err(|error| error.to_string());
+        }
+        if let Some(program) = prompt::extract(answer, Style::Full, self.language) {
+            return Ok(Wanted::Program(program));
+        }
+        let last = |word: &str| {
+            let mut lines = answer.lines().rev();
+            lines.find_map(|line| line.trim().strip_prefix(word))
+        };
+        if let Some(name) = last(READ) {
+            let document = self.documents.get(name.trim());
+            return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
+                "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
+            });
+        }
+        let Some(words) = last(FIND) else {
+            return Err(format!(
+                "the answer has no program; write one in a ```{} block, or as changes",
+                self.language.fence()
+            ));
+        };
+        let mut techniques = TechniqueSet::EMPTY;
+        let mut text: Vec<&str> = Vec::new();
+        for word in words.split_whitespace() {
+            match word.parse::<TechniqueSet>() {
+                Ok(set) => techniques = techniques.union(set),
+                Err(_) => text.push(word),
+            }
+        }
+        Ok(Wanted::Find {
+            techniques,
+            text: text.join(" "),
+        })
+    }
+
+    /// The program that is shown now.
+    pub fn current(&self) -> Option<&Shown> {
+        self.current.as_ref()
+    }
+
+    /// Ends a turn with the answer and the result in words.
+    pub fn note(&mut self, answer: &str, result: &str) {
+        self.exchanges
+            .push_back((cut(answer, SHOWN), cut(result, SHOWN)));
+        let size = |all: &VecDeque<(String, String)>| -> usize {
+            all.iter().map(|(a, b)| a.len() + b.len()).sum()
+        };
+        while self.exchanges.len() > 1 && size(&self.exchanges) > REPEATED {
+            self.exchanges.pop_front();
+        }
+    }
+
+    /// Shows a measured program from now on, if it is faster than the one that is shown.
+    pub fn measured(&mut self, source: &str, gflops: f64) {
+        let known = self.current.as_ref().and_then(|shown| shown.gflops);
+        if known.is_none_or(|known| gflops > known) {
+            self.current = Some(Shown {
+                source: source.to_owned(),
+                gflops: Some(gflops),
+            });
+        }
+    }
+}
+
+/// The result of an evaluation in words, with the differences from the program that was shown before.
+pub fn evaluated(verdict: &Verdict, difference: &str) -> String {
+    let mut text = verdict_words(verdict);
+    if !difference.trim().is_empty() {
+        let _ = write!(
+            text,
+            "\n\nIt differs from the program that was shown:\n{}",
+            cut(difference, DETAIL)
+        );
+    }
+    text
+}
+
+fn verdict_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Measured { measurement } => measurement_words(measurement),
+        Verdict::Rejected { fault, detail } => {
+            let detail = cut(&plain(detail), DETAIL);
+            match detail.is_empty() {
+                true => format!("It is refused ({}).", fault.name()),
+                false => format!("It is refused ({}):\n{detail}", fault.name()),
+            }
+        }
+        Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {
+            "This machine could not judge it, by no fault of the program.".to_owned()
+        }
+    }
+}
+
+fn measurement_words(measurement: &Measurement) -> String {
+    let mut text = format!(
+        "It is right and reaches {:.3} GFLOPS: {:.3} times as fast as the plain reference, {:.1} % of the machine's peak.",
+        measurement.known_gflops(),
+        measurement.known_ratio(),
+        100.0 * measurement.share_of_peak
+    );
+    if !measurement.converged() {
+        text.push_str(" The measurement is imprecise, and its lower end is given.");
+    }
+    text
+}
+
+/// A program that was evaluated before, with its result.
+pub fn repeated(known: &Known) -> String {
+    format!(
+        "The same program was evaluated before, so it is not evaluated again. {}",
+        known_words(known)
+    )
+}
+
+/// Programs that were found, with their results.
+pub fn found(programs: &[&Known], language: Language) -> String {
+    if programs.is_empty() {
+        return "No earlier program has these techniques and this text.".to_owned();
+    }
+    let mut text = String::new();
+    for known in programs {
+        let techniques = known.outcome.techniques.unwrap_or_default();
+        let source = cut(known.outcome.source.trim_end(), SHOWN / 3);
+        let _ = write!(
+            text,
+            "A program with {techniques}. {}\n\n```{}\n{source}\n```\n\n",
+            known_words(known),
+            language.fence()
+        );
+    }
+    text
+}
+
+fn known_words(known: &Known) -> String {
+    match known.confirmed {
+        Some(gflops) => {
+            format!("It is right and reaches {gflops:.3} GFLOPS, by a second measurement.")
+        }
+        None => verdict_words(&known.outcome.verdict),
+    }
+}
+
+fn speed(gflops: Option<f64>) -> String {
+    gflops.map_or_else(String::new, |gflops| format!(" ({gflops:.3} GFLOPS)"))
+}
+
+/// Text without characters that control a terminal, and without fences, which would end a block.
+fn plain(text: &str) -> String {
+    let kept = text.trim().chars();
+    let kept: String = kept.filter(|c| !c.is_control() || *c == '\n').collect();
+    kept.replace("```", "'''")
+}
+
+/// The beginning of a text, and a note where it is cut.
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most);
+    format!("{}\n[{} bytes left out]", &text[..end], text.len() - end)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_protocol::CandidateFault;
+    use flopsmith_test_support::{first, measured};
+
+    use super::*;
+
+    const PROGRAM: &str = "int a;\nint b;\n";
+
+    fn conversation() -> Conversation {
+        let shown = Shown {
+            source: PROGRAM.into(),
+            gflops: Some(2.0),
+        };
+        let documents = BTreeMap::from([("gemm.md".to_owned(), "Pack the panels.".to_owned())]);
+        let documents = Arc::new(documents);
+        Conversation::new("Write f.".into(), Language::C, Some(shown), documents)
+    }
+
+    #[test]
+    fn an_answer_is_a_program_changes_or_a_request() {
+        let talk = conversation();
+        let program = |text: &str| Ok(Wanted::Program(text.into()));
+        assert_eq!(talk.read("So:\n```c\nint c;\n```\n"), program("int c;\n"));
+        let change = "<<<<<<< SEARCH\nint b;\n=======\nint c;\n>>>>>>> REPLACE\n";
+        assert_eq!(talk.read(change), program("int a;\nint c;\n"));
+        let both = format!("```c\nint d;\n```\n{change}");
+        assert_eq!(talk.read(&both), program("int a;\nint c;\n"));
+        let wanted = Wanted::Find {
+            techniques: "simd+unroll".parse().unwrap(),
+            text: "fma (".into(),
+        };
+        assert_eq!(
+            talk.read("Let me look.\n FIND simd fma ( unroll\n"),
+            Ok(wanted)
+        );
+        let document = Wanted::Read("Pack the panels.".into());
+        assert_eq!(talk.read("READ gemm.md\n"), Ok(document));
+        for (answer, words) in [
+            ("READ ../gemm.md", "no document of this name"),
+            ("I do not know.", "has no program"),
+            ("<<<<<<< SEARCH\nint b;\n", "has no `=======`"),
+            (
+                "<<<<<<< SEARCH\nint x;\n=======\n>>>>>>> REPLACE\n",
+                "no line is `int x;`",
+            ),
+        ] {
+            let error = talk.read(answer).unwrap_err();
+            assert!(error.contains(words), "{answer}: {error}");
+        }
+        let alone = Conversation::new("Write f.".into(), Language::C, None, Arc::default());
+        assert!(alone.read(change).unwrap_err().contains("a whole program"));
+        for word in ["SEARCH", "READ"] {
+            assert!(talk.prompt(1).contains(word));
+            assert!(!alone.prompt(1).contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_shows_the_fastest_program_and_the_turns_so_far() {
+        let mut talk = conversation();
+        let wrong = Verdict::Rejected {
+            fault: CandidateFault::WrongResult,
+            detail: "at n = 7```\u{1b}[0m".into(),
+        };
+        talk.note("an answer", &evaluated(&wrong, "-int b;\n+int c;\n"));
+        talk.measured("int slow;\n", 1.0);
+        assert_eq!(talk.current().unwrap().source, PROGRAM);
+        talk.measured("int fast;\n", 3.0);
+        talk.note("another", &evaluated(&measured(3.0), ""));
+        let prompt = talk.prompt(2);
+        for part in [
+            "Write f.",
+            "(3.000 GFLOPS)",
+            "int fast;",
+            "an answer",
+            "refused (wrong_result):\nat n = 7'''[0m",
+            "+int c;",
+            "reaches 3.000 GFLOPS: 3.000 times",
+            "2 more can be evaluated",
+            "<<<<<<< SEARCH",
+            "FIND words",
+        ] {
+            assert!(prompt.contains(part), "{part}: {prompt}");
+        }
+        assert!(!prompt.contains("int a;"), "{prompt}");
+    }
+
+    #[test]
+    fn old_turns_are_left_out_of_a_long_conversation() {
+        let mut talk = conversation();
+        for number in 0..40 {
+            let answer = format!("answer {number}: {}", "x".repeat(2 * SHOWN));
+            talk.note(&answer, "nothing");
+        }
+        let prompt = talk.prompt(1);
+        assert!(prompt.len() < REPEATED + SHOWN, "{}", prompt.len());
+        assert!(prompt.contains("answer 39:") && !prompt.contains("answer 0:"));
+        assert!(prompt.contains("bytes left out"));
+    }
+
+    #[test]
+    fn found_and_repeated_programs_come_with_their_results() {
+        let outcome = first(0, "int f;\n", "simd", measured(2.0));
+        let mut known = Known {
+            outcome,
+            island: 0,
+            confirmed: None,
+        };
+        let text = found(&[&known], Language::C);
+        for part in ["simd", "2.000 GFLOPS", "```c\nint f;\n```"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        known.confirmed = Some(1.5);
+        assert!(repeated(&known).contains("1.500 GFLOPS, by a second"));
+        assert!(found(&[], Language::C).contains("No earlier program"));
+    }
+}

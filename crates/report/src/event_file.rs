@@ -172,7 +172,7 @@ mod tests {
     fn read(file: &mut &[u8]) -> Event {
         let sum = |bytes: &[u8]| {
             let crc = by_division(bytes);
-            ((crc >> 15) | (crc << 17)).wrapping_add(0xa282_ead8)
+            crc.rotate_right(15).wrapping_add(0xa282_ead8)
         };
         let length = take(file, 8);
         assert_eq!(take(file, 4), sum(length).to_le_bytes());

@@ -92,8 +92,8 @@ impl Verify {
 /// The text of the last message of a response; empty if the model wrote none.
 fn text_of(response: &Value) -> String {
     let output = response["output"].as_array().into_iter().flatten();
-    let messages = output.filter(|item| item["type"] == "message");
-    let Some(message) = messages.last() else {
+    let mut messages = output.filter(|item| item["type"] == "message");
+    let Some(message) = messages.next_back() else {
         return String::new();
     };
     let parts = message["content"].as_array().into_iter().flatten();

@@ -79,8 +79,9 @@ mod tests {
     #[test]
     fn the_documents_of_a_folder_are_its_texts() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str| std::fs::write(folder.path().join(name), name).unwrap();
-        ["b.txt", "a.md", "c.pdf"].map(write);
+        for name in ["b.txt", "a.md", "c.pdf"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
         std::fs::create_dir(folder.path().join("d.md")).unwrap();
         let documents = documents(folder.path()).unwrap();
         let names: Vec<&str> = documents.keys().map(String::as_str).collect();

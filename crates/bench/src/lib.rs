@@ -18,6 +18,7 @@ pub mod keep;
 mod legend;
 mod lines;
 mod markdown;
+pub mod modules;
 mod one;
 mod outputs;
 mod page;

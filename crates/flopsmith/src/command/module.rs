@@ -4,20 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use flopsmith_bench::modules::{line, print, select, sources};
 use flopsmith_bench::{Format as BenchFormat, threads};
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
-use flopsmith_module::{Evaluator, Failure, Options, Outcome, Problem, Severity, Verdict};
-use flopsmith_run::console::{data, say, table, usage};
-use flopsmith_run::digits::four;
+use flopsmith_module::{Evaluator, Options, Outcome, Problem, Severity, Verdict};
+use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::measuring_lock;
 use serde_json::json;
 
 use crate::args::{Bench, BenchPurpose, Format};
 use crate::exit;
-
-/// Largest file that is read as a candidate.
-const LONGEST: u64 = 1 << 20;
 
 /// Evaluates modules and prints the results.
 pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
@@ -172,46 +169,6 @@ fn refuse_options(args: &Bench) -> Result<()> {
     }
 }
 
-/// Keeps only the named workloads, if any are named.
-fn select(problem: &mut Problem, names: &[String]) -> Result<()> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let known: Vec<String> = problem.workloads.iter().map(|w| w.name.clone()).collect();
-    if let Some(unknown) = names.iter().find(|n| !known.contains(n)) {
-        return Err(usage(format!(
-            "{} has no workload `{unknown}`; it has {}",
-            problem.id,
-            known.join(", ")
-        )));
-    }
-    problem.workloads.retain(|w| names.contains(&w.name));
-    Ok(())
-}
-
-/// The candidates' files and texts.
-fn sources(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>> {
-    let mut sources = Vec::new();
-    for file in files {
-        let wrong = |why: String| usage(format!("cannot read {}: {why}", file.display()));
-        let size = std::fs::metadata(file).map_err(|e| wrong(e.to_string()))?;
-        if !size.is_file() || file.extension().is_none_or(|ending| ending != "py") {
-            return Err(wrong(
-                "a candidate for a module is a Python file (.py) with a class ModelNew".into(),
-            ));
-        }
-        if size.len() > LONGEST {
-            return Err(wrong(format!(
-                "it has {} bytes; at most {LONGEST} are read",
-                size.len()
-            )));
-        }
-        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-        sources.push((file.clone(), text));
-    }
-    Ok(sources)
-}
-
 /// The cores on which all sides are called: the last ones. This process keeps to the others.
 fn cores(args: &Bench) -> Result<Vec<usize>> {
     let counts = threads::counts(&args.threads)?;
@@ -227,83 +184,4 @@ fn cores(args: &Bench) -> Result<Vec<usize>> {
         pinning::pin_this_thread(others).context("this process cannot leave the timed cores")?;
     }
     Ok(timed.to_vec())
-}
-
-/// One result as a JSON object.
-fn line(problem: &str, file: &Path, outcome: &Outcome) -> Result<String> {
-    let mut object = serde_json::to_value(outcome)?;
-    object["file"] = json!(file.display().to_string());
-    object["problem"] = json!(problem);
-    Ok(object.to_string())
-}
-
-/// Prints a table: a row for each candidate, workload and baseline.
-fn print(results: &[(PathBuf, Outcome)]) {
-    let columns = [
-        ("program", false),
-        ("workload", false),
-        ("speedup", true),
-        ("95 %", false),
-        ("baseline", false),
-        ("baseline ms", true),
-        ("ms", true),
-        ("stop", false),
-    ];
-    let mut rows = Vec::new();
-    for (file, outcome) in results {
-        let Verdict::Measured {
-            speedup,
-            low,
-            high,
-            workloads,
-        } = &outcome.verdict
-        else {
-            continue;
-        };
-        let name = file.display().to_string();
-        let between = |low: f64, high: f64| format!("{}–{}", four(low), four(high));
-        rows.push(vec![
-            name,
-            "all".into(),
-            four(*speedup),
-            between(*low, *high),
-            "fastest".into(),
-            String::new(),
-            String::new(),
-            String::new(),
-        ]);
-        for timed in workloads {
-            for speed in &timed.speeds {
-                rows.push(vec![
-                    String::new(),
-                    timed.workload.clone(),
-                    four(speed.speedup),
-                    between(speed.low, speed.high),
-                    speed.baseline.into(),
-                    four(1e3 * speed.baseline_seconds),
-                    four(1e3 * speed.candidate_seconds),
-                    speed.stop.to_string(),
-                ]);
-            }
-        }
-    }
-    if !rows.is_empty() {
-        table(&columns, rows).iter().for_each(|line| data(line));
-    }
-    for (file, outcome) in results {
-        if let Verdict::Refused(failure) = &outcome.verdict {
-            data(&refusal(file, failure));
-        }
-    }
-}
-
-fn refusal(file: &Path, failure: &Failure) -> String {
-    let rule = failure.rule.as_ref().map(|rule| format!(" ({rule})"));
-    format!(
-        "{}: {}{}: {}",
-        file.display(),
-        failure.fault,
-        rule.unwrap_or_default(),
-        failure.detail
-    )
 }

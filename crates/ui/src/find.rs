@@ -192,7 +192,7 @@ pub fn search(
 ) -> io::Result<Found> {
     let needle = Needle::new(text);
     let mut found = Found::default();
-    let mut look = |place: u64, number: u64| -> io::Result<bool> {
+    let look = |found: &mut Found, place: u64, number: u64| -> io::Result<bool> {
         let Some(record) = view.record(number)? else {
             return Ok(true);
         };
@@ -204,22 +204,15 @@ pub fn search(
     };
     let of = match order {
         Order::Newest => {
-            let mut failed = None;
-            let mut stopped = false;
+            // The search goes on while this is true.
+            let mut on = Ok(true);
             view.backward(view.count.saturating_sub(from), |number, bytes| {
-                if !filter.accepts(bytes) {
-                    return true;
+                if filter.accepts(bytes) {
+                    on = look(&mut found, view.count - 1 - number, number);
                 }
-                match look(view.count - 1 - number, number) {
-                    Ok(on) => stopped = !on,
-                    Err(error) => failed = Some(error),
-                }
-                !stopped && failed.is_none()
+                matches!(on, Ok(true))
             })?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            if !stopped {
+            if on? {
                 found.searched = view.count;
             }
             view.count
@@ -229,7 +222,7 @@ pub fn search(
             let of = ordered.len() as u64;
             found.searched = from.min(of);
             for (place, number) in (0..).zip(ordered).skip(from as usize) {
-                if !look(place, number)? {
+                if !look(&mut found, place, number)? {
                     break;
                 }
             }

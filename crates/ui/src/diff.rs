@@ -52,18 +52,20 @@ pub fn lines<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
 fn compare<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
     let before: Vec<&str> = before.lines().collect();
     let after: Vec<&str> = after.lines().collect();
-    let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| {
-        pairs.take_while(|(one, other)| one == other).count()
-    };
-    let head = same(&mut before.iter().zip(&after));
+    let head = same(before.iter().zip(&after));
     let (old, new) = (&before[head..], &after[head..]);
-    let tail = same(&mut old.iter().rev().zip(new.iter().rev()));
+    let tail = same(old.iter().rev().zip(new.iter().rev()));
     let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
     let both = |line: &&'a str| (Part::Both, *line);
     let mut lines: Vec<Line<'a>> = before[..head].iter().map(both).collect();
     middle(old, new, &mut lines);
     lines.extend(before[before.len() - tail..].iter().map(both));
     lines
+}
+
+/// Number of equal pairs at the beginning.
+fn same<'s, 'a: 's>(pairs: impl Iterator<Item = (&'s &'a str, &'s &'a str)>) -> usize {
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 fn middle<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {

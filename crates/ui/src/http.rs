@@ -255,24 +255,16 @@ async fn certificates(State(app): State<App>, Path(run): Path<String>) -> Respon
         .await
 }
 
-async fn certificate(
-    State(app): State<App>,
-    Path((run, id)): Path<(String, String)>,
-) -> Response {
+async fn certificate(State(app): State<App>, Path((run, id)): Path<(String, String)>) -> Response {
     app.page(None, move |site, _| pages::certificate(site, &run, &id))
         .await
 }
 
 /// Leads to the program of a candidate.
-async fn candidate(
-    State(app): State<App>,
-    Path((run, id)): Path<(String, String)>,
-) -> Response {
+async fn candidate(State(app): State<App>, Path((run, id)): Path<(String, String)>) -> Response {
     let site = Arc::clone(&app.site);
     let place = app.made(move || pages::number_of(&site, &run, &id)).await;
-    let place = place.and_then(|place| {
-        HeaderValue::try_from(place).map_err(|_| nothing_here())
-    });
+    let place = place.and_then(|place| HeaderValue::try_from(place).map_err(|_| nothing_here()));
     match place {
         Ok(place) => (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response(),
         Err(refusal) => app.refuse(&refusal),

@@ -119,3 +119,6 @@ pub fn router(
     let runs = Runs::new(runs, cache).context("cannot start the thread of the indexes")?;
     Ok(http::router(App::new(Site::new(runs), token, stopping)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,11 @@ impl Site {
 
     fn show(&self, template: &str, context: &impl Serialize) -> Result<String, Refusal> {
         self.templates.render(template, context).map_err(|error| {
-            tracing::error!(template, error = format!("{error:#}"), "a template is wrong");
+            tracing::error!(
+                template,
+                error = format!("{error:#}"),
+                "a template is wrong"
+            );
             Refusal::failed("the page cannot be shown; the log of the window says why")
         })
     }
@@ -81,17 +85,12 @@ fn outcome(view: &View, record: &Record) -> Result<Outcome, Refusal> {
 
 /// The records of a run that has some.
 fn view(snapshot: &crate::watched::Snapshot) -> Result<&View, Refusal> {
-    snapshot.view.as_ref().ok_or_else(|| {
-        match snapshot.done {
-            true => Refusal::not_found("the run has no outcomes yet; load the page again later"),
-            false => Refusal {
-                status: hyper::StatusCode::SERVICE_UNAVAILABLE,
-                detail: "the outcomes of the run are being read; load the page again in a moment"
-                    .to_owned(),
-            },
-        }
+    snapshot.view.as_ref().ok_or_else(|| match snapshot.done {
+        true => Refusal::not_found("the run has no outcomes yet; load the page again later"),
+        false => Refusal {
+            status: hyper::StatusCode::SERVICE_UNAVAILABLE,
+            detail: "the outcomes of the run are being read; load the page again in a moment"
+                .to_owned(),
+        },
     })
 }
-
-#[cfg(test)]
-mod tests;

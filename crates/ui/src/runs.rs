@@ -22,6 +22,9 @@ use crate::watched::{Snapshot, Watched};
 /// Time that a page waits for an index to catch up with its log.
 const PATIENCE: Duration = Duration::from_millis(60);
 
+/// Time that a page searches a log for a text.
+const SEARCH: Duration = Duration::from_millis(110);
+
 /// Bytes at the end of a smaller log of JSON lines that are read.
 const TAIL: u64 = 2 << 20;
 
@@ -146,6 +149,8 @@ pub struct Runs {
     cache: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Arc<Run>>>,
     indexer: Indexer,
+    patience: Duration,
+    search: Duration,
 }
 
 impl Runs {
@@ -159,7 +164,24 @@ impl Runs {
             cache,
             known: Mutex::default(),
             indexer: Indexer::start()?,
+            patience: PATIENCE,
+            search: SEARCH,
         })
+    }
+
+    /// With pages that take their time: a test must not depend on the speed of its machine.
+    #[cfg(test)]
+    pub fn patient(self, time: Duration) -> Self {
+        Self {
+            patience: time,
+            search: time,
+            ..self
+        }
+    }
+
+    /// When a search for a text that begins now has to end.
+    pub fn search_ends(&self) -> Instant {
+        Instant::now() + self.search
     }
 
     /// The folder.
@@ -210,18 +232,18 @@ impl Runs {
     /// The outcomes of a run as they are now, or as far as they were read in a short time.
     pub fn outcomes(&self, run: &Run) -> Snapshot {
         self.indexer
-            .current(&run.outcomes, Instant::now() + PATIENCE)
+            .current(&run.outcomes, Instant::now() + self.patience)
     }
 
     /// The answers of a run's endpoint, likewise.
     pub fn answers(&self, run: &Run) -> Snapshot {
         self.indexer
-            .current(&run.answers, Instant::now() + PATIENCE)
+            .current(&run.answers, Instant::now() + self.patience)
     }
 
     /// The newest numbers of several runs; none for a run whose outcomes are not read yet.
     pub fn briefs(&self, runs: &[Arc<Run>]) -> Vec<Option<Brief>> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let brief = |run: &Arc<Run>| self.brief(run, deadline);
         runs.iter().map(brief).collect()
     }

@@ -1,6 +1,6 @@
 //! The templates of the pages. They are part of the program; texts in them are escaped by their file type.
 
-use minijinja::{Environment, Error, UndefinedBehavior};
+use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value, escape_formatter};
 use serde::Serialize;
 
 const FILES: [(&str, &str); 12] = [
@@ -39,6 +39,7 @@ impl Templates {
         let mut environment = Environment::new();
         // A misspelt name is an error that a test sees, instead of an empty place.
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_formatter(write);
         for (name, text) in FILES {
             let added = environment.add_template(name, text);
             added.expect("templates are part of the program, and tests compile them");
@@ -52,5 +53,17 @@ impl Templates {
     /// The template does not fit the context.
     pub fn render(&self, name: &str, context: &impl Serialize) -> Result<String, Error> {
         self.0.get_template(name)?.render(context)
+    }
+}
+
+/// Writes a value of a page, escaped. HTML allows no control characters; they become U+FFFD.
+fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    let forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match value.as_str() {
+        Some(text) if !value.is_safe() && text.contains(forbidden) => {
+            let text = text.replace(forbidden, "\u{fffd}");
+            escape_formatter(out, state, &Value::from(text))
+        }
+        _ => escape_formatter(out, state, value),
     }
 }

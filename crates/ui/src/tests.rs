@@ -35,7 +35,8 @@ impl Window {
     fn open(folder: &Path, token: Option<&str>) -> Self {
         let stopping = CancellationToken::new();
         let token = token.map(|token| Token::new(token).unwrap());
-        let router = router(folder.to_owned(), None, token, stopping.clone()).unwrap();
+        let runs = Runs::new(folder.to_owned(), None).unwrap().patient(LIMIT);
+        let router = http::router(App::new(Site::new(runs), token, stopping.clone()));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -265,7 +266,7 @@ fn pages_show_the_numbers_of_the_run() {
     let window = Window::open(place.path(), None);
     let run = window.page("/runs/r");
     for part in [
-        "1 sets as a table",
+        "2 sets as a table",
         "jail",
         "compile error",
         "measured",
@@ -483,5 +484,4 @@ fn events_end_with_the_window() {
     let mut rest = Vec::new();
     events.read_to_end(&mut rest).unwrap();
     assert!(!String::from_utf8_lossy(&rest).contains("data:"));
-    let _ = Window::open(place.path(), None).page("/");
 }

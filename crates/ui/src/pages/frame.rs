@@ -199,19 +199,13 @@ pub fn party(party: Party) -> &'static str {
     }
 }
 
-/// A text of at most `most` bytes. Control characters, which HTML does not allow, are replaced.
-pub fn clean(text: &str, most: usize) -> String {
+/// A text of at most `most` bytes.
+pub fn cut(text: &str, most: usize) -> String {
     let end = text.floor_char_boundary(most);
-    let shown = text[..end].chars().map(|c| match c {
-        '\n' | '\t' => c,
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    });
-    let mut shown: String = shown.collect();
-    if end < text.len() {
-        shown.push_str(&format!("\n[{} bytes left out]", text.len() - end));
+    match text.len() - end {
+        0 => text.to_owned(),
+        rest => format!("{}\n[{rest} bytes left out]", &text[..end]),
     }
-    shown
 }
 
 /// The names of purposes for people.

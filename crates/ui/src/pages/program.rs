@@ -6,7 +6,7 @@ use flopsmith_report::{heat, source};
 use flopsmith_run::local;
 use serde::Serialize;
 
-use super::frame::{Frame, Link, Row, clean, purpose, url, words};
+use super::frame::{Frame, Link, Row, cut, purpose, url, words};
 use super::{Site, outcome, view};
 use crate::diff::{Part, lines};
 use crate::index::{Raw, Record, View, hash};
@@ -84,7 +84,7 @@ pub fn program(site: &Site, name: &str, number: u64, query: &Query) -> Result<St
         reason: words(of.verdict.kind()),
         is_measured: measurement.is_some(),
         detail: detail(&of.verdict),
-        source: source::html(&clean(&of.source, MOST_TEXT)),
+        source: source::html(&cut(&of.source, MOST_TEXT)),
         source_bytes: of.source.len(),
         is_cut: of.source.len() > MOST_TEXT,
         parent: match parent {
@@ -165,10 +165,7 @@ fn difference(
     of: &Outcome,
 ) -> Result<Difference, Refusal> {
     let before = outcome(view, &record(view, other)?)?;
-    let (before, after) = (
-        clean(&before.source, MOST_TEXT),
-        clean(&of.source, MOST_TEXT),
-    );
+    let (before, after) = (cut(&before.source, MOST_TEXT), cut(&of.source, MOST_TEXT));
     let lines = lines(&before, &after);
     let shown = lines.iter().take(MOST_LINES).map(|(part, line)| {
         let (class, sign) = match part {
@@ -212,7 +209,7 @@ fn detail(verdict: &Verdict) -> String {
         Verdict::Measured { .. } => String::new(),
         Verdict::Rejected { detail, .. }
         | Verdict::Infrastructure { detail, .. }
-        | Verdict::Unknown { detail, .. } => clean(detail, MOST_TEXT),
+        | Verdict::Unknown { detail, .. } => cut(detail, MOST_TEXT),
     }
 }
 

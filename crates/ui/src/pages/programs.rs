@@ -1,6 +1,6 @@
 //! The programs of a run: filters, orders, pages, and the search for a text.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flopsmith_protocol::Technique;
 use serde::Serialize;
@@ -12,9 +12,6 @@ use crate::index::View;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::runs::Run;
-
-/// Time of a search for a text in one request.
-const SEARCH: Duration = Duration::from_millis(110);
 
 /// Problems that the form offers.
 const MOST_OFFERED: usize = 300;
@@ -54,7 +51,7 @@ pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusa
     let frame = Frame::of(&run, "Programs", &snapshot);
     let view = view(&snapshot)?;
     let asked = Asked::read(query, view)?;
-    let shown = asked.show(&run, query, view)?;
+    let shown = asked.show(&run, query, view, site.runs.search_ends())?;
     let names = &view.names;
     let offered = |all: &[String], chosen: Option<&str>| {
         let offered = all.iter().take(MOST_OFFERED).map(|name| Choice {
@@ -155,7 +152,13 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn show(&self, run: &Run, query: &Query, view: &View) -> Result<Shown, Refusal> {
+    fn show(
+        &self,
+        run: &Run,
+        query: &Query,
+        view: &View,
+        deadline: Instant,
+    ) -> Result<Shown, Refusal> {
         let base = format!("{}/programs", url(run));
         let link = |name: &str, value: u64| {
             format!("{base}?{}", query.with(name, Some(&value.to_string())))
@@ -189,7 +192,6 @@ impl<'a> Asked<'a> {
                 on: None,
             });
         };
-        let deadline = Instant::now() + SEARCH;
         let found = search(view, &self.filter, self.order, text, self.from, deadline)?;
         let ordered = match self.order {
             Order::Newest => "programs",

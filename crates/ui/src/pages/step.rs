@@ -10,7 +10,7 @@ use flopsmith_report::heat;
 use flopsmith_report::text::number;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{Frame, Link, clean, counted, maybe, party, purpose, url, words};
+use super::frame::{Frame, Link, counted, cut, maybe, party, purpose, url, words};
 use super::{Site, outcome, view};
 use crate::index::{LENGTH, Party, Raw, Record, View};
 use crate::query::Query;
@@ -283,9 +283,13 @@ fn groups(
                 name: candidate.group.to_string(),
                 problem: candidate.problem.to_string(),
                 permitted: heat::name(candidate.permitted),
-                prompt: answer.map(|answer| clean(&answer.prompt, MOST_TEXT)),
+                prompt: None,
                 samples: Vec::new(),
             });
+        }
+        // All samples of a group answer one prompt.
+        if let (Some(answer), None) = (answer, &groups[place].prompt) {
+            groups[place].prompt = Some(cut(&answer.prompt, MOST_TEXT));
         }
         groups[place]
             .samples
@@ -319,7 +323,7 @@ fn sample(
             false => "",
         },
         what,
-        answer: clean(text, MOST_TEXT),
+        answer: cut(text, MOST_TEXT),
     }
 }
 

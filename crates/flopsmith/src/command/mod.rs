@@ -35,6 +35,7 @@ mod serve;
 mod store;
 mod top;
 mod train;
+mod ui;
 mod worker;
 
 /// Executes a command.
@@ -82,6 +83,10 @@ pub fn execute(args: Args) -> Result<ExitCode> {
             top::run(&a)
         }
         Command::Report(a) => report::run(&a),
+        Command::Ui(a) => {
+            let _guard = log.start(None)?;
+            ui::run(&a)
+        }
         Command::Dead(a) => {
             let _guard = log.start(None)?;
             dead::run(&a)

@@ -22,7 +22,7 @@ pub fn check(headers: &HeaderMap, token: Option<&Token>) -> Result<(), Unadmitte
     let given = headers
         .get(AUTHORIZATION)
         .and_then(|value| password(value.as_bytes()));
-    let given = given.map(|password| [&b"bearer "[..], &password].concat());
+    let given = given.map(|password| [&b"bearer "[..], &password[..]].concat());
     match token.is_in(given.as_deref()) {
         true => Ok(()),
         false => Err(Unadmitted::Token),

@@ -25,6 +25,7 @@ mod random;
 mod serve;
 mod store;
 mod top;
+mod ui;
 mod worker;
 mod workloads;
 
@@ -44,6 +45,7 @@ pub use random::RandomNests;
 pub use serve::{Evaluating, Mcp, Serve};
 pub use store::{Collect, Store};
 pub use top::Top;
+pub use ui::Ui;
 pub use worker::Worker;
 pub use workloads::Workloads;
 
@@ -138,6 +140,13 @@ pub enum Command {
     Runs(Runs),
     /// Write a run's report as one HTML file
     Report(Report),
+    /// Show the runs of a folder in a browser: curves, programs, verdicts, certificates
+    ///
+    /// The pages read the files of the runs, also while these are at work, and change nothing. They list and compare runs,
+    /// and show a run's outcomes, archive, programs with what differs from their parents, and the samples of each step with
+    /// reward and advantage.
+    #[command(after_help = ui::EXAMPLES)]
+    Ui(Ui),
     /// List, show and redeliver dead letters: messages that no node could process
     #[command(subcommand, after_help = dead::EXAMPLES)]
     Dead(Dead),

@@ -1,6 +1,8 @@
 //! Results for readers: a run as one self-contained HTML page ([`html`]), the pages of `flopsmith bench` ([`bench`])
 //! and `flopsmith eval` ([`evaluation`]), bar charts as files of their own ([`bars`]), the lines of the live view
-//! ([`live`]), and the records of TensorBoard's event files ([`event_file`]).
+//! ([`live`]), and the records of TensorBoard's event files ([`event_file`]). Pages of other crates take their pieces from
+//! here: the archive view ([`heat`]), sources ([`source`]), scales ([`axis`]), numbers and escaped texts ([`text`]), and the
+//! style sheet ([`STYLE`]).
 //!
 //! Pure: data in, text out. This crate reads no files, knows no clock and no terminal, and computes no statistics
 //! except those that a drawing needs; the caller provides the numbers.
@@ -12,31 +14,31 @@
 //! - Colour never carries a meaning alone: every series, cell and share also has a label or a number.
 //! - Any data gives a well-formed page, numbers that are not finite included.
 
-mod axis;
 mod curve;
 mod curves;
-mod heat;
 mod machine;
 mod mix;
 mod model;
 mod multiples;
 mod page;
 mod roofline;
-mod source;
 mod tables;
-mod text;
 mod timeline;
 mod workloads;
 
+pub mod axis;
 pub mod bars;
 pub mod bench;
 pub mod evaluation;
 pub mod event_file;
+pub mod heat;
 pub mod live;
+pub mod source;
+pub mod text;
 
 pub use model::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
     ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof,
 };
-pub use page::{html, is_report};
+pub use page::{STYLE, html, is_report};
 pub use text::{counted, excerpt, share};

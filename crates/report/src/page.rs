@@ -4,7 +4,8 @@ use crate::model::{Best, Command, RunReport};
 use crate::text::{bytes, count, counted, duration, escape, number, percent, share};
 use crate::{curves, heat, machine, mix, multiples, roofline, source, tables, timeline, workloads};
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of all pages, light and dark.
+pub const STYLE: &str = include_str!("style.css");
 
 /// The mark that identifies a report.
 const MARK: &str = "<meta name=\"generator\" content=\"flopsmith report\"/>";

@@ -36,6 +36,7 @@ mod serve;
 mod store;
 mod top;
 mod train;
+mod ui;
 mod worker;
 
 /// Executes a command.
@@ -65,6 +66,7 @@ pub fn execute(args: Args) -> Result<ExitCode> {
         Command::Store(a) => store::run(&a),
         Command::Top(a) => top::run(&a),
         Command::Report(a) => report::run(&a),
+        Command::Ui(a) => ui::run(&a),
         Command::Dead(a) => dead::run(&a),
         Command::Doctor(a) => doctor::run(&a),
         Command::Problem(a) => problem::run(&a),

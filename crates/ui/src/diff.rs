@@ -1,0 +1,156 @@
+//! What differs between two programs, line by line.
+
+/// Lines that are compared in full; of longer texts the middle is shown as removed and added.
+const MOST: usize = 1500;
+
+/// Unchanged lines that are kept around a change.
+const AROUND: usize = 3;
+
+/// The part that a line of a difference plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It is in both texts.
+    Both,
+    /// It is in the earlier text only.
+    Removed,
+    /// It is in the later text only.
+    Added,
+    /// It stands for unchanged lines.
+    LeftOut,
+}
+
+/// A line of a difference.
+pub type Line<'a> = (Part, &'a str);
+
+/// The lines of two texts in one order, with the unchanged ones far from changes left out; empty if the texts are equal.
+pub fn lines<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
+    let whole = compare(before, after);
+    if whole.iter().all(|(part, _)| *part == Part::Both) {
+        return Vec::new();
+    }
+    let changes: Vec<usize> = (0..whole.len())
+        .filter(|place| whole[*place].0 != Part::Both)
+        .collect();
+    let is_near = |place: usize| {
+        let next = changes.partition_point(|change| change + AROUND < place);
+        changes
+            .get(next)
+            .is_some_and(|change| *change <= place + AROUND)
+    };
+    let mut shown: Vec<Line<'a>> = Vec::new();
+    for (place, line) in whole.iter().enumerate() {
+        if is_near(place) {
+            shown.push(*line);
+        } else if shown.last().is_none_or(|last| last.0 != Part::LeftOut) {
+            shown.push((Part::LeftOut, "…"));
+        }
+    }
+    shown
+}
+
+/// Every line of both texts: a longest common subsequence is in both.
+fn compare<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
+    let before: Vec<&str> = before.lines().collect();
+    let after: Vec<&str> = after.lines().collect();
+    let head = same(before.iter().zip(&after));
+    let (old, new) = (&before[head..], &after[head..]);
+    let tail = same(old.iter().rev().zip(new.iter().rev()));
+    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+    let both = |line: &&'a str| (Part::Both, *line);
+    let mut lines: Vec<Line<'a>> = before[..head].iter().map(both).collect();
+    middle(old, new, &mut lines);
+    lines.extend(before[before.len() - tail..].iter().map(both));
+    lines
+}
+
+/// Number of equal pairs at the beginning.
+fn same<'s, 'a: 's>(pairs: impl Iterator<Item = (&'s &'a str, &'s &'a str)>) -> usize {
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+fn middle<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
+    let (rows, columns) = (old.len(), new.len());
+    if rows > MOST || columns > MOST {
+        lines.extend(old.iter().map(|line| (Part::Removed, *line)));
+        lines.extend(new.iter().map(|line| (Part::Added, *line)));
+        return;
+    }
+    // `longest[i][j]` is the length of the longest common subsequence of the lines from i and from j on.
+    let width = columns + 1;
+    let mut longest = vec![0u16; (rows + 1) * width];
+    for i in (0..rows).rev() {
+        for j in (0..columns).rev() {
+            longest[i * width + j] = match old[i] == new[j] {
+                true => longest[(i + 1) * width + j + 1] + 1,
+                false => longest[(i + 1) * width + j].max(longest[i * width + j + 1]),
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < rows || j < columns {
+        if i < rows && j < columns && old[i] == new[j] {
+            lines.push((Part::Both, old[i]));
+            (i, j) = (i + 1, j + 1);
+        } else if j == columns
+            || (i < rows && longest[(i + 1) * width + j] >= longest[i * width + j + 1])
+        {
+            lines.push((Part::Removed, old[i]));
+            i += 1;
+        } else {
+            lines.push((Part::Added, new[j]));
+            j += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_with_the_lines_around_it() {
+        let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        let after = before.replace("8\n", "eight\nand more\n");
+        let shown = lines(before, &after);
+        assert_eq!(
+            shown,
+            [
+                (Part::LeftOut, "…"),
+                (Part::Both, "5"),
+                (Part::Both, "6"),
+                (Part::Both, "7"),
+                (Part::Removed, "8"),
+                (Part::Added, "eight"),
+                (Part::Added, "and more"),
+                (Part::Both, "9"),
+            ]
+        );
+        assert!(lines(before, before).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn both_texts_are_in_the_comparison(
+            before in prop::collection::vec("[ab]", 0..30),
+            after in prop::collection::vec("[ab]", 0..30),
+        ) {
+            let (old, new) = (before.join("\n"), after.join("\n"));
+            let whole = compare(&old, &new);
+            let of = |other: Part| {
+                let lines = whole.iter().filter(|line| line.0 != other).map(|line| line.1);
+                lines.collect::<Vec<_>>()
+            };
+            prop_assert_eq!(of(Part::Added), before);
+            prop_assert_eq!(of(Part::Removed), after);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_compared_without_their_squares() {
+        let text = |letter: &str| vec![letter; 40_000].join("\n");
+        let shown = compare(&text("a"), &text("b"));
+        assert_eq!(shown.len(), 80_000);
+    }
+}

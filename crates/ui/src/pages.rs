@@ -1,0 +1,96 @@
+//! The pages. Each is a function from the files of a run and a query to HTML; the templates escape every text.
+
+mod certificates;
+mod compare;
+mod curves;
+mod frame;
+mod list;
+mod program;
+mod programs;
+mod run;
+mod step;
+mod steps;
+
+use flopsmith_protocol::Outcome;
+use serde::Serialize;
+
+use crate::index::{Record, View};
+use crate::refusal::Refusal;
+use crate::runs::Runs;
+use crate::templates::Templates;
+
+pub use certificates::{certificate, certificates};
+pub use compare::compare;
+pub use list::list;
+pub use program::{number_of, program};
+pub use programs::programs;
+pub use run::run;
+pub use step::step;
+pub use steps::steps;
+
+use frame::Frame;
+
+/// Everything that pages are made of.
+pub struct Site {
+    /// The runs.
+    pub runs: Runs,
+    templates: Templates,
+}
+
+impl Site {
+    /// The pages of these runs.
+    pub fn new(runs: Runs) -> Self {
+        Self {
+            runs,
+            templates: Templates::new(),
+        }
+    }
+
+    fn show(&self, template: &str, context: &impl Serialize) -> Result<String, Refusal> {
+        self.templates.render(template, context).map_err(|error| {
+            tracing::error!(
+                template,
+                error = format!("{error:#}"),
+                "a template is wrong"
+            );
+            Refusal::failed("the page cannot be shown; the log of the window says why")
+        })
+    }
+
+    /// The page of a refusal.
+    pub fn refusal(&self, refusal: &Refusal) -> String {
+        #[derive(Serialize)]
+        struct Context<'a> {
+            frame: Frame,
+            detail: &'a str,
+        }
+        let title = refusal.status.canonical_reason().unwrap_or("Refused");
+        let context = Context {
+            frame: Frame::new(title),
+            detail: &refusal.detail,
+        };
+        let shown = self.show("refusal.html", &context);
+        shown.unwrap_or_else(|refusal| refusal.detail)
+    }
+}
+
+/// The outcome of a record.
+fn outcome(view: &View, record: &Record) -> Result<Outcome, Refusal> {
+    let line = view.line(record)?;
+    serde_json::from_slice(&line).map_err(|error| {
+        tracing::warn!(offset = record.offset, %error, "a line is no outcome");
+        Refusal::failed("the line of this program cannot be read; load the page again, and if that does not help, look at outcomes.jsonl")
+    })
+}
+
+/// The records of a run that has some.
+fn view(snapshot: &crate::watched::Snapshot) -> Result<&View, Refusal> {
+    snapshot.view.as_ref().ok_or_else(|| match snapshot.done {
+        true => Refusal::not_found("the run has no outcomes yet; load the page again later"),
+        false => Refusal {
+            status: hyper::StatusCode::SERVICE_UNAVAILABLE,
+            detail: "the outcomes of the run are being read; load the page again in a moment"
+                .to_owned(),
+        },
+    })
+}

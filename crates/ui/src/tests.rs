@@ -1,0 +1,487 @@
+//! The window over real connections, on a folder with a run whose texts are hostile.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flopsmith_config::Settings;
+use flopsmith_protocol::{CandidateFault, CandidateRef, Outcome, StageChanged, Verdict};
+use flopsmith_run::summary::{Certified, Facts};
+use flopsmith_test_support::{
+    ATTESTED, Measured, again, candidate, first, infrastructure, machine, measured, outcome,
+    problem_id, run_id,
+};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Everything that a test waits for comes long before this.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A text that takes over a page that does not escape it.
+const HOSTILE: &str =
+    "</pre></code><script>alert(1)</script><img src=x onerror='alert(2)'>\" &amp; é\u{1}\n";
+
+struct Window {
+    address: SocketAddr,
+    stopping: CancellationToken,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Window {
+    fn open(folder: &Path, token: Option<&str>) -> Self {
+        let stopping = CancellationToken::new();
+        let token = token.map(|token| Token::new(token).unwrap());
+        let runs = Runs::new(folder.to_owned(), None).unwrap().patient(LIMIT);
+        let router = http::router(App::new(Site::new(runs), token, stopping.clone()));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let ends = stopping.clone();
+        let serving = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).unwrap();
+                listen::serve(listener, router, ends, Limits::default(), || ()).await;
+            });
+        });
+        Self {
+            address,
+            stopping,
+            serving: Some(serving),
+        }
+    }
+
+    fn send(&self, path: &str, headers: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        // With HTTP/1.0 the server closes the connection at the end of its response.
+        let request = format!("GET {path} HTTP/1.0\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn ask(&self, path: &str, headers: &str) -> Reply {
+        let mut bytes = Vec::new();
+        self.send(path, headers).read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Reply {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        self.ask(path, "Host: localhost\r\n")
+    }
+
+    /// A page that has to be there.
+    fn page(&self, path: &str) -> String {
+        let reply = self.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.body
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+        let ended = self.serving.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            assert!(ended.unwrap().is_ok());
+        }
+    }
+}
+
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// The outcomes of the run: of step 1 and 2, with every party, a repetition, a conversation, and hostile texts.
+fn outcomes() -> Vec<Outcome> {
+    let hostile = |verdict| Outcome {
+        source: HOSTILE.to_owned(),
+        ..first(9, "", "simd", verdict)
+    };
+    let slow = first(1, "int a;\nint b;\n", "simd", measured(10.0));
+    let follows = CandidateRef {
+        follows: Some(slow.candidate.id.clone()),
+        ..candidate(2, 0, 0)
+    };
+    let fast = Outcome {
+        source: "int a;\nint c;\n".to_owned(),
+        ..outcome(follows, measured(20.0))
+    };
+    let refused = Verdict::Rejected {
+        fault: CandidateFault::CompileError,
+        detail: HOSTILE.to_owned(),
+    };
+    let jail = flopsmith_protocol::InfrastructureCause::Jail;
+    vec![
+        slow.clone(),
+        hostile(refused),
+        fast,
+        outcome(candidate(1, 1, 0), infrastructure(jail)),
+        again(&slow, Measured::at(9.5).verdict()),
+    ]
+}
+
+fn lines<T: serde::Serialize>(items: &[T]) -> String {
+    let lines = items
+        .iter()
+        .map(|item| serde_json::to_string(item).unwrap() + "\n");
+    lines.collect()
+}
+
+/// A folder with the run `r`, and a second one of another seed.
+fn runs() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let outcomes = outcomes();
+    for (name, seed) in [("r", 1), ("other", 2)] {
+        let folder = place.path().join(name);
+        std::fs::create_dir_all(folder.join("certified")).unwrap();
+        let write = |file: &str, text: String| std::fs::write(folder.join(file), text).unwrap();
+        let settings = Settings {
+            seed,
+            ..Settings::default()
+        };
+        write("config.toml", toml::to_string(&settings).unwrap());
+        write("outcomes.jsonl", lines(&outcomes));
+        let change = StageChanged {
+            run: run_id(),
+            problem: problem_id(),
+            step: 1,
+            from: 0,
+            to: 1,
+            reason: HOSTILE.to_owned(),
+        };
+        write("stages.jsonl", lines(&[change]));
+        write("machines.jsonl", lines(&[machine(ATTESTED)]));
+        let best = &outcomes[0];
+        let id = best.candidate.id.clone();
+        let measurement = best.verdict.measurement().unwrap().clone();
+        let record = serde_json::json!({
+            "source": best.source, "measurement": measurement, "samples": {"candidate": []}, "attestation_json": ATTESTED,
+        });
+        let file = format!("certified/{id}.json");
+        write(&file, record.to_string());
+        let facts = Facts {
+            job: "train".into(),
+            problem: HOSTILE.into(),
+            certified: vec![Certified {
+                candidate: id,
+                measurement,
+                record: Some(file),
+                machine_busy: Some(HOSTILE.into()),
+            }],
+            ..Facts::default()
+        };
+        write("run.json", serde_json::to_string(&facts).unwrap());
+        let task = &outcomes[1].candidate.task;
+        let answer = serde_json::json!({
+            "task": task, "sample": 9, "seed": 1, "prompt": HOSTILE, "answer": HOSTILE,
+        });
+        write("answers.jsonl", lines(&[answer]));
+    }
+    place
+}
+
+/// The pages of the run; the first one twice, because the second time its index is there.
+const PAGES: [&str; 18] = [
+    "/",
+    "/",
+    "/?page=7",
+    "/compare?run=r&run=other",
+    "/compare?run=r",
+    "/runs/r",
+    "/runs/r?problem=dgemm",
+    "/runs/r?problem=none",
+    "/runs/r/programs?sort=speed&problem=dgemm&technique=simd&reason=compile_error",
+    "/runs/r/programs?text=int%20a&sort=ratio",
+    "/runs/r/programs?text=%3Cscript%3E",
+    "/runs/r/programs/1",
+    "/runs/r/programs/2?against=1",
+    "/runs/r/programs/4",
+    "/runs/r/steps",
+    "/runs/r/steps/1",
+    "/runs/r/certificates",
+    "/runs/r/certificates/r-s1-g0-c1",
+];
+
+#[test]
+fn no_page_lets_a_text_of_a_run_out_of_its_place() {
+    let place = runs();
+    let window = Window::open(place.path(), None);
+    for path in PAGES {
+        let reply = window.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        let (head, body) = (reply.head, reply.body);
+        for part in [
+            "alert(1)</script>",
+            "<img",
+            "onerror='",
+            "</pre></code><script",
+            "\u{1}",
+        ] {
+            assert!(!body.contains(part), "{path}: {part}");
+        }
+        assert_eq!(body.matches("<script").count(), 1, "{path}");
+        assert!(
+            !body.contains(" style=") && !body.contains(" onclick="),
+            "{path}"
+        );
+        assert!(
+            head.contains("content-security-policy: default-src 'none';"),
+            "{head}"
+        );
+        assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+        for part in ["name=\"viewport\"", "class=\"skip\"", "<h1>", "lang=\"en\""] {
+            assert!(body.contains(part), "{path}: {part}");
+        }
+    }
+    // The text is there, escaped.
+    assert!(
+        window
+            .page("/runs/r/programs/1")
+            .contains("&lt;script&gt;alert(1)")
+    );
+    assert!(
+        window
+            .page("/runs/r/steps/1")
+            .contains("&lt;script&gt;alert(1)")
+    );
+}
+
+#[test]
+fn pages_show_the_numbers_of_the_run() {
+    let place = runs();
+    let window = Window::open(place.path(), None);
+    let run = window.page("/runs/r");
+    for part in [
+        "2 sets as a table",
+        "jail",
+        "compile error",
+        "measured",
+        "data-events=\"&#x2f;runs",
+    ] {
+        assert!(run.contains(part), "{part}: {run}");
+    }
+    let programs = window.page("/runs/r/programs");
+    assert!(programs.contains("1 to 5 of 5 programs."), "{programs}");
+    let fastest = window.page("/runs/r/programs?sort=speed");
+    let at = |number: u64| fastest.find(&format!("programs&#x2f;{number}\"")).unwrap();
+    assert!(at(2) < at(0) && at(0) < at(4) && at(4) < at(1));
+    let found = window.page("/runs/r/programs?text=int+c");
+    assert!(
+        found.contains("1 found; searched 5 of 5 programs."),
+        "{found}"
+    );
+    // The follow-up differs from its parent in one line, and the repetition in none.
+    let follow_up = window.page("/runs/r/programs/2");
+    assert!(
+        follow_up.contains("<span class=\"removed\">− int b;"),
+        "{follow_up}"
+    );
+    assert!(follow_up.contains("<span class=\"added\">+ int c;"));
+    assert!(
+        window
+            .page("/runs/r/programs/4")
+            .contains("The two programs are equal.")
+    );
+    let step = window.page("/runs/r/steps/1");
+    for part in ["Prompt", "its answer", "its program", "-0.400"] {
+        assert!(step.contains(part), "{part}: {step}");
+    }
+    let compared = window.page("/compare?run=r&run=other");
+    assert!(
+        compared.contains("and 1 more seeds") && compared.contains("<polygon"),
+        "{compared}"
+    );
+    let certified = window.page("/runs/r/certificates/r-s1-g0-c1");
+    assert!(
+        certified.contains("The record agrees with the run."),
+        "{certified}"
+    );
+    let lead = window.get("/runs/r/candidates/r-s2-g0-c0");
+    assert_eq!(lead.status, 303);
+    assert!(
+        lead.head.contains("location: /runs/r/programs/2"),
+        "{}",
+        lead.head
+    );
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_its_record_fails() {
+    let place = runs();
+    let window = Window::open(place.path(), None);
+    let folder = place.path().join("r");
+    let page = "/runs/r/certificates/r-s1-g0-c1";
+    let record = folder.join("certified/r-s1-g0-c1.json");
+    let whole = std::fs::read_to_string(&record).unwrap();
+    for (old, new) in [
+        ("int a;", "int x;"),
+        (ATTESTED, "other"),
+        ("\"calls\":64", "\"calls\":65"),
+    ] {
+        assert!(whole.contains(old), "{old}: {whole}");
+        std::fs::write(&record, whole.replace(old, new)).unwrap();
+        let body = window.page(page);
+        assert!(
+            body.contains("does not agree") && body.contains("failed"),
+            "{body}"
+        );
+    }
+    // A record outside the folder of records is not read.
+    std::fs::write(&record, &whole).unwrap();
+    let facts = folder.join("run.json");
+    let text = std::fs::read_to_string(&facts).unwrap();
+    for trick in [
+        "/etc/passwd",
+        "certified/../run.json",
+        "certified//run.json",
+        "../r/run.json",
+    ] {
+        let path = text.replace("certified/r-s1-g0-c1.json", trick);
+        std::fs::write(&facts, path).unwrap();
+        let body = window.page(page);
+        assert!(body.contains("run.json names no record"), "{trick}: {body}");
+    }
+}
+
+#[test]
+fn addresses_with_tricks_lead_nowhere() {
+    let place = runs();
+    std::fs::write(place.path().join("config.toml"), "").unwrap();
+    let runs = place.path().join("r");
+    let window = Window::open(&runs, None);
+    // Here `r` is no folder of runs, so `..` would lead to one.
+    for path in [
+        "/runs/..",
+        "/runs/%2e%2e",
+        "/runs/%2e%2e%2fother",
+        "/runs/..%2fother/programs",
+        "/runs/.%2fcertified",
+        "/runs/%00",
+        "/runs/certified",
+        "/runs//programs",
+        "/runs/%2e%2e/steps/1",
+        "/runs/../events",
+        "/nothing",
+    ] {
+        let status = window.get(path).status;
+        assert!(status == 404 || status == 400, "{path}: {status}");
+    }
+    drop(window);
+    let window = Window::open(place.path(), None);
+    for (path, status) in [
+        ("/runs/r/programs/5", 404),
+        ("/runs/r/programs/-1", 404),
+        ("/runs/r/programs/x", 404),
+        ("/runs/r/steps/99999999999", 404),
+        ("/runs/r/steps/3", 404),
+        ("/runs/r/certificates/..%2f..%2frun", 404),
+        ("/runs/r/candidates/none", 404),
+        ("/runs/r/programs?page=0", 400),
+        ("/runs/r/programs?page=201", 400),
+        ("/runs/r/programs?sort=size", 400),
+        ("/runs/r/programs?technique=%3Cb%3E", 400),
+        ("/runs/r/programs?step=one", 400),
+        ("/runs/r/programs/1?against=9", 404),
+        ("/compare", 400),
+        ("/compare?run=none", 404),
+    ] {
+        let reply = window.get(path);
+        assert_eq!(reply.status, status, "{path}: {}", reply.body);
+        assert!(!reply.body.contains("<b>"), "{path}");
+    }
+    let long = format!("/?a={}", "x".repeat(3000));
+    assert_eq!(window.get(&long).status, 414);
+    assert_eq!(
+        window.get(&format!("/runs/{}", "r".repeat(600))).status,
+        414
+    );
+}
+
+#[test]
+fn a_line_that_is_cut_off_is_no_program_yet() {
+    let place = runs();
+    let window = Window::open(place.path(), None);
+    let log = place.path().join("r/outcomes.jsonl");
+    let whole = std::fs::read(&log).unwrap();
+    let more = lines(&[first(3, "int d;", "unroll", measured(5.0))]);
+    let half = [&whole[..], &more.as_bytes()[..more.len() / 2]].concat();
+    std::fs::write(&log, half).unwrap();
+    assert!(window.page("/runs/r/programs").contains("of 5 programs"));
+    std::fs::write(&log, [&whole[..], more.as_bytes()].concat()).unwrap();
+    assert!(window.page("/runs/r/programs").contains("of 6 programs"));
+    assert!(window.page("/runs/r/programs/5").contains("unroll"));
+    // A run without outcomes has pages, too.
+    std::fs::remove_file(place.path().join("other/outcomes.jsonl")).unwrap();
+    assert!(window.page("/runs/other").contains("<h1>other</h1>"));
+    assert_eq!(window.get("/runs/other/programs").status, 404);
+}
+
+#[test]
+fn a_window_with_a_token_shows_nothing_without_it() {
+    let place = runs();
+    let token = "0123456789abcdef";
+    let window = Window::open(place.path(), Some(token));
+    for path in ["/", "/ui.css", "/runs/r", "/runs/r/events", "/nothing"] {
+        let reply = window.get(path);
+        assert_eq!(reply.status, 401, "{path}");
+        assert!(
+            reply.head.contains("www-authenticate: basic"),
+            "{}",
+            reply.head
+        );
+    }
+    let bearer = format!("Host: example.org\r\nAuthorization: Bearer {token}\r\n");
+    assert_eq!(window.ask("/runs/r", &bearer).status, 200);
+    let basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
+    assert_eq!(window.ask("/ui.js", basic).status, 200);
+    drop(window);
+    let window = Window::open(place.path(), None);
+    assert_eq!(window.ask("/", "Host: example.org\r\n").status, 403);
+    assert_eq!(window.get("/ui.css").status, 200);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token() {
+    let plan = Plan {
+        runs: "runs".into(),
+        cache: None,
+        listen: "0.0.0.0:0".parse().unwrap(),
+        token: None,
+    };
+    let error = execute(plan).unwrap_err();
+    assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+    assert!(error.to_string().contains("--token-file"), "{error:#}");
+}
+
+#[test]
+fn events_end_with_the_window() {
+    let place = runs();
+    let window = Window::open(place.path(), None);
+    let mut events = window.send("/runs/r/events", "Host: localhost\r\n");
+    let mut begin = Vec::new();
+    while !String::from_utf8_lossy(&begin).contains("retry:") {
+        let mut bytes = [0; 256];
+        let read = events.read(&mut bytes).unwrap();
+        assert!(read > 0);
+        begin.extend_from_slice(&bytes[..read]);
+    }
+    assert!(String::from_utf8_lossy(&begin).contains("text/event-stream"));
+    window.stopping.cancel();
+    let mut rest = Vec::new();
+    events.read_to_end(&mut rest).unwrap();
+    assert!(!String::from_utf8_lossy(&rest).contains("data:"));
+}

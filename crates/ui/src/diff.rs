@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn long_texts_are_compared_without_their_squares() {
         let text = |letter: &str| vec![letter; 40_000].join("\n");
-        let shown = compare(&text("a"), &text("b"));
+        let (old, new) = (text("a"), text("b"));
+        let shown = compare(&old, &new);
         assert_eq!(shown.len(), 80_000);
     }
 }

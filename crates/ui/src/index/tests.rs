@@ -38,7 +38,7 @@ impl Place {
     }
 
     /// An index of the same log that keeps nothing.
-    fn from_scratch(&self) -> Index {
+    fn rebuilt(&self) -> Index {
         let other = tempfile::tempdir().unwrap();
         let places = Places::new(other.path(), None, "ui");
         let mut index = Index::open(&self.log(), &places, outcome).unwrap();
@@ -98,7 +98,7 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn an_index_that_grew_equals_one_from_scratch(
+    fn an_index_that_grew_equals_one_rebuilt(
         all in prop::collection::vec(lines(), 0..40),
         cuts in prop::collection::vec(0usize..40_000, 0..6),
         restarts in any::<bool>(),
@@ -121,7 +121,7 @@ proptest! {
                 index = place.open();
             }
         }
-        prop_assert_eq!(whole(&index), whole(&place.from_scratch()));
+        prop_assert_eq!(whole(&index), whole(&place.rebuilt()));
         prop_assert_eq!(index.view().covered, bytes.len() as u64);
     }
 }
@@ -179,7 +179,7 @@ fn a_log_that_was_replaced_or_shortened_does_not_fit() {
     let mut index = place.open();
     assert_eq!(index.view().count, 0);
     extend(&mut index);
-    assert_eq!(whole(&index), whole(&place.from_scratch()));
+    assert_eq!(whole(&index), whole(&place.rebuilt()));
 }
 
 #[test]

@@ -361,11 +361,7 @@ pub struct Search {
     /// Let a language model behind an endpoint write the programs, e.g. http://127.0.0.1:8000/v1#MODEL, or FILE with settings
     /// such as the name of the key's variable, prices and a budget. With --resume it may change these settings, but not the
     /// model.
-    #[arg(
-        long,
-        value_name = "URL#MODEL|FILE",
-        conflicts_with = "parameters"
-    )]
+    #[arg(long, value_name = "URL#MODEL|FILE", conflicts_with = "parameters")]
     pub endpoint: Option<String>,
     /// Let an agent improve a population of programs on islands: each step varies programs that were measured again, cell by cell
     /// of the archive. With --endpoint the model is told the result of each program and writes the next one. Not with --resume.

@@ -9,6 +9,8 @@ use crate::read::{Usage, usage};
 
 /// Most islands.
 const MOST_ISLANDS: u32 = 64;
+/// Most programs that a task may build on. They are drawn one by one.
+const MOST_PARENTS: u32 = 64;
 
 /// The population of the kind `agent`.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
@@ -44,21 +46,20 @@ impl Agent {
     /// # Errors
     /// The first value that is not usable.
     pub fn check(&self) -> Result<(), Usage> {
-        if !(1..=MOST_ISLANDS).contains(&self.islands) {
-            return Err(usage(format!(
-                "[generator.agent] `islands` is {}; it must be 1 to {MOST_ISLANDS}",
-                self.islands
-            )));
-        }
-        for (name, value) in [
-            ("migrate_every", self.migrate_every),
-            ("parents", u64::from(self.parents)),
+        for (name, value, most) in [
+            ("islands", self.islands, MOST_ISLANDS),
+            ("parents", self.parents, MOST_PARENTS),
         ] {
-            if value == 0 {
+            if !(1..=most).contains(&value) {
                 return Err(usage(format!(
-                    "[generator.agent] `{name}` is 0; it must be at least 1"
+                    "[generator.agent] `{name}` is {value}; it must be 1 to {most}"
                 )));
             }
+        }
+        if self.migrate_every == 0 {
+            return Err(usage(
+                "[generator.agent] `migrate_every` is 0; it must be at least 1",
+            ));
         }
         Ok(())
     }

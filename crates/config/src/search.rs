@@ -153,6 +153,9 @@ mod tests {
             ("generator.agent.islands=0", "`islands` is 0"),
             ("generator.agent.islands=65", "1 to 64"),
             ("generator.agent.migrate_every=0", "`migrate_every` is 0"),
+            ("generator.agent.parents=0", "`parents` is 0"),
+            // Draws of so many parents would take longer than the search.
+            ("generator.agent.parents=4000000000", "1 to 64"),
         ] {
             let error = parse(&text, "c.toml", &[set.to_owned()]).unwrap_err();
             assert!(error.0.contains(words), "{set}: {error}");

@@ -30,7 +30,7 @@ const AROUND: usize = 2;
 ///
 /// Each task works on one island: it draws parents there, cell by cell, and the problem's space varies them. The source saves
 /// no state: a generator reports every outcome of the run before it asks for programs, and the population follows from them.
-/// What each attempt could build on is appended to a file of the run's folder.
+/// A file of the run's folder names the parents of each attempt.
 pub struct AgentSource {
     bred: HashMap<ProblemId, Bred>,
     /// Parents of a task.

@@ -1,6 +1,6 @@
 //! Conversations with a language model about the programs of a population, as a source.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::Style;
 use flopsmith_protocol::{
     ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
-    subjects,
+    Verdict, subjects,
 };
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use super::agent::population;
 use super::endpoint::{LONGEST_PROGRAM, MOST_SILENT, client};
@@ -62,6 +63,10 @@ pub struct ConversingSource {
     documents: Arc<BTreeMap<String, String>>,
     books: Mutex<Books>,
     board: Board,
+    /// A permit for each request that the endpoint takes at the same time.
+    places: Semaphore,
+    /// Samples that count as missing since an earlier session.
+    missing: HashSet<CandidateId>,
     /// Opened with the first tasks.
     log: tokio::sync::Mutex<Option<LogReader<Outcome>>>,
     /// Calls in a row for which the server gave no answer.
@@ -90,6 +95,8 @@ struct Turn {
     /// The program with which the conversation began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<CandidateId>,
+    /// For people: nothing follows from it, and all prompts of a run are long.
+    #[serde(skip_deserializing)]
     prompt: String,
     /// As the model wrote it.
     answer: String,
@@ -127,6 +134,8 @@ struct Table<'a> {
     documents: &'a Arc<BTreeMap<String, String>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
+    places: &'a Semaphore,
+    missing: &'a HashSet<CandidateId>,
     answers: &'a Answers,
 }
 
@@ -140,7 +149,7 @@ struct Talk<'a> {
     island: usize,
     parent: Option<CandidateId>,
     conversation: Conversation,
-    /// Programs that were written in it.
+    /// Programs that were written in it, without those that the machine could not judge.
     written: BTreeSet<flopsmith_protocol::Digest>,
     is_answered: bool,
 }
@@ -168,6 +177,8 @@ impl ConversingSource {
         });
         let folder = settings.generator.agent.documents.as_deref();
         let documents = folder.map(board::documents).transpose()?;
+        let endpoint = settings.generator.endpoint.as_deref();
+        let at_once = endpoint.map_or(1, |endpoint| endpoint.concurrency);
         Ok(Self {
             client,
             name,
@@ -179,6 +190,8 @@ impl ConversingSource {
                 kept: kept.collect(),
             }),
             board: Board::default(),
+            places: Semaphore::new(at_once),
+            missing: HashSet::new(),
             log: tokio::sync::Mutex::new(None),
             silent: 0,
             context: Arc::clone(context),
@@ -291,6 +304,9 @@ impl<'a> Talk<'a> {
     async fn write(&mut self, sample: u32) -> Result<Option<Broken>, Error> {
         let mut last = None;
         for turn in 0..TURNS {
+            if self.is_missing(sample, turn) {
+                return Ok(None);
+            }
             let text = match self.answer(sample, turn).await? {
                 Ok(text) => text,
                 Err((reason, why)) => {
@@ -332,6 +348,15 @@ impl<'a> Talk<'a> {
         Ok(None)
     }
 
+    /// True if the sample counts as missing already, so that a request for this turn would be paid for nothing.
+    fn is_missing(&self, sample: u32, turn: u32) -> bool {
+        let candidate = CandidateId::of(&self.task.id, sample);
+        self.table.missing.contains(&candidate)
+            && !locked(self.table.books)
+                .kept
+                .contains_key(&(candidate, turn))
+    }
+
     /// The result of a program that was evaluated before.
     fn known(&self, program: &str) -> Option<String> {
         if let Some(known) = self.population.known(program) {
@@ -370,6 +395,9 @@ impl<'a> Talk<'a> {
                 .note(answer, "No result came in time. Write another program.");
             return;
         };
+        if !verdict.counts() {
+            self.written.remove(&identity::source_digest(&program));
+        }
         let difference = self.difference(&program);
         self.conversation
             .note(answer, &evaluated(&verdict, &difference));
@@ -396,6 +424,7 @@ impl<'a> Talk<'a> {
             client,
             context,
             books,
+            places,
             ..
         } = self.table;
         let candidate = CandidateId::of(&self.task.id, sample);
@@ -414,6 +443,8 @@ impl<'a> Talk<'a> {
                 .seed
                 .wrapping_add(draw.wrapping_mul(0xd134_2543_de82_ef95)),
         };
+        // It is never closed.
+        let _place = places.acquire().await;
         let reply = match client.ask(&ask).await {
             Ok(reply) => reply,
             Err(error) => {
@@ -469,6 +500,12 @@ impl Source for ConversingSource {
         false
     }
 
+    fn decided_before(&mut self, outcome: &Outcome) {
+        if matches!(outcome.verdict, Verdict::Infrastructure { .. }) {
+            self.missing.insert(outcome.candidate.id.clone());
+        }
+    }
+
     async fn answer_each(
         &mut self,
         problems: &[&Problem],
@@ -489,6 +526,8 @@ impl Source for ConversingSource {
             documents: &self.documents,
             books: &self.books,
             board: &self.board,
+            places: &self.places,
+            missing: &self.missing,
             answers,
         };
         let mut held = BTreeSet::new();

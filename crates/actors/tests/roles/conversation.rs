@@ -8,12 +8,14 @@ use flopsmith_actors::source::conversation::ConversingSource;
 use flopsmith_bus::Worker;
 use flopsmith_config::{GeneratorKind, Settings};
 use flopsmith_protocol::subjects::Queue;
-use flopsmith_protocol::{Candidate, Outcome, Purpose, Task, Verdict, subjects};
+use flopsmith_protocol::{
+    Candidate, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
+};
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
-use flopsmith_test_support::{measured, outcome, run_id, wrong};
+use flopsmith_test_support::{infrastructure, measured, outcome, run_id, wrong};
 
 use crate::endpoint::{asking, compiler};
-use crate::{Working, World, soon, start, task};
+use crate::{Working, World, candidate, soon, start, task};
 
 fn conversing(server: &ScriptedEndpoint) -> Settings {
     let mut settings = asking(server, 1);
@@ -213,4 +215,82 @@ async fn a_spent_budget_leaves_outcomes_and_a_refusal_of_everything_ends_the_gen
     );
     let left = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
     assert!(left.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_the_machine_could_not_judge_may_be_written_again() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::acts(vec![program("int x0;")]).unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 2).await;
+    let failed = infrastructure(InfrastructureCause::Jail);
+    decide(&world, &mut candidates, "int x0;", failed).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    assert!(server.asked()[1].body.contains("could not judge it"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_asked_for_a_sample_that_counts_as_missing() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        _ => program("int x1;"),
+    });
+    let server = server.unwrap();
+    let missing = outcome(
+        candidate(0, 0, 1, Purpose::Search),
+        infrastructure(InfrastructureCause::Generator),
+    );
+    let subject = subjects::outcome(&run_id());
+    world.bus.publish(&subject, &missing).await.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 2).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    // The next request is that of the next task.
+    ask(&world, 1, 1).await;
+    let delivery = soon(candidates.next()).await.unwrap();
+    let message = delivery.message();
+    assert_eq!(message.source.trim(), "int x1;");
+    assert_eq!((message.candidate.step, message.candidate.sample), (1, 0));
+    delivery.done().await.unwrap();
+    candidates.close();
+    working.end().await.unwrap();
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversations_ask_no_more_at_once_than_the_endpoint_permits() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| program(&format!("int x{};", asked.number)));
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    let queue = Queue::generate("agent").of(&run_id());
+    for number in 0..2 {
+        let task = Task {
+            tasks_in_step: 2,
+            group_size: 1,
+            ..task(0, number, Purpose::Search)
+        };
+        world.bus.publish(&queue, &task).await.unwrap();
+    }
+    for _ in 0..2 {
+        let delivery = soon(candidates.next()).await.unwrap();
+        delivery.done().await.unwrap();
+    }
+    candidates.close();
+    working.end().await.unwrap();
+    let text = std::fs::read_to_string(context.folder.join("requests.jsonl")).unwrap();
+    let events: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].clone())
+        .collect();
+    assert_eq!(events, ["reserved", "answered", "reserved", "answered"]);
 }

@@ -15,8 +15,8 @@ const MOST: usize = 1000;
 /// The bearer tokens of a service. They have no text form, so that no log can show them.
 pub struct Token(Vec<blake3::Hash>);
 
-/// The client of a request: the token that it sent, or nobody in particular at a service without tokens. What one holder
-/// began, another one can neither read nor change.
+/// The client of a request: the token that it sent, or nobody in particular at a service without tokens. A holder can neither
+/// read nor change the sessions of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Holder(Option<Fingerprint>);
 

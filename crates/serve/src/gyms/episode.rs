@@ -54,6 +54,8 @@ pub struct Again {
 pub struct Ticket {
     key: Key,
     number: u64,
+    /// The client's name of the request, if it has one.
+    request: Option<String>,
 }
 
 /// The beginning of a step.
@@ -74,6 +76,8 @@ pub enum Fault {
     Over,
     /// The request id was used with another action.
     Reused,
+    /// The same request is being evaluated.
+    Busy,
 }
 
 /// The service has no place for another episode.
@@ -104,6 +108,8 @@ struct Episode {
     progress: Progress,
     /// Number of steps that are being evaluated.
     reserved: u32,
+    /// The named requests among them.
+    waiting: Vec<Again>,
     last: Option<(Again, Value)>,
     began: Duration,
     used: Duration,
@@ -153,6 +159,7 @@ impl Episodes {
                 best: None,
             },
             reserved: 0,
+            waiting: Vec::new(),
             last: None,
             began: now,
             used: now,
@@ -181,19 +188,31 @@ impl Episodes {
                 false => Err(Fault::Reused),
             };
         }
+        if let Some(again) = again {
+            let mut waiting = episode.waiting.iter();
+            if let Some(other) = waiting.find(|other| other.request == again.request) {
+                return Err(match other.action == again.action {
+                    true => Fault::Busy,
+                    false => Fault::Reused,
+                });
+            }
+        }
         let taken = episode.progress.steps.saturating_add(episode.reserved);
         if taken >= episode.progress.plan.most_steps {
             return Err(Fault::Over);
         }
         episode.reserved += 1;
+        episode.waiting.extend(again.cloned());
         let ticket = Ticket {
             key: key.clone(),
             number: episode.number,
+            request: again.map(|again| again.request.clone()),
         };
         Ok(Step::New(ticket, episode.progress.plan.clone()))
     }
 
-    /// A step has a reward. Returns how far the episode is; none if it has ended meanwhile.
+    /// A step has a reward. Returns how far the episode is; none if it has ended meanwhile. A named request still waits for
+    /// [`Self::keep`], so that the same one is no other step in between.
     pub fn end(&mut self, ticket: &Ticket, reward: f64, now: Duration) -> Option<Progress> {
         let episode = self.of(ticket)?;
         episode.reserved = episode.reserved.saturating_sub(1);
@@ -207,6 +226,7 @@ impl Episodes {
     /// Keeps the reply to a step, for a client that asks for it again.
     pub fn keep(&mut self, ticket: &Ticket, again: Again, reply: Value) {
         if let Some(episode) = self.of(ticket) {
+            episode.forget(ticket);
             episode.last = Some((again, reply));
         }
     }
@@ -215,6 +235,7 @@ impl Episodes {
     pub fn release(&mut self, ticket: &Ticket) {
         if let Some(episode) = self.of(ticket) {
             episode.reserved = episode.reserved.saturating_sub(1);
+            episode.forget(ticket);
         }
     }
 
@@ -238,6 +259,12 @@ impl Episodes {
 }
 
 impl Episode {
+    /// The request of a ticket waits no more.
+    fn forget(&mut self, ticket: &Ticket) {
+        self.waiting
+            .retain(|waiting| Some(&waiting.request) != ticket.request.as_ref());
+    }
+
     /// True if its time is over. An evaluation may take longer than the time without messages.
     fn is_over(&self, limits: &Limits, now: Duration) -> bool {
         let is_idle = self.reserved == 0 && now.saturating_sub(self.used) > limits.idle;
@@ -363,8 +390,16 @@ mod tests {
         assert_eq!(replayed, Ok(Step::Replayed(Value::from(7))));
         let reused = episodes.step(&key("a"), Some(&again("r1", "y")), at(2));
         assert_eq!(reused, Err(Fault::Reused));
-        ticket(episodes.step(&key("a"), Some(&again("r2", "x")), at(2)));
+        let second = again("r2", "x");
+        let taken = ticket(episodes.step(&key("a"), Some(&second), at(2)));
         assert_eq!(episodes.progress(&key("a"), at(2)).unwrap().steps, 1);
+        // A client that repeats a request before its end takes no other step.
+        let early = episodes.step(&key("a"), Some(&second), at(2));
+        assert_eq!(early, Err(Fault::Busy));
+        let reused = episodes.step(&key("a"), Some(&again("r2", "y")), at(2));
+        assert_eq!(reused, Err(Fault::Reused));
+        episodes.release(&taken);
+        ticket(episodes.step(&key("a"), Some(&second), at(3)));
     }
 
     #[test]

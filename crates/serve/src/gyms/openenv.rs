@@ -237,6 +237,11 @@ impl Fault {
                 Kind::KeyReused,
                 "this request_id was sent with another action; use a new one for a new step",
             ),
+            Self::Busy => Refusal::new(
+                Kind::Unavailable,
+                "this request is being evaluated already; send it again later",
+            )
+            .retry_after(1),
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::http::{App, holder_of};
 use crate::mcp::http::check_origin;
 use crate::refusal::{Kind, Refusal};
 
-/// Time that a client has to read an answer.
+/// Time that a client has to read an answer, also one to a ping.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time that a client has to close the connection in its turn.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -141,9 +141,11 @@ where
                 () = stopping.cancelled() => break,
             },
         };
-        // The library answers pings when the socket is read.
         if !is_content(&message) {
-            continue;
+            match flushed(&mut socket).await {
+                true => continue,
+                false => break,
+            }
         }
         let reply = {
             let mut answer = pin!(session.answer(&app, message.as_text()));
@@ -152,7 +154,11 @@ where
                     reply = answer.as_mut() => break reply,
                     read = socket.next(), if next.is_none() => match read {
                         Some(Ok(message)) if is_content(&message) => next = Some(message),
-                        Some(Ok(_)) => {}
+                        Some(Ok(_)) => {
+                            if !flushed(&mut socket).await {
+                                break None;
+                            }
+                        }
                         Some(Err(_)) | None => break None,
                     },
                     () = sleep_until(end) => break None,
@@ -169,6 +175,14 @@ where
     session.leave(&app);
     // The client may be gone, or never read.
     let _ = timeout(CLOSING, socket.close()).await;
+}
+
+/// Sends the answers to pings, which the library queues without limit when it reads. False if the client does not take them.
+async fn flushed<S>(socket: &mut WebSocketStream<S>) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    matches!(timeout(PATIENCE, socket.flush()).await, Ok(Ok(())))
 }
 
 /// True for a message of the session, false for those of the connection.

@@ -203,6 +203,22 @@ fn pings_are_answered_during_an_evaluation() {
 }
 
 #[test]
+fn pings_whose_answers_nobody_reads_do_not_pile_up() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path(), Options::default());
+    let mut socket = Socket::open(&server, "");
+    let mut ping = vec![0x80 | PING, 0x80 | 125];
+    ping.resize(2 + 4 + 125, 0);
+    let pings = ping.repeat(8192);
+    let wait = Some(Duration::from_millis(500));
+    socket.0.set_write_timeout(wait).unwrap();
+    // The service reads no more once the buffers of the connection are full.
+    let error = (0..256).find_map(|_| socket.0.write_all(&pings).err());
+    let waited = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+    assert!(waited.contains(&error.unwrap().kind()));
+}
+
+#[test]
 fn a_message_in_pieces_is_read_and_one_of_a_gigabyte_is_not() {
     let place = tempfile::tempdir().unwrap();
     let limits = crate::gyms::Limits {

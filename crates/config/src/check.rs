@@ -211,7 +211,14 @@ fn check_agent(settings: &Settings) -> Result<(), Usage> {
             "`generator.kind` is \"agent\", and `start` has parameters, whose values a search by an agent does not vary; leave the parameters or --agent out",
         ));
     }
-    settings.generator.agent.check()
+    let generator = &settings.generator;
+    let converses = generator.kind == GeneratorKind::Agent && generator.endpoint.is_some();
+    if generator.agent.documents.is_some() && !converses {
+        return Err(usage(
+            "[generator.agent] `documents` is set, and no language model of an agent reads them; name an endpoint (--agent --endpoint URL#MODEL), or leave `documents` out",
+        ));
+    }
+    generator.agent.check()
 }
 
 /// Checks that settings that leave work to a cluster name the cluster.

@@ -156,6 +156,7 @@ mod tests {
             ("generator.agent.parents=0", "`parents` is 0"),
             // Draws of so many parents would take longer than the search.
             ("generator.agent.parents=4000000000", "1 to 64"),
+            ("generator.agent.documents=notes", "no language model"),
         ] {
             let error = parse(&text, "c.toml", &[set.to_owned()]).unwrap_err();
             assert!(error.0.contains(words), "{set}: {error}");

@@ -57,7 +57,7 @@ pub struct Order {
     /// The runs, by name or folder; the newest when left out.
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Write to this file, or for MLflow into this folder. What exists is not overwritten. CSV goes to stdout when left out.
+    /// Write to this file, or for MLflow into this folder. A file that exists is not overwritten. CSV goes to stdout when left out.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
     /// Write a row for each outcome or for each step; outcomes when left out. MLflow gets the steps.

@@ -195,7 +195,7 @@ mod tests {
         (bytes.collect(), paths.len())
     }
 
-    /// What a reader has to find for these steps.
+    /// The records that a reader has to find for these steps.
     fn expected(steps: &[u64]) -> Vec<u8> {
         let mut scalars = crate::scalars::Scalars::new(&[]);
         let points: Vec<Point> = steps.iter().map(|s| scalars.line(&line(*s))).collect();

@@ -175,7 +175,7 @@ fn a_log_that_was_replaced_or_shortened_does_not_fit() {
     std::fs::write(place.log(), &other).unwrap();
     assert!(!index.fits().unwrap());
     drop(index);
-    // What an earlier process left is made anew.
+    // The index of an earlier process is made anew.
     let mut index = place.open();
     assert_eq!(index.view().count, 0);
     extend(&mut index);

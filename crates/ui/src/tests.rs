@@ -294,7 +294,7 @@ fn pages_show_the_numbers_of_the_run() {
     assert!(
         window
             .page("/runs/r/programs/4")
-            .contains("The two programs are equal.")
+            .contains("The two programs have the same lines.")
     );
     let step = window.page("/runs/r/steps/1");
     for part in ["Prompt", "its answer", "its program", "-0.400"] {
@@ -302,7 +302,7 @@ fn pages_show_the_numbers_of_the_run() {
     }
     let compared = window.page("/compare?run=r&run=other");
     assert!(
-        compared.contains("and 1 more seeds") && compared.contains("<polygon"),
+        compared.contains("r and 1 more seed<") && compared.contains("<polygon"),
         "{compared}"
     );
     let certified = window.page("/runs/r/certificates/r-s1-g0-c1");

@@ -138,7 +138,8 @@ fn grouped(all: &[Compared]) -> Vec<Group<'_>> {
     }
     for (title, runs) in &mut groups {
         if runs.len() > 1 {
-            *title = format!("{title} and {} more seeds", runs.len() - 1);
+            let others = flopsmith_report::text::counted(runs.len() as u64 - 1, "more seed");
+            *title = format!("{title} and {others}");
         }
     }
     groups

@@ -121,7 +121,7 @@ impl EventFiles {
             bytes.extend(event_file::restart(now, first.step));
         }
         bytes.extend(records(&points));
-        let path = fresh_name(&folder, now / 1000);
+        let path = fresh_name(&folder, now / 1000, &earlier);
         // TensorBoard reads a file as soon as it has this name.
         let part = folder.join("next.part");
         std::fs::write(&part, bytes)
@@ -168,13 +168,18 @@ fn own_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of a new event file. TensorBoard reads files in the order of their names, which begin with the time.
-fn fresh_name(folder: &Path, seconds: u64) -> PathBuf {
+/// The path of a new event file. TensorBoard reads files in the order of their names, which begin with the time, and goes
+/// on to later names only. So the name is later than those of `earlier` files, also if the clock was set back.
+fn fresh_name(folder: &Path, seconds: u64, earlier: &[PathBuf]) -> PathBuf {
     let prefix = event_file::PREFIX;
+    let newest = earlier.iter().max();
+    let name = newest.and_then(|path| path.file_name()?.to_str());
+    let time = name.and_then(|name| name.strip_prefix(prefix)?.get(..10)?.parse().ok());
+    let seconds = seconds.max(time.unwrap_or(0));
     let mut number = 0;
     loop {
         let path = folder.join(format!("{prefix}{seconds:010}{OWN}{number:04}"));
-        if !path.exists() {
+        if newest.is_none_or(|newest| *newest < path) && !path.exists() {
             return path;
         }
         number += 1;
@@ -256,6 +261,18 @@ mod tests {
             before,
             event_file::version(0).len() + event_file::restart(0, 0).len()
         );
+    }
+
+    #[test]
+    fn the_file_of_a_session_has_a_later_name_than_those_before() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join(FOLDER);
+        std::fs::create_dir(&folder).unwrap();
+        // The clock was set back since then.
+        let name = |number: u32| format!("events.out.tfevents.9999999999.flopsmith.{number:04}");
+        std::fs::write(folder.join(name(7)), "").unwrap();
+        drop(EventFiles::open(run.path(), &[]));
+        assert_eq!(own_files(&folder).unwrap(), [folder.join(name(8))]);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn fresh_name(folder: &Path, seconds: u64, earlier: &[PathBuf]) -> PathBuf {
     let prefix = event_file::PREFIX;
     let newest = earlier.iter().max();
     let name = newest.and_then(|path| path.file_name()?.to_str());
-    let time = name.and_then(|name| name.strip_prefix(prefix)?.get(..10)?.parse().ok());
+    let time = name.and_then(|name| name.strip_prefix(prefix)?.get(..10)?.parse::<u64>().ok());
     let seconds = seconds.max(time.unwrap_or(0));
     let mut number = 0;
     loop {

@@ -105,8 +105,8 @@ class Events:
     def __init__(self, run):
         self.folder = run / "tensorboard"
         self.path, self.at = None, 0
-        # The newest step of each tag: a file of a new session begins with the steps that are known.
-        self.newest = {}
+        # The steps of each tag that were given: a new file begins with known steps, and one that came late is among them.
+        self.given = {}
 
     def new(self):
         """The events that were not given before: step, seconds, numbers by tag."""
@@ -126,8 +126,9 @@ class Events:
         events = []
         for record in found:
             step, seconds, values = scalars(record)
-            values = {tag: value for tag, value in values.items() if step > self.newest.get(tag, -1)}
-            self.newest.update(dict.fromkeys(values, step))
+            values = {tag: value for tag, value in values.items() if step not in self.given.setdefault(tag, set())}
+            for tag in values:
+                self.given[tag].add(step)
             if values:
                 events.append((step, seconds, values))
         return events

@@ -112,9 +112,12 @@ def a_new_session_gives_no_step_again(folder):
     assert events.new() == []
     first = next((run / "tensorboard").iterdir())
     first.unlink()
-    later = event(0, {"a": 1.0}) + event(0, {"b": 2.0}) + event(1, {"a": 3.0})
+    later = event(0, {"a": 1.0}) + event(0, {"b": 2.0}) + event(2, {"a": 3.0})
     (run / "tensorboard/events.out.tfevents.0000002000.flopsmith.0000").write_bytes(VERSION + later)
-    assert [(step, values) for step, _, values in events.new()] == [(0, {"b": 2.0}), (1, {"a": 3.0})]
+    assert [(step, values) for step, _, values in events.new()] == [(0, {"b": 2.0}), (2, {"a": 3.0})]
+    # A step that came late: the run writes all steps in their order into another file.
+    (run / "tensorboard/events.out.tfevents.0000003000.flopsmith.0000").write_bytes(VERSION + later + event(1, {"a": 4.0}))
+    assert [(step, values) for step, _, values in events.new()] == [(1, {"a": 4.0})]
 
 
 def both_tools_get_all_numbers_and_no_credentials(folder):

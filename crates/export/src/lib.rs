@@ -1,7 +1,7 @@
 //! Runs in the formats of other tools: tables as CSV and Parquet, and folders that MLflow shows.
 //!
-//! `flopsmith runs export` calls [`run`] once its arguments are read. Tables are written row by row while the records of a
-//! run are read, so a run of any length takes no memory. This crate measures and trains nothing, and changes nothing in a
+//! `flopsmith runs export` calls [`run`] once its arguments are read. Outcomes are written row by row while the log of a run is
+//! read, so any number of them takes no memory; the steps of a run are joined in memory first. This crate measures and trains nothing, and changes nothing in a
 //! run's folder.
 //!
 //! Invariants:
@@ -57,7 +57,7 @@ pub struct Order {
     /// The runs, by name or folder; the newest when left out.
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Write to this file, or for MLflow into this folder. What exists is not overwritten. CSV goes to stdout when left out.
+    /// Write to this file, or for MLflow into this folder. A file that exists is not overwritten. CSV goes to stdout when left out.
     #[arg(long, short)]
     pub output: Option<PathBuf>,
     /// Write a row for each outcome or for each step; outcomes when left out. MLflow gets the steps.

@@ -100,7 +100,9 @@ fn fill(
     }
     let mut metrics: BTreeMap<&str, String> = BTreeMap::new();
     for point in points {
-        for (tag, value) in &point.values {
+        // The names of roles come from a file: a damaged one must not lead out of this folder.
+        let values = point.values.iter().filter(|(tag, _)| is_path(tag));
+        for (tag, value) in values {
             let line = format!("{} {value} {}\n", point.unix_ms, point.step);
             metrics.entry(tag).or_default().push_str(&line);
         }
@@ -191,12 +193,54 @@ fn flatten(name: &str, value: &toml::Value, found: &mut BTreeMap<String, String>
     found.insert(name, text[..end].to_owned());
 }
 
-/// A local address in YAML.
+/// True if a tag is a path below its folder.
+fn is_path(tag: &str) -> bool {
+    let mut parts = tag.split('/');
+    parts.all(|part| !matches!(part, "" | "." | "..") && !part.contains(char::is_control))
+}
+
+/// A local address in YAML, with other bytes than those of plain names in hexadecimal digits.
 fn address(path: &Path) -> String {
-    quoted(&format!("file://{}", path.display()))
+    let mut address = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    quoted(&address)
 }
 
 /// Text in YAML.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_stay_in_their_folder_and_addresses_have_plain_bytes() {
+        for tag in ["best/gflops", "problem/a.b/cells", "share_of_time/idle"] {
+            assert!(is_path(tag), "{tag}");
+        }
+        for tag in [
+            "",
+            "/etc/x",
+            "a/../../x",
+            "a/./b",
+            "a//b",
+            "a/",
+            "a\0",
+            "..",
+        ] {
+            assert!(!is_path(tag), "{tag:?}");
+        }
+        assert_eq!(
+            address(Path::new("/a b/c#%é'/d-1.x")),
+            "'file:///a%20b/c%23%25%C3%A9%27/d-1.x'"
+        );
+    }
 }

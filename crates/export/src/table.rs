@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-/// What the cells of a column hold. Each cell may be missing.
+/// The content of a column's cells. Each cell may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Text.
@@ -46,7 +46,7 @@ impl Cell {
 pub struct Column<R> {
     /// Its name.
     pub name: &'static str,
-    /// What its cells hold.
+    /// The content of its cells.
     pub kind: Kind,
     /// The cell of a row: missing, or of this kind.
     pub of: fn(&R) -> Cell,

@@ -189,9 +189,17 @@ fn a_run_of_mlflow_has_its_metrics_by_step_and_no_credentials() {
     let name = experiment.file_name().unwrap().to_str().unwrap();
     assert!(of_experiment.contains(&format!("experiment_id: '{name}'")));
     assert!(meta.contains(&format!("experiment_id: '{name}'")));
+    // A role of a damaged file leads nowhere.
+    let facts = of_run.join("run.json");
+    let mut damaged = flopsmith_run::folder::read_facts(&of_run).unwrap();
+    let out = "../../../../../out".to_owned();
+    damaged.shares.by_role.insert(out, 0.5);
+    std::fs::write(&facts, serde_json::to_vec(&damaged).unwrap()).unwrap();
     // The same run has the same id, and another folder takes it.
     let other = mlflow::export(&of_run, &runs.path().join("other")).unwrap();
     assert_eq!(other.file_name(), target.file_name());
+    // From `other/EXPERIMENT/RUN/metrics/share_of_time` this would be the folder of the runs.
+    assert!(!runs.path().join("out").exists());
 }
 
 /// The cells of a Parquet file, read by the rows' own reader.

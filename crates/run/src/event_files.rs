@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use flopsmith_actors::node::unix_ms;
@@ -21,12 +22,18 @@ pub const FOLDER: &str = "tensorboard";
 /// In the name of each file that this module wrote, and may remove.
 const OWN: &str = ".flopsmith.";
 
+/// The time between two files with all steps, as a multiple of the time that one takes: a long run reads gigabytes for it,
+/// and steps may come late again and again.
+const REST: u32 = 20;
+
 /// The event file of a session.
 pub struct EventFiles {
     run: PathBuf,
     problems: Vec<ProblemId>,
     curves: Curves,
     file: Option<(PathBuf, File)>,
+    /// No file with all steps is written before this time.
+    resting_until: Option<Instant>,
     given_up: bool,
 }
 
@@ -39,13 +46,14 @@ impl EventFiles {
             problems: problems.to_vec(),
             curves: Curves::of(run, problems),
             file: None,
+            resting_until: None,
             given_up: false,
         };
         files.update();
         files
     }
 
-    /// Appends the steps that came since the last call.
+    /// Appends the steps that came since the last call. After a step that came late, all of them may wait for some time.
     pub fn update(&mut self) {
         if self.given_up {
             return;
@@ -56,6 +64,7 @@ impl EventFiles {
 
     /// Appends the last steps, and the shares of the run's time so far.
     pub fn end(&mut self, facts: &Facts) {
+        self.resting_until = None;
         self.update();
         let Some((step, at)) = self.curves.newest().filter(|_| !self.given_up) else {
             return;
@@ -79,7 +88,11 @@ impl EventFiles {
         let points = self.curves.next_points()?;
         if self.curves.disordered() {
             // TensorBoard takes a step that comes after a later one for the restart of a run, and drops the later one.
-            return self.begin_anew();
+            let now = Instant::now();
+            return match self.resting_until {
+                Some(until) if now < until => Ok(()),
+                _ => self.begin_anew(),
+            };
         }
         self.append(&points)
     }
@@ -96,6 +109,7 @@ impl EventFiles {
     fn begin_anew(&mut self) -> Result<()> {
         let folder = self.run.join(FOLDER);
         let unwritable = || format!("cannot write into {}", folder.display());
+        let began = Instant::now();
         self.curves = Curves::of(&self.run, &self.problems);
         let points = self.curves.next_points()?;
         std::fs::create_dir_all(&folder).with_context(unwritable)?;
@@ -107,7 +121,7 @@ impl EventFiles {
             bytes.extend(event_file::restart(now, first.step));
         }
         bytes.extend(records(&points));
-        let path = fresh_name(&folder, now / 1000);
+        let path = fresh_name(&folder, now / 1000, &earlier);
         // TensorBoard reads a file as soon as it has this name.
         let part = folder.join("next.part");
         std::fs::write(&part, bytes)
@@ -118,7 +132,13 @@ impl EventFiles {
         }
         let file = OpenOptions::new().append(true).open(&path);
         self.file = Some((path, file.with_context(unwritable)?));
+        self.rest(began.elapsed());
         Ok(())
+    }
+
+    /// Rests after a file with all steps that took this time.
+    fn rest(&mut self, took: Duration) {
+        self.resting_until = Instant::now().checked_add(took.saturating_mul(REST));
     }
 }
 
@@ -148,13 +168,18 @@ fn own_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of a new event file. TensorBoard reads files in the order of their names, which begin with the time.
-fn fresh_name(folder: &Path, seconds: u64) -> PathBuf {
+/// The path of a new event file. TensorBoard reads files in the order of their names, which begin with the time, and goes
+/// on to later names only. So the name is later than those of `earlier` files, also if the clock was set back.
+fn fresh_name(folder: &Path, seconds: u64, earlier: &[PathBuf]) -> PathBuf {
     let prefix = event_file::PREFIX;
+    let newest = earlier.iter().max();
+    let name = newest.and_then(|path| path.file_name()?.to_str());
+    let time = name.and_then(|name| name.strip_prefix(prefix)?.get(..10)?.parse::<u64>().ok());
+    let seconds = seconds.max(time.unwrap_or(0));
     let mut number = 0;
     loop {
         let path = folder.join(format!("{prefix}{seconds:010}{OWN}{number:04}"));
-        if !path.exists() {
+        if newest.is_none_or(|newest| *newest < path) && !path.exists() {
             return path;
         }
         number += 1;
@@ -195,7 +220,7 @@ mod tests {
         (bytes.collect(), paths.len())
     }
 
-    /// What a reader has to find for these steps.
+    /// The records that a reader has to find for these steps.
     fn expected(steps: &[u64]) -> Vec<u8> {
         let mut scalars = crate::scalars::Scalars::new(&[]);
         let points: Vec<Point> = steps.iter().map(|s| scalars.line(&line(*s))).collect();
@@ -236,6 +261,41 @@ mod tests {
             before,
             event_file::version(0).len() + event_file::restart(0, 0).len()
         );
+    }
+
+    #[test]
+    fn the_file_of_a_session_has_a_later_name_than_those_before() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join(FOLDER);
+        std::fs::create_dir(&folder).unwrap();
+        // The clock was set back since then.
+        let name = |number: u32| format!("events.out.tfevents.9999999999.flopsmith.{number:04}");
+        std::fs::write(folder.join(name(7)), "").unwrap();
+        drop(EventFiles::open(run.path(), &[]));
+        assert_eq!(own_files(&folder).unwrap(), [folder.join(name(8))]);
+    }
+
+    #[test]
+    fn late_steps_of_a_long_run_wait_for_a_file_of_all_at_its_end_at_the_latest() {
+        let run = tempfile::tempdir().unwrap();
+        let run = run.path();
+        let mut session = EventFiles::open(run, &[]);
+        note(run, &[0, 2]);
+        session.update();
+        // As if the file had taken an hour.
+        session.rest(Duration::from_secs(3600));
+        let before = content(run);
+        note(run, &[1, 3]);
+        session.update();
+        note(run, &[4]);
+        session.update();
+        assert_eq!(content(run), before);
+        session.end(&Facts::default());
+        let mut all = expected(&[0, 1, 2, 3, 4]);
+        all.extend(records(&[Point::of_time(&Facts::default(), 4, 1004)]));
+        let (bytes, number) = content(run);
+        assert!(bytes.ends_with(&all));
+        assert_eq!(number, 1);
     }
 
     #[test]

@@ -442,7 +442,10 @@ async fn session(
     )]
     let view =
         live.then(|| tokio::spawn(view::show(progress.clone(), Arc::clone(&context), elapsed)));
-    let mut events = EventFiles::open(&folder.path, &facts.problems);
+    // A long run that is resumed reads gigabytes for it. Requests to stop are heard meanwhile.
+    let (path, named) = (folder.path.clone(), facts.problems.clone());
+    let opening = tokio::task::spawn_blocking(move || EventFiles::open(&path, &named));
+    let (mut opening, mut events) = (Some(opening), None);
     let mut clock = tokio::time::interval(Duration::from_secs(5));
     let shares_before = facts.shares.clone();
     let disturbed_before = facts.disturbed;
@@ -474,7 +477,12 @@ async fn session(
             }
             _ = clock.tick() => {
                 note(facts);
-                events.update();
+                if let Some(opened) = opening.take_if(|opened| opened.is_finished()) {
+                    events = opened.await.ok();
+                }
+                if let Some(events) = &mut events {
+                    events.update();
+                }
                 if let Err(error) = folder.write_facts(facts) {
                     break (false, Some(RoleState::Failed(format!("{error:#}"))));
                 }
@@ -511,7 +519,12 @@ async fn session(
         .await;
     note(facts);
     facts.finished = finished.is_cancelled();
-    events.end(facts);
+    if let Some(opened) = opening {
+        events = opened.await.ok();
+    }
+    if let Some(events) = &mut events {
+        events.end(facts);
+    }
     let noted = folder.write_facts(facts);
     let withdrawn = match facts.finished && server.is_none() && here {
         true => RunRegistry::withdraw_patiently(&bus, &folder.id).await,

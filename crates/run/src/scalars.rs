@@ -55,7 +55,7 @@ pub struct Scalars {
     steps: BTreeMap<u64, OfStep>,
 }
 
-/// What is known of a problem.
+/// The programs found for a problem so far.
 #[derive(Debug, Default)]
 struct Found {
     /// GFLOPS and ratio of the best program: of those measured again, once there is one.

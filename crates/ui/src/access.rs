@@ -1,4 +1,4 @@
-//! Who may see the pages: everybody at loopback without a token, or else whoever has it.
+//! Admission to the pages: everybody at loopback without a token, or else those who have it.
 //!
 //! Programs send the token as a bearer token. Browsers cannot; they ask the reader for a name and a password (Basic, RFC
 //! 7617), and the password is the token.

@@ -1,4 +1,4 @@
-//! What differs between two programs, line by line.
+//! The difference between two programs, line by line.
 
 /// Lines that are compared in full; of longer texts the middle is shown as removed and added.
 const MOST: usize = 1500;

@@ -78,7 +78,9 @@ impl Index {
             return Ok(false);
         };
         let names = self.names_path.as_deref().and_then(Names::load);
-        let whole = self.records.metadata()?.len() >= at(header.count);
+        // A damaged head may count more records than fit into any file.
+        let length = self.records.metadata()?.len();
+        let whole = header.count <= length / LENGTH as u64 && length >= at(header.count);
         match names {
             Some(names) if whole => {
                 self.header = header;
@@ -213,6 +215,14 @@ impl Index {
             covered: self.header.covered,
             unreadable: self.header.unreadable,
         }
+    }
+}
+
+impl Drop for Index {
+    /// Pages may still hold the file of the records; the next index of this log must get it all the same.
+    fn drop(&mut self) {
+        // The lock ends with the file in any case.
+        let _ = self.records.unlock();
     }
 }
 

@@ -85,12 +85,20 @@ fn outcome(view: &View, record: &Record) -> Result<Outcome, Refusal> {
 
 /// The records of a run that has some.
 fn view(snapshot: &crate::watched::Snapshot) -> Result<&View, Refusal> {
-    snapshot.view.as_ref().ok_or_else(|| match snapshot.done {
-        true => Refusal::not_found("the run has no outcomes yet; load the page again later"),
-        false => Refusal {
-            status: hyper::StatusCode::SERVICE_UNAVAILABLE,
-            detail: "the outcomes of the run are being read; load the page again in a moment"
-                .to_owned(),
-        },
-    })
+    snapshot
+        .view
+        .as_ref()
+        .ok_or_else(|| match (snapshot.done, snapshot.log_length) {
+            (true, 0) => {
+                Refusal::not_found("the run has no outcomes yet; load the page again later")
+            }
+            (true, _) => Refusal::failed(
+                "the outcomes of the run cannot be read; the log of the window says why",
+            ),
+            (false, _) => Refusal {
+                status: hyper::StatusCode::SERVICE_UNAVAILABLE,
+                detail: "the outcomes of the run are being read; load the page again in a moment"
+                    .to_owned(),
+            },
+        })
 }

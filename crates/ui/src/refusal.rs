@@ -9,7 +9,7 @@ use hyper::StatusCode;
 pub struct Refusal {
     /// The status of the response.
     pub status: StatusCode,
-    /// What is wrong, and what to try.
+    /// The fault, and what to try.
     pub detail: String,
 }
 

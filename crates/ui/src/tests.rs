@@ -294,7 +294,7 @@ fn pages_show_the_numbers_of_the_run() {
     assert!(
         window
             .page("/runs/r/programs/4")
-            .contains("The two programs are equal.")
+            .contains("The two programs have the same lines.")
     );
     let step = window.page("/runs/r/steps/1");
     for part in ["Prompt", "its answer", "its program", "-0.400"] {
@@ -302,7 +302,7 @@ fn pages_show_the_numbers_of_the_run() {
     }
     let compared = window.page("/compare?run=r&run=other");
     assert!(
-        compared.contains("and 1 more seeds") && compared.contains("<polygon"),
+        compared.contains("r and 1 more seed<") && compared.contains("<polygon"),
         "{compared}"
     );
     let certified = window.page("/runs/r/certificates/r-s1-g0-c1");
@@ -428,6 +428,36 @@ fn a_line_that_is_cut_off_is_no_program_yet() {
     std::fs::remove_file(place.path().join("other/outcomes.jsonl")).unwrap();
     assert!(window.page("/runs/other").contains("<h1>other</h1>"));
     assert_eq!(window.get("/runs/other/programs").status, 404);
+    // Nor is there a page of a log that cannot be read.
+    std::fs::create_dir_all(place.path().join("other/outcomes.jsonl/folder")).unwrap();
+    let refused = window.get("/runs/other/programs");
+    assert_eq!(refused.status, 500, "{}", refused.body);
+    assert!(refused.body.contains("cannot be read"), "{}", refused.body);
+}
+
+#[test]
+fn a_comparison_says_that_it_draws_only_some_curves() {
+    let place = runs();
+    let mut query = String::new();
+    for number in 0..9 {
+        let folder = place.path().join(format!("n{number}"));
+        std::fs::create_dir(&folder).unwrap();
+        let settings = Settings {
+            max_steps: 100 + number,
+            ..Settings::default()
+        };
+        let config = toml::to_string(&settings).unwrap();
+        std::fs::write(folder.join("config.toml"), config).unwrap();
+        let log = place.path().join("r/outcomes.jsonl");
+        std::fs::copy(log, folder.join("outcomes.jsonl")).unwrap();
+        query.push_str(&format!("&run=n{number}"));
+    }
+    let window = Window::open(place.path(), None);
+    let words = "At most 8 curves are drawn in a chart";
+    let nine = window.page(&format!("/compare?{}", &query[1..]));
+    assert!(nine.contains(words), "{nine}");
+    let eight = window.page(&format!("/compare?{}", &query[8..]));
+    assert!(!eight.contains(words), "{eight}");
 }
 
 #[test]

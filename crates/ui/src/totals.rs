@@ -140,7 +140,7 @@ impl Totals {
         let is_measured = record.party == Party::Measured;
         let problem = self.problems.entry(record.problem).or_default();
         let cell = match record.techniques {
-            Some(techniques) if record.problem < MOST_WITH_CELLS => {
+            Some(techniques) if counts && record.problem < MOST_WITH_CELLS => {
                 let key = (record.problem, techniques.bits());
                 Some(self.cells.entry(key).or_default())
             }
@@ -163,7 +163,7 @@ impl Totals {
         if is_measured {
             better(&mut problem.first, speed);
         }
-        if let Some(cell) = cell.filter(|_| counts) {
+        if let Some(cell) = cell {
             if !record.exploration {
                 cell.tried += 1;
                 cell.correct += u64::from(is_measured);
@@ -301,5 +301,11 @@ mod tests {
         assert_eq!(simd.again.unwrap().gflops, 39.0);
         // Repetitions are of no step.
         assert_eq!(totals.steps[&1].outcomes, 2);
+    }
+
+    #[test]
+    fn a_failure_of_the_machine_makes_no_cell() {
+        let tried = |verdict| totals(&[first(1, "a", "simd", verdict)]).cells.len();
+        assert_eq!([unknown(), wrong()].map(tried), [0, 1]);
     }
 }

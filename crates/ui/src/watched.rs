@@ -160,7 +160,7 @@ impl Opened {
             self.index.clear()?;
             self.totals = Arc::default();
         }
-        // Copies the sums only while a page uses them.
+        // The state that pages see shares the sums, so they are copied once for each part.
         let totals = Arc::make_mut(&mut self.totals);
         let extended = self
             .index

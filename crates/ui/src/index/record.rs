@@ -47,7 +47,7 @@ const PURPOSES: [Purpose; 5] = [
     Purpose::Certify,
 ];
 
-/// What the index knows of an outcome.
+/// An outcome as the index knows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record {
     /// Place of its line in the log, bytes.

@@ -175,7 +175,7 @@ fn a_log_that_was_replaced_or_shortened_does_not_fit() {
     std::fs::write(place.log(), &other).unwrap();
     assert!(!index.fits().unwrap());
     drop(index);
-    // What an earlier process left is made anew.
+    // The index of an earlier process is made anew.
     let mut index = place.open();
     assert_eq!(index.view().count, 0);
     extend(&mut index);
@@ -202,6 +202,11 @@ fn a_damaged_index_is_noticed() {
     assert_eq!(index.view().count, 1);
     assert!(!index.replay(|_, _| ()).unwrap());
     drop(index);
+    // The head counts more records than there can be.
+    let mut many = bytes.clone();
+    many[16..24].fill(0xff);
+    std::fs::write(&records, &many).unwrap();
+    assert_eq!(place.open().view().count, 0);
     // Of another format.
     std::fs::write(&records, b"something else").unwrap();
     assert_eq!(place.open().view().count, 0);
@@ -220,6 +225,20 @@ fn two_processes_and_folders_that_take_no_files_do_no_harm() {
     let nowhere = Places::new(Path::new("/proc/self"), Some(place.folder.path()), "ui");
     let (_, names) = nowhere.open().unwrap();
     assert!(names.unwrap().starts_with(place.folder.path()));
+}
+
+#[test]
+fn an_index_that_a_page_still_reads_can_be_opened_again() {
+    let place = Place::new();
+    place.append(&line(&first(1, "a", "simd", measured(1.0))));
+    let mut index = place.open();
+    extend(&mut index);
+    let view = index.view();
+    drop(index);
+    let index = place.open();
+    assert!(index.names_path.is_some());
+    assert_eq!((index.view().count, view.count), (1, 1));
+    assert_eq!(view.record(0).unwrap(), index.view().record(0).unwrap());
 }
 
 #[test]

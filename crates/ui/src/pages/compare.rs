@@ -29,6 +29,8 @@ struct Context {
     rows: Vec<Row>,
     left_out: usize,
     grouped: bool,
+    /// Number of curves in a chart, if there are more.
+    most_curves: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +108,7 @@ pub fn compare(site: &Site, query: &Query) -> Result<String, Refusal> {
         rows: rows.collect(),
         left_out,
         grouped: groups.len() < all.len(),
+        most_curves: (groups.len() > MOST_CURVES).then_some(MOST_CURVES),
     };
     site.show("compare.html", &context)
 }
@@ -138,7 +141,8 @@ fn grouped(all: &[Compared]) -> Vec<Group<'_>> {
     }
     for (title, runs) in &mut groups {
         if runs.len() > 1 {
-            *title = format!("{title} and {} more seeds", runs.len() - 1);
+            let others = flopsmith_report::text::counted(runs.len() as u64 - 1, "more seed");
+            *title = format!("{title} and {others}");
         }
     }
     groups

@@ -1,4 +1,4 @@
-//! What all pages have around their content, and the words that several of them use.
+//! The frame that all pages have around their content, and the words that several of them use.
 
 use flopsmith_report::text::{count, number, percent};
 use flopsmith_run::local;
@@ -38,7 +38,7 @@ pub struct Frame {
     events: Option<String>,
     /// True if the page is to be loaded again soon.
     again: bool,
-    /// What the reader has to know about the whole page.
+    /// A notice about the whole page for its reader.
     notice: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl Row {
     }
 }
 
-/// What else a reader of a list has to know about a program.
+/// A note about a program in a list for its reader.
 fn note(record: &Record) -> &'static str {
     match record {
         Record {

@@ -18,7 +18,6 @@ struct Context {
     frame: Frame,
     folder: String,
     rows: Vec<Row>,
-    number: usize,
     earlier: Option<String>,
     later: Option<String>,
 }
@@ -60,7 +59,6 @@ pub fn list(site: &Site, query: &Query) -> Result<String, Refusal> {
         frame,
         folder: site.runs.folder().display().to_string(),
         rows: rows.map(|(run, brief)| row(run, brief)).collect(),
-        number,
         earlier: (number < last).then(|| page(number + 1)),
         later: (number > 1).then(|| page(number - 1)),
     };

@@ -92,7 +92,7 @@ pub fn programs(site: &Site, name: &str, query: &Query) -> Result<String, Refusa
     site.show("programs.html", &context)
 }
 
-/// What a query asks for.
+/// The wishes of a query.
 struct Asked<'a> {
     filter: Filter,
     order: Order,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests in the release profile, for which `make build` has already built the libraries. cargo-nextest runs each integration test in
-# its own process; .config/nextest.toml says which tests may run at the same time. Arguments go to cargo-nextest, e.g.
+# its own process, except those of the test programs `it`; .config/nextest.toml says which tests may run at the same time. Arguments go to cargo-nextest, e.g.
 # `scripts/test.sh --workspace --test run timing::`; naming a crate by -p would build libraries with other features.
 # Prints at the end the checks that were left out, with reasons, and the totals.
 set -uo pipefail
@@ -26,15 +26,16 @@ scripts=$!
 # Tests append the checks that they leave out to this file (flopsmith-test-support): the runner hides the output of a test that passes.
 skipped=${FLOPSMITH_SKIPPED:-$work/skipped}
 : >"$skipped"
-# The unit tests of a crate share a process: a thousand processes would each load libtorch for a second to run for a millisecond.
+# The unit tests of a crate share a process, and so do the tests of its program `it`: a thousand processes would each load libtorch for half a
+# second to run for a millisecond.
 export FLOPSMITH_SKIPPED=$skipped
 : >"$work/unit"
 if [ "$*" = "--workspace --tests" ]; then
     # All test programs in one build: in two, the processors idle at the end of each.
     cargo test --release --locked --workspace --tests --no-run || status=$?
-    cargo test --release --locked --no-fail-fast --workspace --lib --bins -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
+    cargo test --release --locked --no-fail-fast --workspace --lib --bins --test it -- --skip peak:: 2>&1 | tee "$work/unit" || status=$?
     # Tests that measure the machine run alone (.config/nextest.toml). The runner starts no program of which no test is chosen.
-    set -- "$@" -E 'kind(test) + (package(flopsmith-machine) & test(/^peak::/))'
+    set -- "$@" -E '(kind(test) - binary(it)) + (package(flopsmith-machine) & test(/^peak::/))'
 fi
 # No test that measures has begun yet.
 wait "$scripts" || status=$?

@@ -15,7 +15,8 @@ const MOST_CONSTRAINTS: usize = 1200;
 /// Σ coefficient · variable + constant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Affine {
-    terms: BTreeMap<Var, i64>,
+    /// In ascending order of their variables, and none with 0. Expressions are short and made by the million.
+    terms: Vec<(Var, i64)>,
     /// The constant.
     pub constant: i64,
 }
@@ -24,7 +25,7 @@ impl Affine {
     /// A constant.
     pub fn constant(constant: i64) -> Self {
         Self {
-            terms: BTreeMap::new(),
+            terms: Vec::new(),
             constant,
         }
     }
@@ -32,21 +33,22 @@ impl Affine {
     /// A variable.
     pub fn var(var: Var) -> Self {
         Self {
-            terms: BTreeMap::from([(var, 1)]),
+            terms: vec![(var, 1)],
             constant: 0,
         }
     }
 
     /// The coefficient of `var`, 0 if it does not occur.
     pub fn of(&self, var: Var) -> i64 {
-        self.terms.get(&var).copied().unwrap_or(0)
+        let mut terms = self.terms();
+        terms
+            .find(|(own, _)| *own == var)
+            .map_or(0, |(_, coefficient)| coefficient)
     }
 
     /// The variables with their coefficients, none of which is 0.
     pub fn terms(&self) -> impl Iterator<Item = (Var, i64)> + '_ {
-        self.terms
-            .iter()
-            .map(|(var, coefficient)| (*var, *coefficient))
+        self.terms.iter().copied()
     }
 
     /// True if no variable occurs.
@@ -69,16 +71,45 @@ impl Affine {
     /// `self + factor · other`.
     #[must_use]
     pub fn plus_times(&self, factor: i64, other: &Self) -> Self {
-        let mut sum = self.clone();
-        for (var, coefficient) in other.terms() {
-            let entry = sum.terms.entry(var).or_insert(0);
-            *entry = entry.saturating_add(factor.saturating_mul(coefficient));
+        Self::combined(1, self, factor, other)
+    }
+
+    /// `a · left + b · right`.
+    fn combined(a: i64, left: &Self, b: i64, right: &Self) -> Self {
+        let mut terms = Vec::with_capacity(left.terms.len() + right.terms.len());
+        let mut add = |var, coefficient| {
+            if coefficient != 0 {
+                terms.push((var, coefficient));
+            }
+        };
+        let mut lefts = left.terms().peekable();
+        for (var, coefficient) in right.terms() {
+            while let Some((before, own)) = lefts.next_if(|(own, _)| *own < var) {
+                add(before, a.saturating_mul(own));
+            }
+            let own = lefts.next_if(|(own, _)| *own == var);
+            let own = own.map_or(0, |(_, own)| a.saturating_mul(own));
+            add(var, own.saturating_add(b.saturating_mul(coefficient)));
         }
-        sum.terms.retain(|_, coefficient| *coefficient != 0);
-        sum.constant = sum
-            .constant
-            .saturating_add(factor.saturating_mul(other.constant));
-        sum
+        for (var, own) in lefts {
+            add(var, a.saturating_mul(own));
+        }
+        let constant = a.saturating_mul(left.constant);
+        Self {
+            terms,
+            constant: constant.saturating_add(b.saturating_mul(right.constant)),
+        }
+    }
+
+    /// The expression without the term of `var`.
+    fn leaving_out(mut self, var: Var) -> Self {
+        self.terms.retain(|(own, _)| *own != var);
+        self
+    }
+
+    /// The greatest common divisor of the coefficients; 0 if there are none.
+    fn divisor(&self) -> i64 {
+        self.terms().fold(0, |g, (_, c)| gcd(g, c.abs()))
     }
 
     /// `factor` times the expression.
@@ -103,9 +134,7 @@ impl Affine {
         if factor == 0 {
             return self.clone();
         }
-        let mut rest = self.clone();
-        rest.terms.remove(&var);
-        rest.plus_times(factor, value)
+        self.clone().leaving_out(var).plus_times(factor, value)
     }
 
     /// The expression with every variable replaced where `value` gives one.
@@ -128,9 +157,9 @@ impl Affine {
     /// Divides by the greatest common divisor of the coefficients and rounds the constant down: as good for integers where the
     /// expression is at least 0.
     fn tightened(mut self) -> Self {
-        let divisor = self.terms.values().fold(0, |g, c| gcd(g, c.abs()));
+        let divisor = self.divisor();
         if divisor > 1 {
-            for coefficient in self.terms.values_mut() {
+            for (_, coefficient) in &mut self.terms {
                 *coefficient /= divisor;
             }
             self.constant = self.constant.div_euclid(divisor);
@@ -231,14 +260,17 @@ impl System {
 
     /// True only if there is no solution in integers.
     pub fn is_empty(&self) -> bool {
-        let mut system = match self.simplified() {
-            Some(system) => system,
-            None => return true,
+        self.clone().has_no_solution()
+    }
+
+    fn has_no_solution(self) -> bool {
+        let Some(mut system) = self.simplified() else {
+            return true;
         };
         loop {
-            let vars = system.vars();
             // The variable whose elimination adds the fewest constraints.
-            let Some(next) = vars.into_iter().min_by_key(|var| system.cost(*var)) else {
+            let costs = system.costs().into_iter();
+            let Some((next, _)) = costs.min_by_key(|(_, cost)| *cost) else {
                 return false;
             };
             match system.without(next) {
@@ -253,15 +285,14 @@ impl System {
     pub fn implies(&self, expression: &Affine) -> bool {
         let mut negated = self.clone();
         negated.at_least_zero(expression.times(-1).offset(-1));
-        negated.is_empty()
+        negated.has_no_solution()
     }
 
     /// The projection along `vars`: what the constraints say about all other variables. None if that takes too many constraints.
     pub fn projected(&self, vars: impl IntoIterator<Item = Var>) -> Option<System> {
         let mut left: BTreeSet<Var> = vars.into_iter().collect();
-        let mut system = match self.simplified() {
-            Some(system) => system,
-            None => return Some(Self::never()),
+        let Some(mut system) = self.clone().simplified() else {
+            return Some(Self::never());
         };
         while let Some(next) = left.iter().copied().min_by_key(|var| system.cost(*var)) {
             left.remove(&next);
@@ -287,8 +318,7 @@ impl System {
         let mut range = Range::default();
         for expression in self.inequalities() {
             let coefficient = expression.of(var);
-            let mut rest = expression;
-            rest.terms.remove(&var);
+            let rest = expression.leaving_out(var);
             if coefficient > 0 {
                 // coefficient · var + rest >= 0
                 range.lower.push(Bound {
@@ -333,22 +363,22 @@ impl System {
     }
 
     /// Tightens and removes duplicates; none if a constraint can hold nowhere.
-    fn simplified(&self) -> Option<System> {
-        let mut least: BTreeMap<BTreeMap<Var, i64>, i64> = BTreeMap::new();
-        for expression in &self.at_least_zero {
-            let expression = expression.clone().tightened();
-            if expression.is_constant() {
-                if expression.constant < 0 {
-                    return None;
-                }
-                continue;
+    fn simplified(self) -> Option<System> {
+        let mut at_least_zero = Vec::with_capacity(self.at_least_zero.len());
+        for expression in self.at_least_zero {
+            let expression = expression.tightened();
+            if !expression.is_constant() {
+                at_least_zero.push(expression);
+            } else if expression.constant < 0 {
+                return None;
             }
-            let constant = least.entry(expression.terms).or_insert(expression.constant);
-            *constant = (*constant).min(expression.constant);
         }
-        let mut zero = Vec::new();
-        for expression in &self.zero {
-            let divisor = expression.terms.values().fold(0, |g, c| gcd(g, c.abs()));
+        // Of several with the same terms, the first has the least constant and implies the others.
+        at_least_zero.sort_unstable();
+        at_least_zero.dedup_by(|next, first| next.terms == first.terms);
+        let mut zero = Vec::with_capacity(self.zero.len());
+        for mut expression in self.zero {
+            let divisor = expression.divisor();
             if divisor == 0 {
                 if expression.constant != 0 {
                     return None;
@@ -358,8 +388,7 @@ impl System {
             if expression.constant % divisor != 0 {
                 return None;
             }
-            let mut expression = expression.clone();
-            for coefficient in expression.terms.values_mut() {
+            for (_, coefficient) in &mut expression.terms {
                 *coefficient /= divisor;
             }
             expression.constant /= divisor;
@@ -367,13 +396,35 @@ impl System {
                 zero.push(expression);
             }
         }
-        let least = least.into_iter();
         Some(System {
-            at_least_zero: least
-                .map(|(terms, constant)| Affine { terms, constant })
-                .collect(),
+            at_least_zero,
             zero,
         })
+    }
+
+    /// The [`cost`](Self::cost) of each variable that occurs, in ascending order of the variables.
+    fn costs(&self) -> BTreeMap<Var, usize> {
+        let mut counts: BTreeMap<Var, (usize, usize)> = BTreeMap::new();
+        for (var, coefficient) in self
+            .at_least_zero
+            .iter()
+            .chain(&self.zero)
+            .flat_map(Affine::terms)
+        {
+            let (lower, upper) = counts.entry(var).or_default();
+            *lower += usize::from(coefficient > 0);
+            *upper += usize::from(coefficient < 0);
+        }
+        let mut costs: BTreeMap<Var, usize> = counts
+            .into_iter()
+            .map(|(var, (lower, upper))| (var, 1 + lower * upper))
+            .collect();
+        for (var, coefficient) in self.zero.iter().flat_map(Affine::terms) {
+            if coefficient.abs() == 1 {
+                costs.insert(var, 0);
+            }
+        }
+        costs
     }
 
     /// Estimates how many constraints the elimination of `var` leaves in its place.
@@ -390,30 +441,19 @@ impl System {
     }
 
     /// Eliminates `var`.
-    fn without(&self, var: Var) -> Eliminated {
+    fn without(mut self, var: Var) -> Eliminated {
         // An equation with a unit coefficient gives the value of the variable.
         let unit = self.zero.iter().position(|e| e.of(var).abs() == 1);
         if let Some(at) = unit {
-            let equation = &self.zero[at];
+            let equation = self.zero.remove(at);
             let sign = equation.of(var);
-            let mut rest = equation.clone();
-            rest.terms.remove(&var);
-            let value = rest.times(-sign);
-            let replaced = System {
-                at_least_zero: self
-                    .at_least_zero
-                    .iter()
-                    .map(|e| e.with(var, &value))
-                    .collect(),
-                zero: self
-                    .zero
-                    .iter()
-                    .enumerate()
-                    .filter(|(n, _)| *n != at)
-                    .map(|(_, e)| e.with(var, &value))
-                    .collect(),
-            };
-            return replaced
+            let value = equation.leaving_out(var).times(-sign);
+            for expression in self.at_least_zero.iter_mut().chain(&mut self.zero) {
+                if expression.of(var) != 0 {
+                    *expression = expression.with(var, &value);
+                }
+            }
+            return self
                 .simplified()
                 .map_or(Eliminated::Empty, Eliminated::System);
         }
@@ -424,16 +464,16 @@ impl System {
             c if c > 0 => lower.push(expression),
             _ => upper.push(expression),
         };
-        for expression in &self.at_least_zero {
-            sort(expression.clone());
+        for expression in self.at_least_zero {
+            sort(expression);
         }
         let mut kept = Vec::new();
-        for expression in &self.zero {
+        for expression in self.zero {
             if expression.of(var) == 0 {
-                kept.push(expression.clone());
+                kept.push(expression);
             } else {
-                sort(expression.clone());
                 sort(expression.times(-1));
+                sort(expression);
             }
         }
         rest.zero = kept;
@@ -444,7 +484,7 @@ impl System {
             for high in &upper {
                 let (a, b) = (low.of(var), -high.of(var));
                 let divisor = gcd(a, b);
-                let combined = low.times(b / divisor).plus_times(a / divisor, high);
+                let combined = Affine::combined(b / divisor, low, a / divisor, high);
                 rest.at_least_zero.push(combined);
             }
         }
@@ -500,6 +540,15 @@ mod tests {
         fn a_system_with_a_solution_is_never_called_empty(system in systems()) {
             let solved = points().any(|p| system.holds(&|var| p[var as usize]));
             prop_assert!(!(solved && system.is_empty()), "{system:?}");
+        }
+
+        #[test]
+        fn sums_have_the_values_of_their_parts(a in expressions(), factor in -3i64..=3, b in expressions(), at in [-6i64..=6, -6i64..=6, -6i64..=6]) {
+            let of = |var: Var| at[var as usize];
+            let sum = a.plus_times(factor, &b);
+            prop_assert_eq!(sum.value(&of), a.value(&of) + factor * b.value(&of));
+            prop_assert!(sum.terms().all(|(_, coefficient)| coefficient != 0), "{:?}", sum);
+            prop_assert!(sum.terms().is_sorted_by(|a, b| a.0 < b.0), "{:?}", sum);
         }
 
         #[test]

@@ -28,15 +28,19 @@ fn wrong_usage_exits_with_2_and_says_what_to_try() {
         &["bench", "problems/dgemm/problem.toml", "--problem", "dgemm"],
         "named with --problem",
     );
-    let workload = |name: &str, part: &str| {
-        let of = ["--problem", "dgemm", "--workload", name];
-        says(&[&["bench", "Cargo.toml"], &of[..]].concat(), part);
-        says(&[&["search"], &of[..]].concat(), part);
-        #[cfg(feature = "torch")]
-        says(&["train", "examples/dgemm.toml", "--workload", name], part);
-    };
-    workload("n=265", "did you mean `n=256`?");
-    workload("everything", "it has `n=256`");
+    let of = |name: &'static str| ["--problem", "dgemm", "--workload", name];
+    let near = "did you mean `n=256`?";
+    says(&[&["bench", "Cargo.toml"], &of("n=265")[..]].concat(), near);
+    says(&[&["search"], &of("n=265")[..]].concat(), near);
+    #[cfg(feature = "torch")]
+    says(
+        &["train", "examples/dgemm.toml", "--workload", "n=265"],
+        near,
+    );
+    says(
+        &[&["bench", "Cargo.toml"], &of("everything")[..]].concat(),
+        "it has `n=256`",
+    );
     says(&["train", "no-such.toml"], "examples/dgemm.toml");
     says(
         &["runs", "--log", "a=b=c"],
@@ -402,17 +406,17 @@ fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
 
 #[test]
 fn a_variable_is_named_where_its_value_is_at_fault() {
-    let said = |name: &str, value: &str, arguments: &[&str]| {
+    let said = |set: &[(&str, &str)], arguments: &[&str]| {
         let output = flopsmith()
             .args(arguments)
-            .env(name, value)
+            .envs(set.iter().copied())
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), text)
     };
     for (name, value) in [("FLOPSMITH_FORMAT", "csv"), ("FLOPSMITH_LOG", "loud")] {
-        let (code, text) = said(name, value, &["runs"]);
+        let (code, text) = said(&[(name, value)], &["runs"]);
         assert_eq!(code, Some(2), "{text}");
         assert!(
             text.contains(&format!("environment variable {name}")),
@@ -420,16 +424,17 @@ fn a_variable_is_named_where_its_value_is_at_fault() {
         );
     }
     let bench = ["bench", "no-such.c", "--problem", "dgemm"];
-    for name in ["FLOPSMITH_SANITIZE", "FLOPSMITH_ALLOW_WEAKER_JAIL"] {
-        let (_, text) = said(name, "maybe", &bench);
+    let names = ["FLOPSMITH_SANITIZE", "FLOPSMITH_ALLOW_WEAKER_JAIL"];
+    for name in names {
+        let (_, text) = said(&[(name, "maybe")], &bench);
         assert!(
             text.contains(&format!("environment variable {name}")),
             "{text}"
         );
-        for value in ["0", "no", "1", "yes", "true"] {
-            let (_, text) = said(name, value, &bench);
-            assert!(text.contains("cannot read no-such.c"), "{value}: {text}");
-        }
+    }
+    for value in ["0", "no", "1", "yes", "true"] {
+        let (_, text) = said(&names.map(|name| (name, value)), &bench);
+        assert!(text.contains("cannot read no-such.c"), "{value}: {text}");
     }
 }
 

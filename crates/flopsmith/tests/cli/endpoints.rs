@@ -223,9 +223,10 @@ fn a_refused_prompt_is_counted_and_a_refused_key_ends_the_evaluation() {
 }
 
 /// The summary of a short search with this model, which succeeds, and its messages.
-fn searched(runs: &Path, model: &str) -> (Value, String) {
+fn searched(runs: &Path, model: &str, steps: u32) -> (Value, String) {
     let model = model.strip_prefix("endpoint:").unwrap();
     let mut command = quick_search(runs);
+    command.args(["--set", &format!("max_steps={steps}")]);
     command.args(["--endpoint", model, "--set", "generator.max_tokens=512"]);
     let output = command.output().unwrap();
     let told = stderr(&output);
@@ -248,30 +249,30 @@ fn a_model_behind_an_endpoint_writes_the_programs_of_a_search() {
     });
     let server = server.unwrap();
     let more = "[retries]\nfirst_wait_seconds = 0\n[price]\ninput = 1\noutput = 2\n";
-    let (summary, told) = searched(&runs, &settings(place.path(), &server.url(), more));
+    let (summary, told) = searched(&runs, &settings(place.path(), &server.url(), more), 2);
     assert_eq!(summary["finished"], true);
     assert_eq!(
         summary["best"]["source"].as_str().unwrap().trim(),
         GOOD.trim()
     );
-    // Three steps of two tasks with four samples, of which none is lost; `-m` is in the names of second measurements.
+    // Two steps of two tasks with four samples, of which none is lost; `-m` is in the names of second measurements.
     let run = only_run(&runs).unwrap();
     let first = outcomes(&run).into_keys().filter(|id| !id.contains("-m"));
-    assert_eq!(first.count(), 24);
+    assert_eq!(first.count(), 16);
     assert_eq!(summary["outcomes"]["format"], 1, "{summary}");
     assert_eq!(summary["infrastructure_errors"], 0, "{summary}");
     let spent = &summary["endpoint"];
     assert_eq!(
         (&spent["requests"], &spent["failed"], &spent["assumed"]),
-        (&json!(28), &json!(4), &json!(3)),
+        (&json!(20), &json!(4), &json!(3)),
         "{spent}"
     );
     assert!(
-        told.contains("28 requests to the endpoint (4 failed)"),
+        told.contains("20 requests to the endpoint (4 failed)"),
         "{told}"
     );
     let answers = objects(&run.join("answers.jsonl"));
-    assert_eq!(answers.len(), 24);
+    assert_eq!(answers.len(), 16);
     let mut prompts = answers.iter().map(|a| a["prompt"].as_str().unwrap());
     assert!(prompts.all(|prompt| prompt.contains("dgemm")));
 }
@@ -283,7 +284,7 @@ fn a_search_ends_with_its_result_where_the_budget_of_the_endpoint_does() {
     let server = ScriptedEndpoint::start(|_| Act::streamed(&fenced(GOOD), (1000, 50)));
     let server = server.unwrap();
     let poor = settings(place.path(), &server.url(), "[budget]\ntokens = 6000\n");
-    let (summary, _) = searched(&runs, &poor);
+    let (summary, _) = searched(&runs, &poor, 3);
     assert_eq!(
         (&summary["finished"], &summary["steps"]),
         (&json!(true), &json!(1))

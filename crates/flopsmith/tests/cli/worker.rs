@@ -1,21 +1,38 @@
 //! Workers: nodes that join a bus and evaluate programs of all runs there.
 
-use flopsmith_actors::node::unix_ms;
-use flopsmith_actors::outcome_cache::version;
-use flopsmith_actors::registry::RunRegistry;
 use flopsmith_bus::{Auth, Bus, RunSetup, Server, ServerOptions};
 use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, Session, TechniqueSet, subjects,
+    Candidate, CandidateRef, Outcome, ProblemId, RunId, RunSpec, Session, TechniqueSet, encode,
+    subjects,
 };
 use flopsmith_test_support::{candidate, machine_class};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ChildStderr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
+
+/// The bucket of runs. It and [`version`] are spelled out here: `flopsmith-actors` would link libtorch, whose start costs each
+/// test of this program a third of a second.
+const RUNS: &str = "fs_runs";
+
+/// The version of the program under test, as a run says it.
+fn version() -> String {
+    let steady = if cfg!(feature = "steady") {
+        " steady"
+    } else {
+        ""
+    };
+    format!(
+        "{} method {}{steady}",
+        env!("CARGO_PKG_VERSION"),
+        flopsmith_measure::METHOD
+    )
+}
 
 /// A worker process that ends with its test.
 struct Worker {
@@ -144,6 +161,7 @@ impl Cluster {
             workloads: vec![problem.workloads[0].name.clone()],
             ..Settings::default()
         };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let spec = RunSpec {
             run: run.clone(),
             version: version(),
@@ -155,12 +173,13 @@ impl Cluster {
             model: Vec::new(),
             store,
             session: Some(Session {
-                began_unix_ms: unix_ms(),
+                began_unix_ms: u64::try_from(now.as_millis()).unwrap(),
                 before_ms: 0,
             }),
         };
-        let registry = RunRegistry::open(&self.bus).await.unwrap();
-        registry.announce(&spec).await.unwrap();
+        let runs = self.bus.kv(RUNS).await.unwrap();
+        let key = run.as_str().replace('.', "_");
+        runs.put(&key, encode(&spec).unwrap()).await.unwrap();
     }
 
     async fn submit(&self, run: &RunId, problem: &str, source: &str) {

@@ -32,18 +32,24 @@ fn a_place_that_takes_no_output_is_wrong_usage_for_every_command() {
     fs::write(run_folder.join("config.toml"), "").unwrap();
     // No run may start here by mistake.
     let runs = place.path().join("runs");
-    // No path exists beneath a file, and not even root makes files in the second folder.
-    let places = [file.join("below"), PathBuf::from("/proc/self/flopsmith")];
-    for place in &places {
-        for arguments in commands(run_folder.to_str().unwrap()) {
-            let mut command = flopsmith();
-            command.env("FLOPSMITH_RUNS", &runs);
-            command.args(&arguments).arg(place);
-            let ended = run(command);
-            let said = ended.said();
-            assert_eq!(ended.code, Some(USAGE), "{arguments:?}: {said}");
-            contains(ended.one_error(USAGE), &[place.to_str().unwrap()]);
-        }
+    let refused = |arguments: &[&str], place: &Path| {
+        let mut command = flopsmith();
+        command.env("FLOPSMITH_RUNS", &runs);
+        command.args(arguments).arg(place);
+        let ended = run(command);
+        let said = ended.said();
+        assert_eq!(ended.code, Some(USAGE), "{arguments:?}: {said}");
+        contains(ended.one_error(USAGE), &[place.to_str().unwrap()]);
+    };
+    // No path exists beneath a file.
+    for arguments in commands(run_folder.to_str().unwrap()) {
+        refused(&arguments, &file.join("below"));
+    }
+    // Not even root makes files here, nor folders.
+    let nowhere = Path::new("/proc/self/flopsmith");
+    let search = ["search", "--problem", "dgemm", "--budget", "5m"];
+    for flag in ["--output", "--runs"] {
+        refused(&[&search[..], &[flag]].concat(), nowhere);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     assert!(!runs.exists(), "a run was begun");

@@ -141,7 +141,9 @@ fn a_search_takes_the_mean_over_the_workloads() {
     command.env("FLOPSMITH_PROBLEMS", problem.parent().unwrap());
     // The quick search names a workload of the problem that it is made for.
     command.args(["--set", "workloads=[\"n=64\", \"larger\"]"]);
-    command.args(["--set", "max_steps=1", "--set", "evaluate.finalists=1"]);
+    for set in ["tasks=1", "max_steps=1", "evaluate.finalists=1"] {
+        command.args(["--set", set]);
+    }
     let output = command.output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");

@@ -190,7 +190,7 @@ fn a_run_whose_disk_becomes_full_says_so_and_goes_on_once_there_is_room() {
 fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
     let place = tempfile::tempdir().unwrap();
     let (runs, best) = (place.path().join("runs"), place.path().join("mine.c"));
-    let settings = ["tasks=2", "group_size=4", "max_steps=1"];
+    let settings = ["tasks=1", "group_size=2", "max_steps=1"];
     let mut command = search(flopsmith(), &runs, "10m", &settings);
     command.arg("--output").arg(&best);
     let mut run = Running::start(command);
@@ -209,7 +209,7 @@ fn an_output_that_cannot_be_written_in_the_end_leaves_the_summary() {
 fn a_best_program_that_cannot_be_written_is_this_machines_fault_and_all_else_is_there() {
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
-    let settings = ["tasks=2", "group_size=4", "max_steps=1"];
+    let settings = ["tasks=1", "group_size=2", "max_steps=1"];
     let mut run = Running::start(search(flopsmith(), &runs, "10m", &settings));
     run.wait_for("its folder", || only_run(&runs).is_some());
     let folder = only_run(&runs).unwrap();

@@ -1,11 +1,20 @@
 //! Sources that are too large, too deep or not text, and sources that drive compilers to their limits.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_compile::Compiler;
 use flopsmith_protocol::{CandidateFault, Failure, TechniqueSet};
+use flopsmith_sandbox::{Options, Sandbox};
 
 use super::{compiler, problem};
 
 fn fault(source: &str) -> CandidateFault {
-    match compiler().compile(problem(), source, TechniqueSet::all()) {
+    fault_by(compiler(), source)
+}
+
+fn fault_by(compiler: &Compiler, source: &str) -> CandidateFault {
+    match compiler.compile(problem(), source, TechniqueSet::all()) {
         Err(Failure::Candidate { fault, .. }) => fault,
         other => panic!("{:?}", other.map(|b| b.techniques)),
     }
@@ -68,7 +77,11 @@ fn a_macro_bomb_hits_a_limit() {
         bomb.push_str(&format!("#define M{i}(x) M{}(x) M{}(x)\n", i - 1, i - 1));
     }
     bomb.push_str("int x=M39(1);\n");
-    assert_eq!(fault(&bomb), CandidateFault::CompileLimit);
+    // A tenth of the usual processor time: no limit is enough.
+    let sandbox = Arc::new(Sandbox::new(Options::default()).unwrap());
+    let (cpu, wall) = (Duration::from_secs(1), Duration::from_secs(60));
+    let hurried = Compiler::new(sandbox, compiler().toolchain().clone()).within(cpu, wall);
+    assert_eq!(fault_by(&hurried, &bomb), CandidateFault::CompileLimit);
 }
 
 #[test]

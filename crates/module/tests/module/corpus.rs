@@ -40,6 +40,35 @@ fn check(file: &Path) -> Checked {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Checks many files in one process: a start takes a hundred times as long as a check. Prints a line for each.
+const CHECK_ALL: &str = "\
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from source_check import check
+for name in sys.argv[2:]:
+    with open(name, 'rb') as file:
+        print(json.dumps(check(file.read().decode('utf-8', errors='replace'))))
+";
+
+fn check_all(files: &[PathBuf]) -> Vec<Checked> {
+    let output = Command::new("python3")
+        .args(["-I", "-S", "-B", "-c", CHECK_ALL])
+        .arg(folder("python"))
+        .args(files)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    let checked: Vec<Checked> = lines
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(checked.len(), files.len(), "{said}");
+    checked
+}
+
 #[test]
 fn every_attack_is_refused_by_its_rule() {
     if !has_python() {
@@ -47,10 +76,10 @@ fn every_attack_is_refused_by_its_rule() {
     }
     let attacks = files("tests/attacks");
     assert!(attacks.len() >= 30, "only {} attacks", attacks.len());
-    for file in attacks {
-        let text = fs::read_to_string(&file).unwrap();
+    for (file, checked) in attacks.iter().zip(check_all(&attacks)) {
+        let text = fs::read_to_string(file).unwrap();
         let expected = text.lines().next().unwrap().strip_prefix("# expect: ");
-        let found = check(&file).refusals;
+        let found = checked.refusals;
         let rule = found.first().map(|r| r.rule.as_str());
         assert_eq!(rule, expected, "{}: {found:?}", file.display());
     }
@@ -63,8 +92,7 @@ fn no_honest_module_is_refused() {
     }
     let honest = files("tests/honest");
     assert!(honest.len() >= 12, "only {} honest modules", honest.len());
-    for file in honest {
-        let checked = check(&file);
+    for (file, checked) in honest.iter().zip(check_all(&honest)) {
         let found = &checked.refusals;
         assert!(found.is_empty(), "{}: {found:?}", file.display());
         assert!(!checked.extensions.is_empty());

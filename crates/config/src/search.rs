@@ -148,7 +148,9 @@ mod tests {
         improve(&mut settings);
         let text = toml::to_string(&settings).unwrap();
         let read = parse(&text, "c.toml", &[]).unwrap();
-        assert_eq!(read, settings);
+        assert_eq!(read.generator, settings.generator);
+        assert_eq!(read.group_size, settings.group_size);
+        assert_eq!(read.sqd.elites_per_cell, settings.sqd.elites_per_cell);
         for (set, words) in [
             ("generator.agent.islands=0", "`islands` is 0"),
             ("generator.agent.islands=65", "1 to 64"),

@@ -55,7 +55,8 @@ pub struct Order {
     #[arg(value_enum)]
     pub format: Format,
     /// The runs, by name or folder; the newest when left out.
-    #[arg(value_name = "RUN")]
+    // The folder of runs is the argument `runs` of the same command.
+    #[arg(id = "run", value_name = "RUN")]
     pub runs: Vec<String>,
     /// Write to this file, or for MLflow into this folder. A file that exists is not overwritten. CSV goes to stdout when left out.
     #[arg(long, short)]

@@ -26,6 +26,20 @@ fn commands_with_json_output_report_errors_as_json() {
     }
 }
 
+/// Two arguments of one name would share their values.
+#[test]
+fn no_command_has_two_arguments_of_one_name() {
+    fn check(command: &clap::Command) {
+        let mut names: Vec<_> = command.get_arguments().map(clap::Arg::get_id).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{}: {names:?}", command.get_name());
+        command.get_subcommands().for_each(check);
+    }
+    check(&<Args as clap::CommandFactory>::command());
+}
+
 #[test]
 fn commands_that_certify_accept_a_limit_on_the_wait_for_a_quiet_machine() {
     use crate::args::Command;

@@ -93,10 +93,14 @@ pub fn problem_of<'a>(problems: &[&'a Problem], task: &Task) -> Result<&'a Probl
 #[async_trait]
 pub trait Source: Send + Sync + 'static {
     /// The policy version in use; none where there is no policy.
-    fn version(&self) -> Option<PolicyVersion>;
+    fn version(&self) -> Option<PolicyVersion> {
+        None
+    }
 
-    /// Takes new weights.
-    async fn update(&mut self, version: PolicyVersion, weights: &ArtifactRef) -> Result<(), Error>;
+    /// Takes new weights, where there is a policy.
+    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Sets how many cores answers may take from now on.
     fn set_cores(&mut self, _cores: u32) {}

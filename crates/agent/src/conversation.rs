@@ -197,6 +197,12 @@ impl Conversation {
         }
     }
 
+    /// Leaves out the older half of the turns, so that the next prompt is shorter.
+    pub fn shorten(&mut self) {
+        let older = self.exchanges.len().div_ceil(2);
+        self.exchanges.drain(..older);
+    }
+
     /// Shows a measured program from now on, if it is faster than the one that is shown.
     pub fn measured(&mut self, source: &str, gflops: f64) {
         let known = self.current.as_ref().and_then(|shown| shown.gflops);

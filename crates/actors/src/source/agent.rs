@@ -8,9 +8,7 @@ use flopsmith_agent::{Parent, Population, Rules, edit};
 use flopsmith_archive::identity;
 use flopsmith_config::Settings;
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{
-    ArtifactRef, CandidateId, MachineClass, Measurement, Outcome, PolicyVersion, ProblemId, Task,
-};
+use flopsmith_protocol::{CandidateId, MachineClass, Measurement, Outcome, ProblemId, Task};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -208,14 +206,6 @@ fn attempt(
 
 #[async_trait]
 impl Source for AgentSource {
-    fn version(&self) -> Option<PolicyVersion> {
-        None
-    }
-
-    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
-        Ok(())
-    }
-
     async fn answer_each(
         &mut self,
         _: &[&Problem],

@@ -2,49 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use flopsmith_agent::conversation::{Conversation, Shown, Wanted, evaluated, found, repeated};
-use flopsmith_agent::{Population, edit};
-use flopsmith_archive::identity;
+use flopsmith_agent::Population;
 use flopsmith_bus::LogReader;
-use flopsmith_endpoint::{Amount, Ask, Client, Reason};
+use flopsmith_endpoint::{Amount, Client, Reason};
 use flopsmith_problem::Problem;
-use flopsmith_problem::prompt::Style;
-use flopsmith_protocol::{
-    ArtifactRef, CandidateId, Measurement, Outcome, PolicyVersion, ProblemId, RawAnswer, Task,
-    Verdict, subjects,
-};
+use flopsmith_protocol::{CandidateId, Outcome, ProblemId, Task, Verdict, subjects};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::agent::population;
-use super::endpoint::{LONGEST_PROGRAM, MOST_SILENT, client};
-use crate::answer::{Answer, Answers, Source, problem_of};
+use super::endpoint::{MOST_SILENT, client};
+use crate::answer::{Answers, Source, problem_of};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::node::Context;
 use crate::role::recorder::files;
-use crate::supervisor::words;
 
 mod board;
+mod talk;
 
-use board::{Board, locked};
-
-/// Turns for one program at most: a model that only looks around, or whose edits never fit, writes no program.
-const TURNS: u32 = 6;
-/// Programs that a request to find some shows.
-const FOUND: usize = 3;
-/// Equal lines around a change in the record.
-const AROUND: usize = 2;
-/// How many times longer than [`flopsmith_config::Settings::lost_after_seconds`] a conversation waits for a result. While it waits
-/// the node is not idle, so the archive counts no outcome as lost.
-const PATIENCE: f64 = 4.0;
+use board::Board;
+use talk::Talk;
 
 /// Holds a conversation about a program of the population for each task.
 ///
@@ -139,21 +121,6 @@ struct Table<'a> {
     answers: &'a Answers,
 }
 
-/// A conversation about one task.
-struct Talk<'a> {
-    table: &'a Table<'a>,
-    place: usize,
-    task: &'a Task,
-    problem: &'a Problem,
-    population: &'a Population,
-    island: usize,
-    parent: Option<CandidateId>,
-    conversation: Conversation,
-    /// Programs that were written in it, without those that the machine could not judge.
-    written: BTreeSet<flopsmith_protocol::Digest>,
-    is_answered: bool,
-}
-
 impl ConversingSource {
     /// A source of the run's endpoint, which goes on after the requests and turns in the run's folder.
     ///
@@ -236,266 +203,8 @@ impl ConversingSource {
     }
 }
 
-impl<'a> Talk<'a> {
-    /// The conversation of a task, about a parent on its island, or else about the program with which the run begins.
-    fn new(
-        table: &'a Table<'a>,
-        place: usize,
-        task: &'a Task,
-        problem: &'a Problem,
-        population: &'a Population,
-        start: Option<&str>,
-    ) -> Result<Self, Error> {
-        let island = population.island_of(task.step, task.tasks_in_step, &task.id);
-        let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
-        let parents = population.parents(island, task.permitted, 1, &mut rng);
-        let parent = parents.first().map(|parent| parent.elite);
-        let shown = match parent {
-            Some(elite) => Some(Shown {
-                source: elite.source.clone(),
-                gflops: Some(elite.gflops),
-            }),
-            None => start.map(|source| Shown {
-                source: source.to_owned(),
-                gflops: None,
-            }),
-        };
-        let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
-            .map_err(|e| Error::Generator(e.to_string()))?;
-        let documents = Arc::clone(table.documents);
-        Ok(Self {
-            table,
-            place,
-            task,
-            problem,
-            population,
-            island,
-            parent: parent.map(|elite| elite.candidate.clone()),
-            conversation: Conversation::new(head, problem.language, shown, documents),
-            written: BTreeSet::new(),
-            is_answered: false,
-        })
-    }
-
-    /// Holds the conversation. `first` is evaluated before the model is asked.
-    async fn hold(mut self, first: Option<String>) -> Result<Ended, Error> {
-        let mut from = 0;
-        if let Some(program) = first {
-            self.evaluate(0, "(The program with which the search begins.)", program)
-                .await;
-            from = 1;
-        }
-        for sample in from..self.task.group_size {
-            if let Some(broken) = self.write(sample).await? {
-                return Ok(Ended {
-                    is_answered: self.is_answered,
-                    broken: Some(broken),
-                });
-            }
-        }
-        Ok(Ended {
-            is_answered: self.is_answered,
-            broken: None,
-        })
-    }
-
-    /// Turns until the program of a sample is written and has a result. The rest of the conversation, if the server gives no
-    /// answer.
-    async fn write(&mut self, sample: u32) -> Result<Option<Broken>, Error> {
-        let mut last = None;
-        for turn in 0..TURNS {
-            if self.is_missing(sample, turn) {
-                return Ok(None);
-            }
-            let text = match self.answer(sample, turn).await? {
-                Ok(text) => text,
-                Err((reason, why)) => {
-                    return Ok(Some(Broken {
-                        place: self.place,
-                        from: sample,
-                        to: self.task.group_size,
-                        reason,
-                        why,
-                    }));
-                }
-            };
-            let result = match self.conversation.read(&text.text) {
-                Ok(Wanted::Program(program)) => match self.known(&program) {
-                    Some(result) => result,
-                    None => {
-                        self.evaluate(sample, &text.text, program).await;
-                        return Ok(None);
-                    }
-                },
-                Ok(Wanted::Find { techniques, text }) => {
-                    let programs = self.population.find(techniques, &text, FOUND);
-                    found(&programs, self.problem.language)
-                }
-                Ok(Wanted::Read(document)) => document,
-                Err(fault) => fault,
-            };
-            self.conversation.note(&text.text, &result);
-            last = Some(text);
-        }
-        // The model's own fault, and a verdict: an answer without a program.
-        let raw = last.map(|text| RawAnswer::of(&text.text, text.finished));
-        let answer = Answer {
-            source: String::new(),
-            raw,
-            sampled: None,
-        };
-        self.table.answers.take(self.place, sample, Ok(answer));
-        Ok(None)
-    }
-
-    /// True if the sample counts as missing already, so that a request for this turn would be paid for nothing.
-    fn is_missing(&self, sample: u32, turn: u32) -> bool {
-        let candidate = CandidateId::of(&self.task.id, sample);
-        self.table.missing.contains(&candidate)
-            && !locked(self.table.books)
-                .kept
-                .contains_key(&(candidate, turn))
-    }
-
-    /// The result of a program that was evaluated before.
-    fn known(&self, program: &str) -> Option<String> {
-        if let Some(known) = self.population.known(program) {
-            return Some(repeated(known));
-        }
-        let digest = identity::source_digest(program);
-        let known = self.written.contains(&digest);
-        known.then(|| {
-            "You wrote the same program before in this conversation; change something.".to_owned()
-        })
-    }
-
-    /// Hands in a program, and tells its result.
-    async fn evaluate(&mut self, sample: u32, answer: &str, mut program: String) {
-        if program.len() > LONGEST_PROGRAM {
-            program.truncate(program.ceil_char_boundary(LONGEST_PROGRAM));
-        }
-        self.written.insert(identity::source_digest(&program));
-        let written = Answer {
-            source: program.clone(),
-            raw: None,
-            sampled: None,
-        };
-        self.table.answers.take(self.place, sample, Ok(written));
-        if sample + 1 == self.task.group_size {
-            // Nobody is left to tell the result.
-            return;
-        }
-        let candidate = CandidateId::of(&self.task.id, sample);
-        let seconds = PATIENCE * self.table.context.settings.lost_after_seconds;
-        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let waited = tokio::time::timeout(limit, self.table.board.verdict(&candidate)).await;
-        let Ok(verdict) = waited else {
-            tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
-            self.conversation
-                .note(answer, "No result came in time. Write another program.");
-            return;
-        };
-        if !verdict.counts() {
-            self.written.remove(&identity::source_digest(&program));
-        }
-        let difference = self.difference(&program);
-        self.conversation
-            .note(answer, &evaluated(&verdict, &difference));
-        if let Some(measurement) = verdict.measurement() {
-            let gflops = Measurement::known_gflops(measurement);
-            self.conversation.measured(&program, gflops);
-        }
-    }
-
-    fn difference(&self, program: &str) -> String {
-        let shown = self.conversation.current();
-        shown.map_or_else(String::new, |shown| {
-            edit::difference(&shown.source, program, AROUND)
-        })
-    }
-
-    /// The answer of a turn: the kept one, or that of the server. The inner error is the reason for which there is none.
-    async fn answer(
-        &mut self,
-        sample: u32,
-        turn: u32,
-    ) -> Result<Result<Text, (Reason, String)>, Error> {
-        let Table {
-            client,
-            context,
-            books,
-            places,
-            ..
-        } = self.table;
-        let candidate = CandidateId::of(&self.task.id, sample);
-        let kept = locked(books).kept.get(&(candidate.clone(), turn)).cloned();
-        if let Some(text) = kept {
-            self.is_answered = true;
-            return Ok(Ok(text));
-        }
-        let draw = u64::from(sample) * u64::from(TURNS) + u64::from(turn);
-        let ask = Ask {
-            problem: self.task.id.to_string(),
-            number: sample,
-            prompt: self.conversation.prompt(self.task.group_size - sample),
-            seed: self
-                .task
-                .seed
-                .wrapping_add(draw.wrapping_mul(0xd134_2543_de82_ef95)),
-        };
-        // It is never closed.
-        let _place = places.acquire().await;
-        let reply = match client.ask(&ask).await {
-            Ok(reply) => reply,
-            Err(error) => {
-                let Some(reason) = error.reason() else {
-                    return Err(Error::Generator(words(&error)));
-                };
-                if reason == Reason::Budget {
-                    // Before the outcome, which may end the step.
-                    context.note_asked(|asked| asked.exhausted = true);
-                }
-                let why = format!("the endpoint gave no answer: {error}");
-                return Ok(Err((reason, why)));
-            }
-        };
-        self.is_answered = true;
-        let difference = match self.conversation.read(&reply.text) {
-            Ok(Wanted::Program(program)) => self.difference(&program),
-            _ => String::new(),
-        };
-        let text = Text {
-            text: reply.text.clone(),
-            finished: reply.finished.unwrap_or(true),
-        };
-        let line = Turn {
-            candidate: candidate.clone(),
-            turn,
-            island: self.island,
-            parent: self.parent.clone(),
-            prompt: ask.prompt,
-            answer: reply.text,
-            finished: reply.finished,
-            difference,
-            amount: reply.amount,
-        };
-        let mut books = locked(books);
-        books.file.write(&line)?;
-        books.kept.insert((candidate, turn), text.clone());
-        Ok(Ok(text))
-    }
-}
-
 #[async_trait]
 impl Source for ConversingSource {
-    fn version(&self) -> Option<PolicyVersion> {
-        None
-    }
-
-    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn computes(&self) -> bool {
         false
     }

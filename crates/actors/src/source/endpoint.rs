@@ -11,9 +11,7 @@ use flopsmith_endpoint::{
     Account, Amount, Ask, Client, Entry, Error as Refusal, Event, Reason, Reply, Spending,
 };
 use flopsmith_problem::{Language, Problem, prompt};
-use flopsmith_protocol::{
-    ArtifactRef, CandidateId, Outcome, PolicyVersion, RawAnswer, Sampling, Task, TaskId, Verdict,
-};
+use flopsmith_protocol::{CandidateId, Outcome, RawAnswer, Sampling, Task, TaskId, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, Answers, Source, problem_of};
@@ -197,14 +195,6 @@ impl Text {
 
 #[async_trait]
 impl Source for EndpointSource {
-    fn version(&self) -> Option<PolicyVersion> {
-        None
-    }
-
-    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn computes(&self) -> bool {
         false
     }

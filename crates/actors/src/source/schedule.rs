@@ -13,7 +13,7 @@ use flopsmith_generator::template::{
 use flopsmith_nest::schedule::Schedule as NestSchedule;
 use flopsmith_nest::search::{Search as NestSearch, marked, search as nest_search, unmarked};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{ArtifactRef, PolicyVersion, ProblemId, Task};
+use flopsmith_protocol::{ProblemId, Task};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -337,14 +337,6 @@ impl ScheduleSource {
 
 #[async_trait]
 impl Source for ScheduleSource {
-    fn version(&self) -> Option<PolicyVersion> {
-        None
-    }
-
-    async fn update(&mut self, _: PolicyVersion, _: &ArtifactRef) -> Result<(), Error> {
-        Ok(())
-    }
-
     async fn answer_each(
         &mut self,
         _: &[&Problem],

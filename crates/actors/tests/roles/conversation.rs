@@ -218,6 +218,46 @@ async fn a_spent_budget_leaves_outcomes_and_a_refusal_of_everything_ends_the_gen
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_fails_is_repeated_and_three_in_a_row_end_the_conversation() {
+    let world = World::new().await;
+    let server = ScriptedEndpoint::start(|asked| match asked.number {
+        0 => program("int x0;"),
+        2 => program("int x1;"),
+        _ => Act::error(400, "", "the prompt is too long"),
+    });
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 4).await;
+    decide(&world, &mut candidates, "int x0;", measured(2.0)).await;
+    decide(&world, &mut candidates, "int x1;", measured(3.0)).await;
+    let all = soon(async {
+        loop {
+            let all = world.log::<Outcome>(&subjects::outcome(&run_id())).await;
+            if all.len() == 4 {
+                return all;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let lost = all.iter().filter(|o| o.verdict.kind() == "generator");
+    assert_eq!(lost.count(), 2);
+    candidates.close();
+    working.end().await.unwrap();
+    let asked = server.asked();
+    assert_eq!(asked.len(), 6);
+    assert!(asked[1].body.contains("## Its result"));
+    assert!(!asked[2].body.contains("## Its result"), "it is shorter");
+    let turns: Vec<u64> = lines(&context)
+        .iter()
+        .map(|line| line["turn"].as_u64().unwrap())
+        .collect();
+    assert_eq!(turns, [0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_the_machine_could_not_judge_may_be_written_again() {
     let world = World::new().await;
     let server = ScriptedEndpoint::acts(vec![program("int x0;")]).unwrap();

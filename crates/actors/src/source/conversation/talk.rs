@@ -1,0 +1,323 @@
+//! The turns of a conversation about one task.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopsmith_agent::conversation::{Conversation, Shown, Wanted, evaluated, found, repeated};
+use flopsmith_agent::{Population, edit};
+use flopsmith_archive::identity;
+use flopsmith_endpoint::{Ask, Reason};
+use flopsmith_problem::Problem;
+use flopsmith_problem::prompt::Style;
+use flopsmith_protocol::{CandidateId, Digest, Measurement, RawAnswer, Task};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::board::locked;
+use super::{Broken, Ended, Table, Text, Turn};
+use crate::answer::Answer;
+use crate::error::Error;
+use crate::source::endpoint::LONGEST_PROGRAM;
+use crate::supervisor::words;
+
+/// Turns for one program at most: a model that only looks around, or whose edits never fit, writes no program.
+const TURNS: u32 = 6;
+/// Programs that a request to find some shows.
+const FOUND: usize = 3;
+/// Equal lines around a change in the record.
+const AROUND: usize = 2;
+/// How many times longer than [`flopsmith_config::Settings::lost_after_seconds`] a conversation waits for a result. While it waits
+/// the node is not idle, so the archive counts no outcome as lost.
+const PATIENCE: f64 = 4.0;
+/// Requests in a row that may fail, each after the endpoint's own retries, before the rest of the conversation has no answer.
+const MOST_FAILED: u32 = 3;
+
+/// A conversation about one task.
+pub(super) struct Talk<'a> {
+    table: &'a Table<'a>,
+    place: usize,
+    task: &'a Task,
+    problem: &'a Problem,
+    population: &'a Population,
+    island: usize,
+    parent: Option<CandidateId>,
+    conversation: Conversation,
+    /// Programs that were written in it, without those that the machine could not judge.
+    written: BTreeSet<Digest>,
+    is_answered: bool,
+    /// Requests in a row that failed.
+    failed: u32,
+}
+
+impl<'a> Talk<'a> {
+    /// The conversation of a task, about a parent on its island, or else about the program with which the run begins.
+    pub(super) fn new(
+        table: &'a Table<'a>,
+        place: usize,
+        task: &'a Task,
+        problem: &'a Problem,
+        population: &'a Population,
+        start: Option<&str>,
+    ) -> Result<Self, Error> {
+        let island = population.island_of(task.step, task.tasks_in_step, &task.id);
+        let mut rng = ChaCha8Rng::seed_from_u64(task.seed);
+        let parents = population.parents(island, task.permitted, 1, &mut rng);
+        let parent = parents.first().map(|parent| parent.elite);
+        let shown = match parent {
+            Some(elite) => Some(Shown {
+                source: elite.source.clone(),
+                gflops: Some(elite.gflops),
+            }),
+            None => start.map(|source| Shown {
+                source: source.to_owned(),
+                gflops: None,
+            }),
+        };
+        let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
+            .map_err(|e| Error::Generator(e.to_string()))?;
+        let documents = Arc::clone(table.documents);
+        Ok(Self {
+            table,
+            place,
+            task,
+            problem,
+            population,
+            island,
+            parent: parent.map(|elite| elite.candidate.clone()),
+            conversation: Conversation::new(head, problem.language, shown, documents),
+            written: BTreeSet::new(),
+            is_answered: false,
+            failed: 0,
+        })
+    }
+
+    /// Holds the conversation. `first` is evaluated before the model is asked.
+    pub(super) async fn hold(mut self, first: Option<String>) -> Result<Ended, Error> {
+        let mut from = 0;
+        if let Some(program) = first {
+            self.evaluate(0, "(The program with which the search begins.)", program)
+                .await;
+            from = 1;
+        }
+        for sample in from..self.task.group_size {
+            if let Some(broken) = self.write(sample).await? {
+                return Ok(Ended {
+                    is_answered: self.is_answered,
+                    broken: Some(broken),
+                });
+            }
+        }
+        Ok(Ended {
+            is_answered: self.is_answered,
+            broken: None,
+        })
+    }
+
+    /// Turns until the program of a sample is written and has a result. The rest of the conversation, if the server gives no
+    /// answer.
+    async fn write(&mut self, sample: u32) -> Result<Option<Broken>, Error> {
+        let mut last = None;
+        let mut turn = 0;
+        while turn < TURNS {
+            if self.is_missing(sample, turn) {
+                return Ok(None);
+            }
+            let text = match self.answer(sample, turn).await? {
+                Ok(text) => text,
+                // The turn keeps its number, so that a run that goes on finds the same turns.
+                Err((reason, _)) if self.may_repeat(reason) => continue,
+                Err((reason, why)) => {
+                    return Ok(Some(Broken {
+                        place: self.place,
+                        from: sample,
+                        to: self.task.group_size,
+                        reason,
+                        why,
+                    }));
+                }
+            };
+            self.failed = 0;
+            turn += 1;
+            let result = match self.conversation.read(&text.text) {
+                Ok(Wanted::Program(program)) => match self.known(&program) {
+                    Some(result) => result,
+                    None => {
+                        self.evaluate(sample, &text.text, program).await;
+                        return Ok(None);
+                    }
+                },
+                Ok(Wanted::Find { techniques, text }) => {
+                    let programs = self.population.find(techniques, &text, FOUND);
+                    found(&programs, self.problem.language)
+                }
+                Ok(Wanted::Read(document)) => document,
+                Err(fault) => fault,
+            };
+            self.conversation.note(&text.text, &result);
+            last = Some(text);
+        }
+        // The model's own fault, and a verdict: an answer without a program.
+        let raw = last.map(|text| RawAnswer::of(&text.text, text.finished));
+        let answer = Answer {
+            source: String::new(),
+            raw,
+            sampled: None,
+        };
+        self.table.answers.take(self.place, sample, Ok(answer));
+        Ok(None)
+    }
+
+    /// Takes the failure of a request. True if the turn is asked for again.
+    fn may_repeat(&mut self, reason: Reason) -> bool {
+        self.failed += 1;
+        let is_of_all = match reason {
+            Reason::Budget => true,
+            Reason::Denied => !self.table.client.has_answered(),
+            _ => false,
+        };
+        if !reason.is_passing() {
+            // The prompt may be longer than the model takes.
+            self.conversation.shorten();
+        }
+        !is_of_all && self.failed < MOST_FAILED
+    }
+
+    /// True if the sample counts as missing already, so that a request for this turn would be paid for nothing.
+    fn is_missing(&self, sample: u32, turn: u32) -> bool {
+        let candidate = CandidateId::of(&self.task.id, sample);
+        self.table.missing.contains(&candidate)
+            && !locked(self.table.books)
+                .kept
+                .contains_key(&(candidate, turn))
+    }
+
+    /// The result of a program that was evaluated before.
+    fn known(&self, program: &str) -> Option<String> {
+        if let Some(known) = self.population.known(program) {
+            return Some(repeated(known));
+        }
+        let digest = identity::source_digest(program);
+        let known = self.written.contains(&digest);
+        known.then(|| {
+            "You wrote the same program before in this conversation; change something.".to_owned()
+        })
+    }
+
+    /// Hands in a program, and tells its result.
+    async fn evaluate(&mut self, sample: u32, answer: &str, mut program: String) {
+        if program.len() > LONGEST_PROGRAM {
+            program.truncate(program.ceil_char_boundary(LONGEST_PROGRAM));
+        }
+        self.written.insert(identity::source_digest(&program));
+        let written = Answer {
+            source: program.clone(),
+            raw: None,
+            sampled: None,
+        };
+        self.table.answers.take(self.place, sample, Ok(written));
+        if sample + 1 == self.task.group_size {
+            // Nobody is left to tell the result.
+            return;
+        }
+        let candidate = CandidateId::of(&self.task.id, sample);
+        let seconds = PATIENCE * self.table.context.settings.lost_after_seconds;
+        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let waited = tokio::time::timeout(limit, self.table.board.verdict(&candidate)).await;
+        let Ok(verdict) = waited else {
+            tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
+            self.conversation
+                .note(answer, "No result came in time. Write another program.");
+            return;
+        };
+        if !verdict.counts() {
+            self.written.remove(&identity::source_digest(&program));
+        }
+        let difference = self.difference(&program);
+        self.conversation
+            .note(answer, &evaluated(&verdict, &difference));
+        if let Some(measurement) = verdict.measurement() {
+            let gflops = Measurement::known_gflops(measurement);
+            self.conversation.measured(&program, gflops);
+        }
+    }
+
+    fn difference(&self, program: &str) -> String {
+        let shown = self.conversation.current();
+        shown.map_or_else(String::new, |shown| {
+            edit::difference(&shown.source, program, AROUND)
+        })
+    }
+
+    /// The answer of a turn: the kept one, or that of the server. The inner error is the reason for which there is none.
+    async fn answer(
+        &mut self,
+        sample: u32,
+        turn: u32,
+    ) -> Result<Result<Text, (Reason, String)>, Error> {
+        let Table {
+            client,
+            context,
+            books,
+            places,
+            ..
+        } = self.table;
+        let candidate = CandidateId::of(&self.task.id, sample);
+        let kept = locked(books).kept.get(&(candidate.clone(), turn)).cloned();
+        if let Some(text) = kept {
+            self.is_answered = true;
+            return Ok(Ok(text));
+        }
+        let repetition = u64::from(self.failed) << 32;
+        let draw = u64::from(sample) * u64::from(TURNS) + u64::from(turn) + repetition;
+        let ask = Ask {
+            problem: self.task.id.to_string(),
+            number: sample,
+            prompt: self.conversation.prompt(self.task.group_size - sample),
+            seed: self
+                .task
+                .seed
+                .wrapping_add(draw.wrapping_mul(0xd134_2543_de82_ef95)),
+        };
+        // It is never closed.
+        let _place = places.acquire().await;
+        let reply = match client.ask(&ask).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                let Some(reason) = error.reason() else {
+                    return Err(Error::Generator(words(&error)));
+                };
+                if reason == Reason::Budget {
+                    // Before the outcome, which may end the step.
+                    context.note_asked(|asked| asked.exhausted = true);
+                }
+                let why = format!("the endpoint gave no answer: {error}");
+                return Ok(Err((reason, why)));
+            }
+        };
+        self.is_answered = true;
+        let difference = match self.conversation.read(&reply.text) {
+            Ok(Wanted::Program(program)) => self.difference(&program),
+            _ => String::new(),
+        };
+        let text = Text {
+            text: reply.text.clone(),
+            finished: reply.finished.unwrap_or(true),
+        };
+        let line = Turn {
+            candidate: candidate.clone(),
+            turn,
+            island: self.island,
+            parent: self.parent.clone(),
+            prompt: ask.prompt,
+            answer: reply.text,
+            finished: reply.finished,
+            difference,
+            amount: reply.amount,
+        };
+        let mut books = locked(books);
+        books.file.write(&line)?;
+        books.kept.insert((candidate, turn), text.clone());
+        Ok(Ok(text))
+    }
+}

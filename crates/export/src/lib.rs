@@ -5,7 +5,7 @@
 //! run's folder.
 //!
 //! Invariants:
-//! - a file or a folder of a run that exists is never overwritten, and one that could not be completed is removed;
+//! - a file or a folder of a run that exists is never overwritten, and none has its name before it is complete;
 //! - the columns of a table are always all there, in the same order;
 //! - no credentials leave the run's folder: addresses of buses and stores are left out.
 
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::folder;
@@ -105,10 +105,9 @@ pub fn run(order: &Order, runs: &Path) -> Result<()> {
         }
         return unless_closed(write(order, &folders, io::stdout()));
     };
-    let mut file = Fresh::create(path)?;
-    let opened = file.take()?;
-    write(order, &folders, opened)?;
-    file.keep();
+    let file = Fresh::create(path)?;
+    write(order, &folders, file.open()?)?;
+    file.keep()?;
     data(&path.display().to_string());
     Ok(())
 }
@@ -187,45 +186,70 @@ fn unless_closed(written: Result<()>) -> Result<()> {
     }
 }
 
-/// A new file, which is removed unless it was completed.
+/// A new file, which is written beside its place under a name that ends in `.part`. If this process is killed, only that one is
+/// left, and the next export to the place replaces it.
 struct Fresh {
     path: PathBuf,
-    file: Option<File>,
-    kept: bool,
+    part: PathBuf,
+    /// Locked until this value is dropped, so that no two exports write it.
+    file: File,
 }
 
 impl Fresh {
     fn create(path: &Path) -> Result<Self> {
-        let file = File::create_new(path).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => usage(format!(
-                "{} exists already and stays as it is; name another output, or remove it",
-                path.display()
-            )),
-            _ => unwritable(path, error),
+        // A link that leads nowhere exists as well.
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).open(&part);
+        let file = file.map_err(|error| unwritable(path, error))?;
+        file.try_lock().map_err(|_| {
+            usage(format!(
+                "another process writes {}; name another output",
+                part.display()
+            ))
         })?;
+        file.set_len(0).map_err(|error| unwritable(path, error))?;
         Ok(Self {
             path: path.to_owned(),
-            file: Some(file),
-            kept: false,
+            part,
+            file,
         })
     }
 
-    fn take(&mut self) -> Result<File> {
-        self.file.take().context("a new file is opened once")
+    fn open(&self) -> Result<File> {
+        let file = self.file.try_clone();
+        file.map_err(|error| unwritable(&self.path, error))
     }
 
-    fn keep(mut self) {
-        self.kept = true;
+    /// Gives the complete file its name.
+    fn keep(self) -> Result<()> {
+        // A link, unlike a new name, never replaces a file that was made meanwhile. Some file systems have no links.
+        match std::fs::hard_link(&self.part, &self.path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&self.path)),
+            Err(_) => std::fs::rename(&self.part, &self.path)
+                .map_err(|error| unwritable(&self.path, error)),
+        }
     }
 }
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        if !self.kept {
-            // The error that left the file incomplete is reported; this one adds nothing.
-            let _ = std::fs::remove_file(&self.path);
-        }
+        // An error that left the file incomplete is reported; this one adds nothing.
+        let _ = std::fs::remove_file(&self.part);
     }
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    usage(format!(
+        "{} exists already and stays as it is; name another output, or remove it",
+        path.display()
+    ))
 }
 
 #[cfg(test)]

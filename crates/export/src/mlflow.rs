@@ -46,19 +46,26 @@ pub fn export(run: &Path, root: &Path) -> Result<PathBuf> {
         .with_context(|| format!("cannot find {}", experiment.display()))?;
     let id = id(&name, facts.started_unix_ms);
     let target = experiment.join(&id);
-    std::fs::create_dir(&target).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => usage(format!(
+    if target.exists() {
+        return Err(usage(format!(
             "the run {name} is in {} already; name another folder with --output, or remove {}",
             root.display(),
             target.display()
-        )),
-        _ => unwritable(&target, error),
-    })?;
+        )));
+    }
+    // Filled beside its place: an export that is killed leaves no part of a run there, and the next one replaces what it left.
+    let part = experiment.join(format!(".{id}.part"));
+    match std::fs::remove_dir_all(&part) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&part, error)),
+        _ => {}
+    }
+    std::fs::create_dir(&part).map_err(|error| unwritable(&part, error))?;
     let written = describe_experiment(&experiment, facts.started_unix_ms)
-        .and_then(|()| fill(run, &name, &id, &facts, &points, &target));
+        .and_then(|()| fill(run, &name, &id, &facts, &points, &part, &target))
+        .and_then(|()| std::fs::rename(&part, &target).map_err(|error| unwritable(&target, error)));
     if let Err(error) = written {
         // The first error is reported; this one adds nothing.
-        let _ = std::fs::remove_dir_all(&target);
+        let _ = std::fs::remove_dir_all(&part);
         return Err(error);
     }
     Ok(target)
@@ -84,17 +91,18 @@ fn describe_experiment(folder: &Path, unix_ms: u64) -> Result<()> {
     put(&path, &text)
 }
 
+/// Fills the folder `part` with a run that `target` will be.
 fn fill(
     run: &Path,
     name: &str,
     id: &str,
     facts: &Facts,
     points: &[Point],
+    part: &Path,
     target: &Path,
 ) -> Result<()> {
-    let artifacts = target.join("artifacts");
     for folder in ["metrics", "params", "tags", "artifacts"] {
-        let folder = target.join(folder);
+        let folder = part.join(folder);
         std::fs::create_dir(&folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
     }
@@ -108,7 +116,7 @@ fn fill(
         }
     }
     for (tag, lines) in &metrics {
-        let path = target.join("metrics").join(tag);
+        let path = part.join("metrics").join(tag);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)
                 .with_context(|| format!("cannot make {}", parent.display()))?;
@@ -116,7 +124,7 @@ fn fill(
         put(&path, lines)?;
     }
     for (name, value) in parameters(run, facts)? {
-        put(&target.join("params").join(name), &value)?;
+        put(&part.join("params").join(name), &value)?;
     }
     for (tag, value) in [
         ("mlflow.runName", name),
@@ -124,11 +132,11 @@ fn fill(
         ("mlflow.source.name", "flopsmith"),
         ("mlflow.source.type", "LOCAL"),
     ] {
-        put(&target.join("tags").join(tag), value)?;
+        put(&part.join("tags").join(tag), value)?;
     }
     let page = run.join(report::FILE);
     if page.is_file() {
-        std::fs::copy(&page, artifacts.join(report::FILE))
+        std::fs::copy(&page, part.join("artifacts").join(report::FILE))
             .with_context(|| format!("cannot copy {}", page.display()))?;
     }
     // MLflow's numbers for a run that goes on, that came to its end, and that was stopped.
@@ -144,13 +152,12 @@ fn fill(
     };
     let text = format!(
         "artifact_uri: {artifacts}\nend_time: {end}\nentry_point_name: ''\nexperiment_id: {experiment}\nlifecycle_stage: active\nrun_id: {id}\nrun_name: {name}\nrun_uuid: {id}\nsource_name: ''\nsource_type: 4\nsource_version: ''\nstart_time: {started}\nstatus: {status}\ntags: []\nuser_id: flopsmith\n",
-        artifacts = address(&artifacts),
+        artifacts = address(&target.join("artifacts")),
         experiment = quoted(EXPERIMENT.1),
         id = quoted(id),
         name = quoted(name),
     );
-    // Written last: MLflow shows a run that has this file.
-    put(&target.join("meta.yaml"), &text)
+    put(&part.join("meta.yaml"), &text)
 }
 
 fn put(path: &Path, text: &str) -> Result<()> {

@@ -157,6 +157,38 @@ fn nothing_that_exists_is_overwritten_and_wrong_usage_is_named() {
 }
 
 #[test]
+fn an_output_has_its_name_once_it_is_complete_and_parts_of_killed_exports_are_replaced() {
+    let runs = tempfile::tempdir().unwrap();
+    make_run(runs.path(), "r-1");
+    let (path, part) = (runs.path().join("a.csv"), runs.path().join("a.csv.part"));
+    let fresh = Fresh::create(&path).unwrap();
+    fresh.open().unwrap().write_all(b"half").unwrap();
+    assert!(!path.exists() && part.exists());
+    let error = Fresh::create(&path).err().unwrap();
+    assert!(error.to_string().contains("another process"), "{error:#}");
+    std::fs::write(&path, "mine").unwrap();
+    let error = fresh.keep().unwrap_err();
+    assert!(error.to_string().contains("exists already"), "{error:#}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&part, "x".repeat(100_000)).unwrap();
+    run(&order(Format::Csv, None, &path), runs.path()).unwrap();
+    assert_eq!(csv_rows(&path).len(), 4);
+    assert!(!part.exists());
+
+    let root = runs.path().join("mlruns");
+    let target = mlflow::export(&runs.path().join("r-1"), &root).unwrap();
+    let id = target.file_name().unwrap().to_str().unwrap();
+    let part = target.with_file_name(format!(".{id}.part"));
+    std::fs::rename(&target, &part).unwrap();
+    std::fs::remove_file(part.join("meta.yaml")).unwrap();
+    std::fs::write(part.join("half"), "").unwrap();
+    mlflow::export(&runs.path().join("r-1"), &root).unwrap();
+    assert!(target.join("meta.yaml").exists() && !target.join("half").exists());
+    assert!(!part.exists());
+}
+
+#[test]
 fn a_run_of_mlflow_has_its_metrics_by_step_and_no_credentials() {
     let runs = tempfile::tempdir().unwrap();
     let of_run = make_run(runs.path(), "r-1");

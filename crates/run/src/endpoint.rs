@@ -7,17 +7,20 @@ use flopsmith_endpoint::{Key, Spending, address};
 use crate::console::usage;
 use crate::digits::counted;
 
-/// Checks that this process can ask the endpoint of a run, if the run has one.
+/// Checks that this process can ask the endpoint of a run, if the run has one, and names the folder of documents by its whole
+/// path, by which a run that goes on from another working folder finds it.
 ///
 /// # Errors
 /// Wrong usage: its URL cannot be used, the environment has no key, or the documents of its agent are no folder.
-pub fn check(settings: &Settings) -> Result<()> {
-    let documents = settings.generator.agent.documents.as_deref();
-    if let Some(folder) = documents.filter(|folder| !folder.is_dir()) {
-        return Err(usage(format!(
-            "[generator.agent] `documents` is {}, which is no folder; name a folder of documents, or leave it out",
-            folder.display()
-        )));
+pub fn prepare(settings: &mut Settings) -> Result<()> {
+    if let Some(folder) = &mut settings.generator.agent.documents {
+        if !folder.is_dir() {
+            return Err(usage(format!(
+                "[generator.agent] `documents` is {}, which is no folder; name a folder of documents, or leave it out",
+                folder.display()
+            )));
+        }
+        *folder = std::path::absolute(&*folder)?;
     }
     let Some(endpoint) = &settings.generator.endpoint else {
         return Ok(());
@@ -92,7 +95,7 @@ mod tests {
         assert!(error.to_string().contains("`model`: it is `m`"), "{error}");
         let mut reading = Settings::default();
         reading.generator.agent.documents = Some("/no/such/folder".into());
-        let error = check(&reading).unwrap_err();
+        let error = prepare(&mut reading).unwrap_err();
         assert!(error.to_string().contains("is no folder"), "{error}");
         let secret = Endpoint::new("http://me:secret@127.0.0.1:1/v1", "m");
         let error = change(&mut settings, secret).unwrap_err().to_string();
@@ -103,6 +106,16 @@ mod tests {
         change(&mut settings, richer).unwrap();
         let budget = &settings.generator.endpoint.unwrap().budget;
         assert_eq!(budget.tokens, Some(7));
+    }
+
+    #[test]
+    fn the_documents_of_an_agent_are_found_from_every_working_folder() {
+        let mut settings = Settings::default();
+        settings.generator.agent.documents = Some("src".into());
+        prepare(&mut settings).unwrap();
+        let here = std::env::current_dir().unwrap();
+        let documents = settings.generator.agent.documents;
+        assert_eq!(documents, Some(here.join("src")));
     }
 
     #[test]

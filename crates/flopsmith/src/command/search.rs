@@ -35,7 +35,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 .apply(&mut settings, &args.run.set, Job::Search)?;
             begin(args, &mut settings)?;
             let problem = searchable(&settings)?;
-            endpoint::check(&settings)?;
+            endpoint::prepare(&mut settings)?;
             evaluator::has_cores_of(&settings)?;
             check_results(args, &settings)?;
             let output = claim(args)?;
@@ -78,13 +78,13 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                     false => {
                         endpoint::change(&mut settings, endpoint)?;
                         // The run's own settings change only if this process can use the new ones.
-                        endpoint::check(&settings)?;
+                        endpoint::prepare(&mut settings)?;
                         folder.write_settings(&settings)?;
                     }
                 }
             }
             if !has_ended {
-                endpoint::check(&settings)?;
+                endpoint::prepare(&mut settings)?;
                 run::check_services(&settings)?;
             }
             (folder, settings, output)

@@ -135,6 +135,13 @@ class Answers(unittest.TestCase):
         self.assertIn("/candidates/0/problem: there is no problem `x`", str(raised.exception))
         self.pauses.assert_not_called()
 
+    def test_a_quota_that_is_used_up_is_raised_at_once(self):
+        with Server(refuse(429, "quota", Retry_After="86400")) as server:
+            with self.assertRaises(Refused) as raised:
+                Evaluator(server.url).evaluate("a", "dgemm")
+        self.assertEqual(raised.exception.kind, "quota")
+        self.pauses.assert_not_called()
+
     def test_a_service_that_is_gone_is_unreachable_in_the_end(self):
         with Server() as server:
             pass

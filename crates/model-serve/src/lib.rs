@@ -72,6 +72,11 @@ pub struct Plan {
 /// # Errors
 /// Wrong usage, a model that cannot be used, and the end of the thread that runs it.
 pub fn execute(plan: Plan) -> Result<()> {
+    if plan.token.as_ref().is_some_and(Token::has_quotas) {
+        return Err(usage(
+            "a model has no quotas; leave the text beside the tokens out",
+        ));
+    }
     check_reach(
         plan.listen,
         plan.token.as_ref(),

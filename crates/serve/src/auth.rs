@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use flopsmith_run::console::usage;
 
+use crate::quota::Quota;
+
 /// The least length of a token, bytes.
 const SHORTEST: usize = 16;
 /// The greatest length of a token, bytes.
@@ -13,23 +15,26 @@ const LONGEST: usize = 1024;
 const MOST: usize = 1000;
 
 /// The bearer tokens of a service. They have no text form, so that no log can show them.
-pub struct Token(Vec<blake3::Hash>);
+pub struct Token(Vec<(blake3::Hash, Option<Quota>)>);
 
 /// The client of a request: the token that it sent, or nobody in particular at a service without tokens. A holder can neither
 /// read nor change the sessions of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Holder(Option<Fingerprint>);
+pub struct Holder {
+    fingerprint: Option<Fingerprint>,
+    quota: Option<Quota>,
+}
 
 /// The beginning of a digest of a token, which tells nothing about the token.
 type Fingerprint = [u8; 16];
 
 impl Token {
-    /// Takes the tokens from the text of a file or variable, one a line. Empty lines, and white space around a token, do not
-    /// count.
+    /// Takes the tokens from the text of a file or variable, one a line. A token may have a quota beside it: `TOKEN
+    /// N/hour` or `TOKEN N/day`. Empty lines, and white space around a token, do not count.
     ///
     /// # Errors
     /// Wrong usage, if there is no token or too many, or if one is too short, too long or has other characters than visible
-    /// ASCII.
+    /// ASCII; or if a quota cannot be read.
     pub fn new(text: &str) -> anyhow::Result<Self> {
         let lines = text.lines().map(str::trim);
         let tokens: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -39,7 +44,7 @@ impl Token {
             )));
         }
         let count = tokens.len();
-        let hashes = tokens.into_iter().map(hash_of);
+        let hashes = tokens.into_iter().map(read);
         let hashes = hashes.collect::<anyhow::Result<Vec<_>>>()?;
         if count > MOST {
             return Err(usage(format!(
@@ -56,29 +61,60 @@ impl Token {
         let (scheme, given) = header?.split_at_checked(SCHEME.len())?;
         let given = blake3::hash(given.trim_ascii());
         // Equality of two `blake3::Hash` takes constant time, and every token is compared.
-        let known = self
-            .0
-            .iter()
-            .fold(false, |found, hash| found | (*hash == given));
-        if !scheme.eq_ignore_ascii_case(SCHEME) || !known {
-            return None;
-        }
+        let known = self.0.iter().fold(
+            None,
+            |found, (hash, quota)| {
+                if *hash == given { Some(*quota) } else { found }
+            },
+        );
+        let quota = known.filter(|_| scheme.eq_ignore_ascii_case(SCHEME))?;
         let digest = blake3::hash(given.as_bytes());
         let mut fingerprint = Fingerprint::default();
         let length = fingerprint.len();
         fingerprint.copy_from_slice(&digest.as_bytes()[..length]);
-        Some(Holder(Some(fingerprint)))
+        Some(Holder {
+            fingerprint: Some(fingerprint),
+            quota,
+        })
+    }
+
+    /// The number of tokens.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if a token has a quota.
+    pub fn has_quotas(&self) -> bool {
+        self.0.iter().any(|(_, quota)| quota.is_some())
     }
 }
 
 impl Holder {
     /// Bytes that tell this holder from others; none for nobody in particular.
     pub fn as_bytes(&self) -> &[u8] {
-        match &self.0 {
+        match &self.fingerprint {
             Some(fingerprint) => fingerprint,
             None => &[],
         }
     }
+
+    /// The most candidates that it may send in a time, if there is a limit.
+    pub fn quota(self) -> Option<Quota> {
+        self.quota
+    }
+}
+
+/// The hash of one token, with the quota beside it.
+fn read(line: &str) -> anyhow::Result<(blake3::Hash, Option<Quota>)> {
+    let (token, quota) = match line.split_once(char::is_whitespace) {
+        Some((token, quota)) => (token, Some(quota.trim())),
+        None => (line, None),
+    };
+    let hash = hash_of(token)?;
+    let quota = quota.map(str::parse::<Quota>).transpose().map_err(|()| {
+        usage("the text beside a token of the service is no quota; write a line as `TOKEN 500/hour` or `TOKEN 500/day`")
+    })?;
+    Ok((hash, quota))
 }
 
 /// The hash of one token.
@@ -155,7 +191,14 @@ mod tests {
 
     #[test]
     fn a_token_that_can_be_guessed_or_not_be_sent_is_wrong_usage() {
-        for text in ["", "short", "0123456789 abcdef", "0123456789abcdeé"] {
+        for text in [
+            "",
+            "short",
+            "0123456789 abcdef",
+            "0123456789abcdeé",
+            "0123456789abcdef 0123456789",
+            "0123456789abcdef 5/week",
+        ] {
             let error = Token::new(text).err().unwrap();
             assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
             let said = error.to_string();

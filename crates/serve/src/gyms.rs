@@ -14,6 +14,7 @@ pub mod openenv;
 mod socket;
 mod tasks;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -22,9 +23,9 @@ use axum::Router;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use flopsmith_protocol::Digest;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::Holder;
 use crate::http::App;
 use crate::job::{Job, lock};
 use crate::refusal::{Kind, Refusal};
@@ -41,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Limits on the sessions of OpenEnv.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most sockets at the same time.
+    /// The most sockets at the same time. Each token has an equal share of them, and at least one.
     pub sockets: usize,
     /// The most episodes of all holders.
     pub episodes: usize,
@@ -75,8 +76,8 @@ pub struct Shared {
     began: Instant,
     episodes: Mutex<Episodes>,
     tasks: Mutex<Tasks>,
-    /// A permit for each socket that may be open.
-    places: Arc<Semaphore>,
+    /// Number of open sockets.
+    open: Mutex<HashMap<Holder, usize>>,
     /// The number of the next socket.
     number: AtomicU64,
     sockets: TaskTracker,
@@ -96,7 +97,7 @@ impl Shared {
             began: Instant::now(),
             episodes: Mutex::new(Episodes::new(limits)),
             tasks: Mutex::default(),
-            places: Arc::new(Semaphore::new(limits.sockets)),
+            open: Mutex::default(),
             number: AtomicU64::new(0),
             sockets: TaskTracker::new(),
         }
@@ -127,6 +128,35 @@ impl Shared {
     fn next_number(&self) -> u64 {
         self.number.fetch_add(1, Ordering::Relaxed)
     }
+
+    /// A place for another socket of a client, of which there are so many; none if it has its share, or if all are taken.
+    fn place(self: &Arc<Self>, holder: Holder, holders: usize) -> Option<Place> {
+        let share = (self.limits.sockets / holders.max(1)).max(1);
+        let mut open = lock(&self.open);
+        let all: usize = open.values().sum();
+        let own = open.entry(holder).or_default();
+        if all >= self.limits.sockets || *own >= share {
+            return None;
+        }
+        *own += 1;
+        let shared = Arc::clone(self);
+        Some(Place { shared, holder })
+    }
+}
+
+/// The place of a socket. Its end gives it back.
+struct Place {
+    shared: Arc<Shared>,
+    holder: Holder,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = lock(&self.shared.open);
+        if let Some(own) = open.get_mut(&self.holder) {
+            *own = own.saturating_sub(1);
+        }
+    }
 }
 
 /// The routes of all environments.
@@ -146,7 +176,12 @@ pub fn routes() -> Router<App> {
 }
 
 /// Makes a job of one candidate. A client that asks again a short time later gets the job that it has.
-async fn begin(app: &App, candidate: Candidate, purpose: Purpose) -> Result<Arc<Job>, Refusal> {
+async fn begin(
+    app: &App,
+    holder: Holder,
+    candidate: Candidate,
+    purpose: Purpose,
+) -> Result<Arc<Job>, Refusal> {
     let request = wire::Request {
         candidates: vec![candidate],
         purpose,
@@ -154,7 +189,7 @@ async fn begin(app: &App, candidate: Candidate, purpose: Purpose) -> Result<Arc<
     // The fields of a request have names, so it always has a JSON form.
     let text = serde_json::to_string(&request).unwrap_or_default();
     let asked = Digest::of(format!("environment {text}").as_bytes());
-    let submit = move |_: &[u8], service: &Service| service.submit_once(request, asked);
+    let submit = move |_: &[u8], service: &Service| service.submit_once(request, asked, holder);
     let begun = app.submit(Bytes::new(), submit).await;
     begun.map_err(Refusal::of_one)
 }
@@ -168,8 +203,13 @@ fn answer_of(job: &Job) -> Result<Answer, Refusal> {
 }
 
 /// Evaluates one candidate.
-async fn evaluated(app: &App, candidate: Candidate, purpose: Purpose) -> Result<Answer, Refusal> {
-    let job = begin(app, candidate, purpose).await?;
+async fn evaluated(
+    app: &App,
+    holder: Holder,
+    candidate: Candidate,
+    purpose: Purpose,
+) -> Result<Answer, Refusal> {
+    let job = begin(app, holder, candidate, purpose).await?;
     app.finished(&job).await?;
     answer_of(&job)
 }

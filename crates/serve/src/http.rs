@@ -316,8 +316,9 @@ async fn evaluate(State(app): State<App>, request: Request) -> Result<Response, 
     let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, holder, &body)?;
-    let submit =
-        move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
+    let submit = move |body: &[u8], service: &Service| {
+        service.submit(parse(body)?, idempotency.as_ref(), holder)
+    };
     let (job, _) = app.submit(body, submit).await?;
     let place = place_of(&app.service, &job);
     let mut response = match form {
@@ -423,8 +424,9 @@ async fn begin_job(State(app): State<App>, request: Request) -> Result<Response,
     let (headers, holder) = (request.headers().clone(), holder_of(&request));
     let body = app.body(request).await?;
     let idempotency = idempotency(&headers, holder, &body)?;
-    let submit =
-        move |body: &[u8], service: &Service| service.submit(parse(body)?, idempotency.as_ref());
+    let submit = move |body: &[u8], service: &Service| {
+        service.submit(parse(body)?, idempotency.as_ref(), holder)
+    };
     let (job, _) = app.submit(body, submit).await?;
     Ok(state_of(&app.service, &job))
 }

@@ -35,6 +35,7 @@ mod openapi;
 mod program;
 mod prompts;
 mod queue;
+mod quota;
 mod reference;
 mod refusal;
 mod repeats;

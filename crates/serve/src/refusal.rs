@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const MOST_MISTAKES: usize = 20;
 
 /// The kinds of refusals, in the order of the reference page: name, status, title.
-pub const KINDS: [(Kind, StatusCode, &str); 14] = [
+pub const KINDS: [(Kind, StatusCode, &str); 15] = [
     (
         Kind::Malformed,
         StatusCode::BAD_REQUEST,
@@ -68,6 +68,11 @@ pub const KINDS: [(Kind, StatusCode, &str); 14] = [
         "The request cannot be worked on",
     ),
     (
+        Kind::Quota,
+        StatusCode::TOO_MANY_REQUESTS,
+        "The quota of the token is used up",
+    ),
+    (
         Kind::Storage,
         StatusCode::INTERNAL_SERVER_ERROR,
         "The service cannot write its folder",
@@ -109,6 +114,8 @@ pub enum Kind {
     WrongMediaType,
     /// JSON of the right shape that makes no sense.
     Invalid,
+    /// The token may send no more candidates now.
+    Quota,
     /// The folder cannot be written or read.
     Storage,
     /// The evaluation failed through no fault of the program.
@@ -132,6 +139,7 @@ impl Kind {
             Self::TooLarge => "too-large",
             Self::WrongMediaType => "wrong-media-type",
             Self::Invalid => "invalid",
+            Self::Quota => "quota",
             Self::Storage => "storage",
             Self::Infrastructure => "infrastructure",
             Self::Unavailable => "unavailable",

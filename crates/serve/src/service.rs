@@ -15,6 +15,7 @@ use flopsmith_protocol::{Digest, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::Holder;
 use crate::best::{Best, List};
 use crate::cache::Cache;
 use crate::catalog::Catalog;
@@ -24,6 +25,7 @@ use crate::journal::{Idempotency, JobId, Journal, Kept, Order};
 use crate::metrics::Metrics;
 use crate::program::{Asked, Judge, Judged, Program};
 use crate::queue::{Queue, Wait};
+use crate::quota::Quotas;
 use crate::reference::{Grade, Reference};
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::repeats::Repeats;
@@ -47,6 +49,7 @@ pub struct Service {
     journal: Journal,
     cache: Arc<Cache>,
     best: Best,
+    quotas: Quotas,
     /// The circumstances of evaluations.
     circumstances: Now,
     /// The problems.
@@ -100,6 +103,7 @@ impl Service {
             repeats: Mutex::default(),
             journal,
             best: Best::open(cache.folder()),
+            quotas: Quotas::open(cache.folder())?,
             cache,
             circumstances,
             catalog,
@@ -150,7 +154,7 @@ impl Service {
         }
     }
 
-    /// Makes a job of a request. True if an earlier request had the same idempotency key, and the job is that one's.
+    /// Makes a job of a client's request. True if an earlier request had the same idempotency key, and the job is that one's.
     ///
     /// # Errors
     /// A refusal with all mistakes of the request, or the reason why there can be no job now.
@@ -158,6 +162,7 @@ impl Service {
         &self,
         request: Request,
         idempotency: Option<&Idempotency>,
+        holder: Holder,
     ) -> Result<(Arc<Job>, bool), Refusal> {
         let units = self.units(&request)?;
         let _one = lock(&self.submitting);
@@ -190,6 +195,7 @@ impl Service {
             let seconds = self.queue_seconds().ceil().clamp(1.0, 60.0) as u64;
             return Err(Refusal::new(Kind::Unavailable, detail).retry_after(seconds));
         }
+        self.quotas.check(holder, units.len(), unix_ms())?;
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, &request));
         let job = Job::new(JobId::random(), unix_ms(), asked.collect());
@@ -206,6 +212,7 @@ impl Service {
         begun
             .and_then(|()| self.journal.begin(&job.id, &order))
             .map_err(|e| Refusal::storage(&e))?;
+        self.quotas.charge(holder, units.len(), job.created_unix_ms);
         self.enqueue(&job, (0..).zip(units).collect());
         Ok((job, false))
     }
@@ -215,7 +222,12 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::submit`].
-    pub fn submit_once(&self, request: Request, asked: Digest) -> Result<Arc<Job>, Refusal> {
+    pub fn submit_once(
+        &self,
+        request: Request,
+        asked: Digest,
+        holder: Holder,
+    ) -> Result<Arc<Job>, Refusal> {
         // Held until the job is noted: two requests at once are one job.
         let mut repeats = lock(&self.repeats);
         let now = self.began.elapsed();
@@ -223,7 +235,7 @@ impl Service {
         if let Some(job) = known {
             return Ok(job);
         }
-        let (job, _) = self.submit(request, None)?;
+        let (job, _) = self.submit(request, None, holder)?;
         repeats.note(asked, Arc::clone(&job), now);
         Ok(job)
     }

@@ -22,6 +22,7 @@ use crate::wire::ReferenceSpeeds;
 mod agents;
 mod gyms;
 mod hostile;
+mod quotas;
 mod sockets;
 
 /// Everything that a test waits for comes long before this.

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::http::{App, json, parse};
+use crate::http::{App, holder_of, json, parse};
 use crate::job::Job;
 use crate::prompts::answer_of;
 use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
@@ -211,10 +211,11 @@ async fn answers(
     request: Request,
     read: impl FnOnce(&[u8]) -> Result<wire::Request, Refusal> + Send + 'static,
 ) -> Result<Vec<Answer>, Refusal> {
-    let url = request.uri().to_string();
+    let (url, holder) = (request.uri().to_string(), holder_of(&request));
     let body = app.body(request).await?;
     let asked = Digest::of(format!("{url} {}", Digest::of(&body)).as_bytes());
-    let submit = move |body: &[u8], service: &Service| service.submit_once(read(body)?, asked);
+    let submit =
+        move |body: &[u8], service: &Service| service.submit_once(read(body)?, asked, holder);
     let job = app.submit(body, submit).await?;
     app.finished(&job).await?;
     rewarded(&job)

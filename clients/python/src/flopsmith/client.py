@@ -302,7 +302,8 @@ class Evaluator:
         except ValueError:
             details = {"detail": text.decode(errors="replace")[:200]}
         refused = Refused(response.status, details if isinstance(details, dict) else {})
-        if response.status in (429, 500, 502, 503, 504):
+        # A quota may last for a day, and no caller waits so long without a word.
+        if refused.kind != "quota" and response.status in (429, 500, 502, 503, 504):
             after = response.headers.get("Retry-After", "")
             raise _Again(str(refused), float(after) if after.isdigit() else None)
         raise refused

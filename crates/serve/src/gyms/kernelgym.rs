@@ -234,7 +234,7 @@ async fn answered(
         Ok((id, candidate, task.purpose))
     };
     let (id, candidate, purpose): (String, Candidate, Purpose) = app.submit(body, read).await?;
-    let job = begin(app, candidate, purpose).await?;
+    let job = begin(app, holder, candidate, purpose).await?;
     app.gyms.tasks().note(holder, &id, Arc::clone(&job));
     app.finished(&job).await?;
     let evaluated = Evaluated::of(id, answer_of(&job)?);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::evaluated;
-use crate::http::{App, json as response_of, parse};
+use crate::http::{App, holder_of, json as response_of, parse};
 use crate::refusal::{Mistake, Refusal};
 use crate::service::Service;
 use crate::trainers::Task;
@@ -115,7 +115,7 @@ pub async fn verify(
     query: Result<Query<Task>, QueryRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let task = Task::of(query)?;
+    let (task, holder) = (Task::of(query)?, holder_of(&request));
     let body = app.body(request).await?;
     let read = move |body: &[u8], _: &Service| -> Result<_, Refusal> {
         let (candidate, purpose) = parse::<Verify>(body)?.candidate(&task)?;
@@ -124,7 +124,7 @@ pub async fn verify(
     };
     let (mut echo, candidate, purpose): (Map<String, Value>, Candidate, Purpose) =
         app.submit(body, read).await?;
-    let answer = evaluated(&app, candidate, purpose).await?;
+    let answer = evaluated(&app, holder, candidate, purpose).await?;
     // NeMo Gym makes means of the numbers beside the reward.
     let correct = u8::from(answer.correct == Some(true));
     echo.insert("reward".into(), json!(answer.reward));

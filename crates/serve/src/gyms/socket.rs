@@ -6,7 +6,6 @@
 
 use std::future::{Ready, ready};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -54,10 +53,10 @@ fn upgraded(app: App, request: &mut Request) -> Result<Response, Refusal> {
         holder: holder_of(request),
         socket: Some(app.gyms.next_number()),
     };
-    let place = Arc::clone(&app.gyms.places).try_acquire_owned();
-    let place = place.map_err(|_| {
+    let holders = app.token.as_ref().map_or(1, |token| token.count());
+    let place = app.gyms.place(client.holder, holders).ok_or_else(|| {
         let detail =
-            "as many sockets are open as the service allows; close one, or try again later";
+            "as many sockets are open as the service allows this client; close one, or try again later";
         Refusal::new(Kind::Unavailable, detail).retry_after(10)
     })?;
     let connection = upgrade::on(request);
@@ -284,7 +283,7 @@ fn error(code: &str, words: &str) -> Value {
 fn code_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Malformed | Kind::Invalid => "VALIDATION_ERROR",
-        Kind::Unavailable => "CAPACITY_REACHED",
+        Kind::Unavailable | Kind::Quota => "CAPACITY_REACHED",
         Kind::NotFound => "SESSION_ERROR",
         _ => "EXECUTION_ERROR",
     }

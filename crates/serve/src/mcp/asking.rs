@@ -8,6 +8,7 @@ use tokio::time::MissedTickBehavior;
 use super::budget::{Budget, Share};
 use super::calls::{Client, Progress};
 use super::message;
+use crate::auth::Holder;
 use crate::job::Job;
 use crate::refusal::Refusal;
 use crate::service::Service;
@@ -26,7 +27,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Begins a job, if the budget suffices for it.
+    /// Begins a job of a client, if the budget suffices for it.
     ///
     /// # Errors
     /// A sentence, if it does not, or if the service takes no such request.
@@ -34,6 +35,7 @@ impl Asking {
         service: Arc<Service>,
         budget: Arc<Budget>,
         request: Request,
+        holder: Holder,
     ) -> Result<Self, String> {
         let (programs, time) = service.unknown_of(&request);
         let share = Share {
@@ -41,7 +43,7 @@ impl Asking {
             time,
         };
         budget.take(share)?;
-        match service.submit(request, None) {
+        match service.submit(request, None, holder) {
             Ok((job, _)) => Ok(Self {
                 service,
                 budget,

@@ -23,6 +23,7 @@ use super::results::{
     self, BestList, Compared, Evaluated, Explained, Found, Left, PROVISIONAL, ProblemList, Roofed,
 };
 use super::tools::Tool;
+use crate::auth::Holder;
 use crate::describe::{Described, Listed};
 use crate::reference::Reference;
 use crate::service::Service;
@@ -36,6 +37,7 @@ const LONGEST_WORDS: usize = 4000;
 pub struct Tools {
     service: Arc<Service>,
     budget: Arc<Budget>,
+    holder: Holder,
 }
 
 /// Sends notifications about the progress of a call.
@@ -60,7 +62,13 @@ impl Tools {
         Self {
             service,
             budget: Arc::new(budget),
+            holder: Holder::default(),
         }
+    }
+
+    /// The same tools for this client.
+    pub fn of(self, holder: Holder) -> Self {
+        Self { holder, ..self }
     }
 
     /// The service.
@@ -302,7 +310,9 @@ impl Tools {
         client: &Client<'_>,
     ) -> Result<Vec<Arc<Answer>>, String> {
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
-        let begun = tokio::task::spawn_blocking(move || Asking::begin(service, budget, request));
+        let holder = self.holder;
+        let begun = move || Asking::begin(service, budget, request, holder);
+        let begun = tokio::task::spawn_blocking(begun);
         let asking = begun.await.unwrap_or_else(|_| Err(panicked()))?;
         asking.wait(client).await?;
         Ok(asking.job.answers_from(0))

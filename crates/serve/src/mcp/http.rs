@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use super::calls::Progress;
 use super::message::{self, Call, Failure, MODERN, Message, Step, code};
 use crate::auth::is_loopback;
-use crate::http::{App, json};
+use crate::http::{App, holder_of, json};
 use crate::refusal::{Kind, Refusal};
 
 /// The header of the revision of the protocol.
@@ -34,7 +34,8 @@ const UNBUFFERED: &str = "x-accel-buffering";
 const MOST_UNSENT: usize = 16;
 
 /// Answers a message.
-pub async fn post(State(app): State<App>, request: Request) -> Result<Response, Refusal> {
+pub async fn post(State(mut app): State<App>, request: Request) -> Result<Response, Refusal> {
+    app.tools = app.tools.of(holder_of(&request));
     let headers = request.headers().clone();
     check_origin(&headers)?;
     let body = app.body(request).await?;

@@ -290,6 +290,32 @@ fn only_so_many_sockets_are_open_at_once() {
 }
 
 #[test]
+fn each_token_has_a_share_of_the_sockets() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        token: Some("0123456789abcdef\nfedcba9876543210"),
+        ..with(crate::gyms::Limits {
+            sockets: 2,
+            ..Default::default()
+        })
+    };
+    let server = Server::start(place.path(), options);
+    let header = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let (first, second) = (header("0123456789abcdef"), header("fedcba9876543210"));
+    let mut one = Socket::open(&server, &first);
+    let (_, head) = Socket::request(&server, &handshake(&first));
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    Socket::open(&server, &second);
+    one.send(&json!({ "type": "close" }));
+    one.ended();
+    drop(one);
+    wait_until(|| {
+        let (_, head) = Socket::request(&server, &handshake(&first));
+        head.contains(" 101 ")
+    });
+}
+
+#[test]
 fn a_page_in_a_browser_gets_no_socket() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());

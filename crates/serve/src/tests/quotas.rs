@@ -1,0 +1,62 @@
+//! Shares and quotas of tokens.
+
+use super::*;
+
+const TWO: &str = "0123456789abcdef 3/hour\nfedcba9876543210";
+const FIRST: &str = "Authorization: Bearer 0123456789abcdef";
+const SECOND: &str = "Authorization: Bearer fedcba9876543210";
+
+fn with_tokens() -> Options {
+    Options {
+        token: Some(TWO),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn a_token_sends_as_many_candidates_as_its_quota_also_after_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let mut server = Server::start(place.path(), with_tokens());
+    let two = programs(&["right 40", "wrong"]).to_string();
+    let key = "Idempotency-Key: k";
+    for _ in 0..2 {
+        // The second request is the same one.
+        let reply = server.ask("POST /v1/evaluate", &[FIRST, key], &two);
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let refused = server.ask("POST /v1/evaluate", &[FIRST], &two);
+    assert_eq!(refused.refused(429), "quota");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=3600).contains(&wait), "{wait}");
+    let detail = refused.json()["detail"].to_string();
+    assert!(detail.contains("has sent 2"), "{detail}");
+    let one = json!({ "prompt": "", "response": "```c\nright 40\n```", "label": null });
+    let one = server.ask(
+        "POST /v1/slime?problem=dgemm&purpose=screen",
+        &[FIRST],
+        &one.to_string(),
+    );
+    assert_eq!(one.status, 200, "{one:?}");
+    server.stop();
+    drop(server);
+    let server = Server::start(place.path(), with_tokens());
+    let one = programs(&["right 40"]).to_string();
+    let refused = server.ask("POST /v1/jobs", &[FIRST], &one);
+    assert_eq!(refused.refused(429), "quota");
+    let action = json!({ "problem": "dgemm" }).to_string();
+    let begun = server.ask("POST /reset", &[FIRST], &action).json();
+    let id = &begun["observation"]["episode_id"];
+    let step = json!({ "episode_id": id, "action": { "source": "wrong" } }).to_string();
+    let refused = server.ask("POST /step", &[FIRST], &step);
+    assert_eq!(refused.refused(429), "quota");
+    let call = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": { "name": "evaluate", "arguments": { "problem": "dgemm", "source": "wrong" } },
+    });
+    let told = server.ask("POST /mcp", &[FIRST], &call.to_string());
+    assert!(told.body.contains("3 candidates an hour"), "{told:?}");
+    let other = server.ask("POST /v1/evaluate", &[SECOND], &two);
+    assert_eq!(other.status, 200, "{other:?}");
+}

@@ -5,13 +5,14 @@
 //!
 //! A [`Toolchain`] holds the compilers of one family, their versions and flags, and a digest of all that determines a
 //! build. [`Compiler::layouts`] builds a program again in other code layouts, for certifications.
-//! [`Compiler::instrument`] builds it as an executable with a sanitizer.
+//! [`Compiler::instrument`] builds it as an executable with a sanitizer. [`Compiler::explain`] shows how the compiler built it.
 //!
 //! Programs in C++ and Fortran are linked without the run-time libraries of their languages. These libraries are large,
 //! run code when they are loaded, and contain compute kernels. `runtime.c` replaces the small part that programs need:
 //! memory, and an abort for operations that must not happen.
 
 mod diagnose;
+mod explain;
 mod folder;
 mod instrumented;
 mod text;
@@ -34,6 +35,7 @@ use crate::toolchain::{Driver, MODE, mode_of};
 use diagnose::Allowed;
 use folder::{EXPORTS, FOLDER, Folder, OBJECT, PADDING, PRELUDE, RUNTIME_OBJECT};
 
+pub use explain::Question;
 pub use folder::source_name;
 pub use instrumented::{Companion, Instrumentation, Instrumented, Made};
 

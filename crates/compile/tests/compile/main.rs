@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod compilers;
+mod explain;
 mod limits;
 mod marks;
 mod schedules;

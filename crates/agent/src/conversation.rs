@@ -1,8 +1,8 @@
 //! A conversation with a language model about one program.
 //!
 //! Each turn asks with the whole conversation so far. An answer is a whole program in a fenced block, SEARCH/REPLACE blocks that
-//! change the program that is shown, or a request to find earlier programs or to read a document. The caller evaluates programs
-//! and says the results.
+//! change the program that is shown, or a request: to find earlier programs, to read a document, or to explain a build. The caller
+//! evaluates programs and says the [results](crate::results).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use flopsmith_problem::Language;
 use flopsmith_problem::prompt::{self, Style};
-use flopsmith_protocol::{Measurement, Technique, TechniqueSet, Verdict};
+use flopsmith_protocol::{Technique, TechniqueSet};
 
 use crate::edit;
-use crate::population::Known;
+use crate::results::{SHOWN, cut, fenced};
 
 /// Begins the line of an answer that asks for earlier programs.
 const FIND: &str = "FIND ";
@@ -21,12 +21,8 @@ const FIND: &str = "FIND ";
 const READ: &str = "READ ";
 /// Most bytes of the exchanges that a prompt repeats. Older ones are left out.
 const REPEATED: usize = 48 * 1024;
-/// Most bytes of an answer or a document that a prompt shows.
-const SHOWN: usize = 12 * 1024;
-/// The same for a result, which may be a document with its note, or several programs with theirs.
+/// Most bytes of a result that a prompt shows. It may be a document with its note, or several programs with theirs.
 const RESULT: usize = 2 * SHOWN;
-/// The same for diagnostics and differences.
-const DETAIL: usize = 3 * 1024;
 
 /// A program that a prompt shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +47,47 @@ pub enum Wanted {
     },
     /// To show a document, whose beginning this is.
     Read(String),
+    /// To show how a program was built.
+    Explain {
+        /// The question about it.
+        question: Question,
+        /// The candidate whose program it is; none for the program that is shown.
+        program: Option<String>,
+    },
+}
+
+/// A question about the build of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// The compiler's remarks about vectors.
+    Remarks,
+    /// The assembly of the hot loop.
+    Assembly,
+    /// The throughput of the hot loop by a model of the processor.
+    Throughput,
+}
+
+impl Question {
+    /// All questions.
+    pub const ALL: [Self; 3] = [Self::Remarks, Self::Assembly, Self::Throughput];
+
+    /// Begins the line of an answer that asks it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Remarks => "REMARKS",
+            Self::Assembly => "ASSEMBLY",
+            Self::Throughput => "THROUGHPUT",
+        }
+    }
+
+    /// The title of its answer.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Remarks => "The compiler's remarks about vectors",
+            Self::Assembly => "The assembly of the hot loop",
+            Self::Throughput => "A static analysis of the hot loop",
+        }
+    }
 }
 
 /// A conversation.
@@ -60,6 +97,8 @@ pub struct Conversation {
     language: Language,
     current: Option<Shown>,
     documents: Arc<BTreeMap<String, String>>,
+    /// True if questions about builds are answered.
+    explains: bool,
     exchanges: VecDeque<(String, String)>,
 }
 
@@ -76,8 +115,15 @@ impl Conversation {
             language,
             current,
             documents,
+            explains: false,
             exchanges: VecDeque::new(),
         }
+    }
+
+    /// The same conversation, in which questions about builds are answered, or are not.
+    #[must_use]
+    pub fn explaining(self, explains: bool) -> Self {
+        Self { explains, ..self }
     }
 
     /// The prompt of the next turn, in which so many programs may still be evaluated.
@@ -129,6 +175,12 @@ impl Conversation {
                 names.join(", ")
             );
         }
+        if self.explains {
+            let _ = writeln!(
+                text,
+                "- a line `REMARKS`, `ASSEMBLY` or `THROUGHPUT`, which shows the compiler's remarks about vectors, the assembly of the hot loop, or a static analysis of that loop, for the program above, or with a name as in `ASSEMBLY NAME` for that earlier program."
+            );
+        }
         text
     }
 
@@ -159,6 +211,21 @@ impl Conversation {
             return document.map(|text| Wanted::Read(cut(text, SHOWN))).ok_or_else(|| {
                 "there is no document of this name; `READ` one that is listed, or write a program".to_owned()
             });
+        }
+        let asked = |question: &Question| {
+            let rest = last(question.word())?;
+            // A longer word is another one.
+            let is_whole = rest.is_empty() || rest.starts_with(char::is_whitespace);
+            let name = rest.split_whitespace().next();
+            let program = name.map(|name| name.trim_matches('`').to_owned());
+            is_whole.then_some(Wanted::Explain {
+                question: *question,
+                program,
+            })
+        };
+        let mut questions = Question::ALL.iter().filter(|_| self.explains);
+        if let Some(wanted) = questions.find_map(asked) {
+            return Ok(wanted);
         }
         let Some(words) = last(FIND) else {
             return Err(format!(
@@ -215,121 +282,19 @@ impl Conversation {
     }
 }
 
-/// The result of an evaluation in words, with the differences from the program that was shown before.
-pub fn evaluated(verdict: &Verdict, difference: &str) -> String {
-    let mut text = verdict_words(verdict);
-    if !difference.trim().is_empty() {
-        let _ = write!(
-            text,
-            "\n\nIt differs from the program that was shown:\n{}",
-            fenced(cut(difference, DETAIL).trim_end(), "")
-        );
-    }
-    text
-}
-
-fn verdict_words(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Measured { measurement } => measurement_words(measurement),
-        Verdict::Rejected { fault, detail } => {
-            let detail = cut(&plain(detail), DETAIL);
-            match detail.is_empty() {
-                true => format!("It is refused ({}).", fault.name()),
-                // Diagnostics repeat words of the program, and must not pass for those of the search.
-                false => format!("It is refused ({}):\n{}", fault.name(), fenced(&detail, "")),
-            }
-        }
-        Verdict::Infrastructure { .. } | Verdict::Unknown { .. } => {
-            "This machine could not judge it, by no fault of the program. You may write it again."
-                .to_owned()
-        }
-    }
-}
-
-fn measurement_words(measurement: &Measurement) -> String {
-    let mut text = format!(
-        "It is right and reaches {:.3} GFLOPS: {:.3} times as fast as the plain reference, {:.1} % of the machine's peak.",
-        measurement.known_gflops(),
-        measurement.known_ratio(),
-        100.0 * measurement.share_of_peak
-    );
-    if !measurement.converged() {
-        text.push_str(" The measurement is imprecise, and its lower end is given.");
-    }
-    text
-}
-
-/// A program that was evaluated before, with its result.
-pub fn repeated(known: &Known) -> String {
-    format!(
-        "The same program was evaluated before, so it is not evaluated again. {}",
-        known_words(known)
-    )
-}
-
-/// Programs that were found, with their results.
-pub fn found(programs: &[&Known], language: Language) -> String {
-    if programs.is_empty() {
-        return "No earlier program has these techniques and this text.".to_owned();
-    }
-    let mut text = String::new();
-    for known in programs {
-        let techniques = known.outcome.techniques.unwrap_or_default();
-        let source = cut(known.outcome.source.trim_end(), SHOWN / 3);
-        let _ = write!(
-            text,
-            "A program with {techniques}. {}\n\n{}\n\n",
-            known_words(known),
-            fenced(&source, language.fence())
-        );
-    }
-    text
-}
-
-fn known_words(known: &Known) -> String {
-    match known.confirmed {
-        Some(gflops) => {
-            format!("It is right and reaches {gflops:.3} GFLOPS, by a second measurement.")
-        }
-        None => verdict_words(&known.outcome.verdict),
-    }
-}
-
 fn speed(gflops: Option<f64>) -> String {
     gflops.map_or_else(String::new, |gflops| format!(" ({gflops:.3} GFLOPS)"))
-}
-
-/// A text as a block of this name. Its fence is longer than each row of backticks in the text, so no line of a program ends
-/// the block, and none of its words stand outside.
-fn fenced(text: &str, name: &str) -> String {
-    let rows = text.split(|c: char| c != '`');
-    let longest = rows.map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{name}\n{text}\n{fence}")
-}
-
-/// Text without characters that control a terminal.
-fn plain(text: &str) -> String {
-    let kept = text.trim().chars();
-    kept.filter(|c| !c.is_control() || *c == '\n').collect()
-}
-
-/// The beginning of a text, and a note where it is cut.
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(most);
-    format!("{}\n[{} bytes left out]", &text[..end], text.len() - end)
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use flopsmith_protocol::CandidateFault;
+    use flopsmith_protocol::{CandidateFault, Verdict};
     use flopsmith_test_support::{first, measured};
 
     use super::*;
+    use crate::population::Known;
+    use crate::results::{evaluated, found};
 
     const PROGRAM: &str = "int a;\nint b;\n";
 
@@ -380,6 +345,28 @@ mod tests {
             assert!(talk.prompt(1).contains(word));
             assert!(!alone.prompt(1).contains(word), "{word}");
         }
+    }
+
+    #[test]
+    fn questions_about_builds_are_read_where_they_are_answered() {
+        let talk = conversation();
+        assert!(talk.read("ASSEMBLY").is_err());
+        assert!(!talk.prompt(1).contains("ASSEMBLY"));
+        let talk = talk.explaining(true);
+        assert!(talk.prompt(1).contains("ASSEMBLY"));
+        let wanted = |question: Question, program: Option<&str>| {
+            let program = program.map(str::to_owned);
+            Ok(Wanted::Explain { question, program })
+        };
+        let remarks = wanted(Question::Remarks, None);
+        assert_eq!(talk.read("I look first.\n REMARKS \n"), remarks);
+        let assembly = wanted(Question::Assembly, Some("r-s0-g0-c1"));
+        assert_eq!(talk.read("ASSEMBLY `r-s0-g0-c1`\n"), assembly);
+        let throughput = wanted(Question::Throughput, None);
+        assert_eq!(talk.read("THROUGHPUT"), throughput);
+        assert!(talk.read("REMARKSX").is_err());
+        let program = Ok(Wanted::Program("int c;\n".into()));
+        assert_eq!(talk.read("REMARKS\n```c\nint c;\n```\n"), program);
     }
 
     #[test]
@@ -487,22 +474,5 @@ mod tests {
         let mut talk = conversation();
         talk.note("FIND simd", &text);
         assert!(talk.prompt(1).contains(text.trim()));
-    }
-
-    #[test]
-    fn found_and_repeated_programs_come_with_their_results() {
-        let outcome = first(0, "int f;\n", "simd", measured(2.0));
-        let mut known = Known {
-            outcome,
-            island: 0,
-            confirmed: None,
-        };
-        let text = found(&[&known], Language::C);
-        for part in ["simd", "2.000 GFLOPS", "```c\nint f;\n```"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        known.confirmed = Some(1.5);
-        assert!(repeated(&known).contains("1.500 GFLOPS, by a second"));
-        assert!(found(&[], Language::C).contains("No earlier program"));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`Population`]: what a run has tried, and the elites of each island, from the outcomes of the run's log alone;
 //! - [`edit`]: SEARCH/REPLACE blocks, read from an answer and applied to a program;
-//! - [`conversation`]: the turns of a language model about one program: prompts, answers, results in words.
+//! - [`conversation`]: the turns of a language model about one program: prompts and answers;
+//! - [`results`]: results in words.
 //!
 //! Left out on purpose: how a child is made from its parents (the caller's), requests to a model, evaluation.
 //!
@@ -18,5 +19,6 @@
 pub mod conversation;
 pub mod edit;
 mod population;
+pub mod results;
 
 pub use population::{Known, Parent, Population, Rules};

@@ -221,6 +221,14 @@ impl Population {
         self.known.get(&identity::source_digest(source))
     }
 
+    /// The program of a candidate that was evaluated, in its first layout.
+    pub fn of_candidate(&self, id: &str) -> Option<&str> {
+        let mut candidates = self.candidates.iter();
+        let (_, digest) = candidates.find(|(known, _)| known.as_str() == id)?;
+        let known = self.known.get(digest)?;
+        Some(&known.outcome.source)
+    }
+
     /// The fastest program that was confirmed, of all islands.
     pub fn best(&self) -> Option<Parent<'_>> {
         let best = self.islands.iter().filter_map(Archive::best);
@@ -420,6 +428,10 @@ mod tests {
         let same = "int f(void)\n{\n    return 2; // two\n}\n";
         assert_eq!(population.known(same).unwrap().gflops(), Some(3.0));
         assert!(population.known("int f(void) { return 4; }").is_none());
+        let second = first(2, 0, "simd", 3.0);
+        let named = population.of_candidate(second.candidate.id.as_str());
+        assert_eq!(named, Some(second.source.as_str()));
+        assert_eq!(population.of_candidate("another"), None);
         let numbers = |set: &str, text: &str| -> Vec<u64> {
             let set = match set {
                 "" => TechniqueSet::EMPTY,

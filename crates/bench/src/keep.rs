@@ -1,4 +1,4 @@
-//! Keeps the compiled object of each program and its disassembly for the user.
+//! Keeps the compiled object of each program, its disassembly, and how it was built, for the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use flopsmith_evaluate::{Evaluator, Question};
 use flopsmith_sandbox::{Job, Kind, Limits, Sandbox};
 
 use flopsmith_run::console::say;
 use flopsmith_run::output;
+
+use crate::inputs::Program;
 
 /// The object's path in the jail.
 const INSIDE: &str = "/kernel.so";
 /// Longest disassembly, bytes; a disassembly is about ten times as long as its object.
 const LONGEST: usize = 256 << 20;
 
-/// A folder for shared objects and their disassemblies.
+/// A folder for shared objects, their disassemblies and explanations.
 pub struct Keep {
     folder: PathBuf,
     disassembler: Option<PathBuf>,
@@ -32,7 +35,8 @@ impl Keep {
         let names = names(stems, |name| {
             // A dangling link counts as an existing file.
             let taken = |file: String| folder.join(file).symlink_metadata().is_ok();
-            taken(format!("{name}.so")) || taken(format!("{name}.s"))
+            let mut endings = ["so", "s", "txt"].iter();
+            endings.any(|ending| taken(format!("{name}.{ending}")))
         });
         for (stem, name) in names.iter().filter(|(stem, name)| stem != name) {
             say(&format!(
@@ -53,19 +57,33 @@ impl Keep {
         })
     }
 
-    /// Writes an object as `.so` and its disassembly as `.s`, in place of the files that this command wrote for the
-    /// program before.
-    pub fn save(&self, stem: &str, object: &[u8], sandbox: &Sandbox) -> Result<()> {
-        let name = self.names.get(stem).map_or(stem, String::as_str);
+    /// Writes the object of a program as `.so`, its disassembly as `.s`, and as `.txt` the compiler's remarks, the hot loop and its
+    /// analysis, in place of the files that this command wrote for the program before.
+    pub fn save(&self, program: &Program, object: &[u8], evaluator: &Evaluator) -> Result<()> {
+        let stem = &program.stem;
+        let name = self.names.get(stem).unwrap_or(stem);
         let path = self.folder.join(format!("{name}.so"));
         write(&path, object)?;
         if let Some(disassembler) = &self.disassembler {
-            let text = disassemble(disassembler, &path, sandbox)
+            let text = disassemble(disassembler, &path, &evaluator.sandbox)
                 .with_context(|| format!("cannot disassemble {}", path.display()))?;
             write(&self.folder.join(format!("{name}.s")), &text)?;
         }
-        Ok(())
+        let text = explained(program, evaluator);
+        write(&self.folder.join(format!("{name}.txt")), text.as_bytes())
     }
+}
+
+/// How a program was built. A question without an answer has the reason in its place.
+fn explained(program: &Program, evaluator: &Evaluator) -> String {
+    let problem = &evaluator.problem;
+    let language = program.language.unwrap_or(problem.language);
+    let compiler = &evaluator.compiler;
+    let answers = Question::ALL.map(|question| {
+        let answer = compiler.explain(question, language, problem, &program.source);
+        answer.unwrap_or_else(|failure| failure.to_string())
+    });
+    answers.join("\n\n") + "\n"
 }
 
 /// A name for each stem that is neither `taken` nor the name of another stem: the stem itself if possible, else the

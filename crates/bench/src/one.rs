@@ -52,7 +52,7 @@ pub fn run(mut order: Order) -> Result<u8> {
     let result = AtSize::new(Arc::clone(&order.problem), rows);
     let row = result.rows.first().context("nothing was timed")?;
     if let (Some(keep), Some(object)) = (&order.keep, &object)
-        && let Err(error) = keep.save(&program.stem, object, stages.sandbox())
+        && let Err(error) = keep.save(program, object, stages.evaluator())
     {
         say(&format!("error: {error:#}"));
         code = exit::INFRASTRUCTURE;

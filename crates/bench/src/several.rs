@@ -137,7 +137,7 @@ impl<'a> Several<'a> {
     pub fn measure(&mut self, program: &Program) -> Option<Vec<Row>> {
         let mut measured = self.stages.measure(program)?;
         if let (Some(keep), Some(object)) = (&self.order.keep, &measured.object)
-            && let Err(error) = keep.save(&program.stem, object, self.stages.sandbox())
+            && let Err(error) = keep.save(program, object, self.stages.evaluator())
         {
             say(&format!("error: {error:#}"));
             self.trouble = true;

@@ -14,7 +14,6 @@ use flopsmith_protocol::{Measurement, TechniqueSet, Verdict};
 use flopsmith_run::console::say;
 use flopsmith_run::evaluator;
 use flopsmith_run::idle_wait::{self, Patience, Waited};
-use flopsmith_sandbox::Sandbox;
 use tokio_util::sync::CancellationToken;
 
 use crate::Order;
@@ -314,9 +313,9 @@ impl Stages {
         self.patience.wait(look, &self.stopped)
     }
 
-    /// The jail.
-    pub fn sandbox(&self) -> &Sandbox {
-        &self.evaluator.sandbox
+    /// The stages of this machine.
+    pub fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
     }
 }
 

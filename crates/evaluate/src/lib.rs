@@ -24,6 +24,7 @@ use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
 pub use draws::random;
+pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};

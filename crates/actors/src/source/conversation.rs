@@ -23,9 +23,11 @@ use crate::node::Context;
 use crate::role::recorder::files;
 
 mod board;
+mod explain;
 mod talk;
 
 use board::Board;
+pub use explain::Explain;
 use talk::Talk;
 
 /// Holds a conversation about a program of the population for each task.
@@ -43,6 +45,8 @@ pub struct ConversingSource {
     start: Option<String>,
     /// Documents that the model may read, by name.
     documents: Arc<BTreeMap<String, String>>,
+    /// Answers questions about the builds of programs; none where this process builds no programs.
+    explainer: Option<Arc<dyn Explain>>,
     books: Mutex<Books>,
     board: Board,
     /// A permit for each request that the endpoint takes at the same time.
@@ -114,6 +118,7 @@ struct Table<'a> {
     client: &'a Client,
     context: &'a Context,
     documents: &'a Arc<BTreeMap<String, String>>,
+    explainer: Option<&'a Arc<dyn Explain>>,
     books: &'a Mutex<Books>,
     board: &'a Board,
     places: &'a Semaphore,
@@ -150,6 +155,7 @@ impl ConversingSource {
             client,
             name,
             documents: Arc::new(documents.unwrap_or_default()),
+            explainer: None,
             populations: populations.collect(),
             start: settings.start.as_ref().map(|start| start.source.clone()),
             books: Mutex::new(Books {
@@ -163,6 +169,12 @@ impl ConversingSource {
             silent: 0,
             context: Arc::clone(context),
         })
+    }
+
+    /// The same source with answers to questions about the builds of programs.
+    #[must_use]
+    pub fn explaining(self, explainer: Option<Arc<dyn Explain>>) -> Self {
+        Self { explainer, ..self }
     }
 
     /// Judges the ends of all conversations, and gives the samples that have no answer the reason for it.
@@ -233,6 +245,7 @@ impl Source for ConversingSource {
             client: &self.client,
             context: &self.context,
             documents: &self.documents,
+            explainer: self.explainer.as_ref(),
             books: &self.books,
             board: &self.board,
             places: &self.places,

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use flopsmith_actors::node::Context;
 use flopsmith_actors::role::generator::Generator;
-use flopsmith_actors::source::conversation::ConversingSource;
+use flopsmith_actors::source::conversation::{ConversingSource, Explain};
+use flopsmith_agent::conversation::Question;
 use flopsmith_bus::Worker;
 use flopsmith_config::{GeneratorKind, Settings};
+use flopsmith_problem::Problem;
 use flopsmith_protocol::subjects::Queue;
 use flopsmith_protocol::{
-    Candidate, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
+    Candidate, Failure, InfrastructureCause, Outcome, Purpose, Task, Verdict, subjects,
 };
 use flopsmith_test_support::endpoint::{Act, ScriptedEndpoint};
 use flopsmith_test_support::{infrastructure, measured, outcome, run_id, wrong};
@@ -31,8 +33,18 @@ fn program(text: &str) -> Act {
     said(&format!("```c\n{text}\n```\n"))
 }
 
+/// Explains a program by its text.
+struct Echo;
+
+impl Explain for Echo {
+    fn explain(&self, question: Question, _: &Problem, source: &str) -> Result<String, Failure> {
+        Ok(format!("{question:?} of {source}"))
+    }
+}
+
 fn generator(context: &Arc<Context>) -> Working {
     let source = ConversingSource::open(context).unwrap();
+    let source = source.explaining(Some(Arc::new(Echo)));
     start(Generator::new(
         Arc::clone(context),
         Box::new(source),
@@ -119,6 +131,43 @@ async fn each_result_is_told_before_the_next_program_is_written() {
     assert_eq!(&turns[..3], wanted);
     assert_eq!(lines[2]["difference"], "-int x0;\n+int x1;\n");
     assert!(lines[2]["prompt"].as_str().unwrap().contains("int x0;"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn builds_of_earlier_programs_are_explained_by_name_and_of_the_shown_one_without() {
+    let world = World::new().await;
+    let first = candidate(0, 0, 0, Purpose::Search).id.to_string();
+    let named = format!("REMARKS {first}");
+    let server = ScriptedEndpoint::start(move |asked| match asked.number {
+        0 => program("int x0;"),
+        1 => program("int x1;"),
+        2 => said("ASSEMBLY"),
+        3 => said(&named),
+        4 => said("THROUGHPUT x9"),
+        _ => program("int x2;"),
+    });
+    let server = server.unwrap();
+    let context = world.context(conversing(&server));
+    let working = generator(&context);
+    let mut candidates = compiler(&world).await;
+    ask(&world, 0, 3).await;
+    decide(&world, &mut candidates, "int x0;", wrong()).await;
+    decide(&world, &mut candidates, "int x1;", measured(2.0)).await;
+    decide(&world, &mut candidates, "int x2;", measured(1.0)).await;
+    candidates.close();
+    working.end().await.unwrap();
+    let prompts: Vec<String> = server.asked().into_iter().map(|asked| asked.body).collect();
+    for (number, words) in [
+        (1, format!("This is program `{first}`")),
+        (3, "Assembly of int x1;".to_owned()),
+        (4, "Remarks of int x0;".to_owned()),
+        (5, "There is no such program".to_owned()),
+    ] {
+        let prompt = &prompts[number];
+        assert!(prompt.contains(&words), "{number}, {words}: {prompt}");
+        let before = &prompts[number - 1];
+        assert!(!before.contains(&words), "{number}, {words}: {before}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

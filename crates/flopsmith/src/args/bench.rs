@@ -110,8 +110,8 @@ pub struct Bench {
     /// Measure this program too, and show every ratio relative to it as well (column `vs`). Its own row is marked.
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
-    /// Write each program's shared object (NAME.so) and disassembly (NAME.s) into this folder. Existing files stay: the
-    /// new files are then called NAME-2 and so on. With --watch the new files of a program replace its earlier ones.
+    /// Write each program's shared object (NAME.so), disassembly (NAME.s), and the compiler's remarks and hot loop (NAME.txt) into
+    /// this folder. Existing files stay: new ones are called NAME-2 and so on. With --watch they replace the program's earlier ones.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Keep running, measure a program again whenever it is saved, and report by how much it became faster or slower.

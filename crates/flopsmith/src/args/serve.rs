@@ -150,8 +150,8 @@ pub struct Serve {
         env = "FLOPSMITH_LISTEN"
     )]
     pub listen: SocketAddr,
-    /// Read the token that requests need from this file, or several, one a line, as `TOKEN` or with a quota as `TOKEN 500/hour` or
-    /// `TOKEN 500/day`. The variable FLOPSMITH_SERVE_TOKEN can hold them instead. With a token, only GET /v1/health and GET /health are answered without it, also on loopback.
+    /// Read the token that requests need from this file, or several, one a line, each with a quota (`TOKEN 500/day`) or without.
+    /// FLOPSMITH_SERVE_TOKEN can hold them instead. With a token, only GET /v1/health and GET /health need none, also on loopback.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
     /// The options of every service.

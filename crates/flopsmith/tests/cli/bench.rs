@@ -255,6 +255,9 @@ fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
             let text = std::fs::read_to_string(kept.join(format!("{name}.s"))).unwrap();
             assert!(text.contains("<dgemm>:"), "{text}");
         }
+        let built = std::fs::read_to_string(kept.join(format!("{name}.txt"))).unwrap();
+        let said = ["innermost loop", "has no loop"];
+        assert!(said.iter().any(|words| built.contains(words)), "{built}");
     }
 }
 

@@ -20,7 +20,7 @@ use flopsmith_actors::role::recorder::{Progress, Recorder};
 use flopsmith_actors::role::timer::{self, Timer};
 use flopsmith_actors::role::verifier::Verifier;
 use flopsmith_actors::source::agent::AgentSource;
-use flopsmith_actors::source::conversation::ConversingSource;
+use flopsmith_actors::source::conversation::{ConversingSource, Explain};
 use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
@@ -86,8 +86,11 @@ pub(super) fn specs(
         let (c, progress) = (Arc::clone(&c), progress.clone());
         Box::pin(async move { Ok(Recorder::new(c, progress)) })
     }));
+    let mut explainer: Option<Arc<dyn Explain>> = None;
     match evaluation {
         Evaluation::Here(evaluator, timer) => {
+            let compiler = Arc::clone(&evaluator.compiler);
+            explainer = Some(compiler);
             specs.extend(evaluating(context, evaluator, *timer)?);
         }
         Evaluation::Recorded(recorded) => {
@@ -105,7 +108,7 @@ pub(super) fn specs(
     }
     for role in job.roles(context.settings.generator.kind) {
         if !context.settings.is_hosted(role) {
-            specs.push(single(role, job, context, told)?);
+            specs.push(single(role, job, context, told, explainer.clone())?);
         } else if role == Hosted::Archive {
             specs.push(follower(context, told, before));
         }
@@ -113,8 +116,14 @@ pub(super) fn specs(
     Ok(specs)
 }
 
-/// A once-per-run role.
-pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Result<Spec> {
+/// A once-per-run role. A generator that holds conversations about programs tells how `explainer` says that they were built.
+pub fn single(
+    role: Hosted,
+    job: Job,
+    context: &Arc<Context>,
+    told: &Told,
+    explainer: Option<Arc<dyn Explain>>,
+) -> Result<Spec> {
     let c = Arc::clone(context);
     Ok(match role {
         Hosted::Archive => {
@@ -130,9 +139,9 @@ pub fn single(role: Hosted, job: Job, context: &Arc<Context>, told: &Told) -> Re
             let kind = context.settings.generator.kind;
             let policy = kind.name();
             spec("generator", move || {
-                let c = Arc::clone(&c);
+                let (c, explainer) = (Arc::clone(&c), explainer.clone());
                 Box::pin(async move {
-                    let source = source(kind, &c).await?;
+                    let source = source(kind, &c, explainer).await?;
                     Ok(Generator::new(c, source, policy))
                 })
             })
@@ -213,6 +222,7 @@ fn learner(_: &Arc<Context>) -> Result<Spec> {
 async fn source(
     kind: GeneratorKind,
     context: &Arc<Context>,
+    explainer: Option<Arc<dyn Explain>>,
 ) -> Result<Box<dyn Source>, flopsmith_actors::Error> {
     match kind {
         GeneratorKind::Schedule => {
@@ -225,7 +235,8 @@ async fn source(
             ))
         }
         GeneratorKind::Agent if context.settings.generator.endpoint.is_some() => {
-            Ok(Box::new(ConversingSource::open(context)?))
+            let source = ConversingSource::open(context)?;
+            Ok(Box::new(source.explaining(explainer)))
         }
         GeneratorKind::Agent => Ok(Box::new(AgentSource::open(
             &context.settings,

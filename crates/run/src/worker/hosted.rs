@@ -215,7 +215,7 @@ impl House {
         };
         let mut specs = Vec::new();
         for role in &roles {
-            specs.push(roles::single(*role, job, &context, &told)?);
+            specs.push(roles::single(*role, job, &context, &told, None)?);
         }
         if !roles.contains(&Hosted::Archive) {
             specs.push(roles::follower(&context, &told, 0.0));

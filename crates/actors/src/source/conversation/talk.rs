@@ -1,10 +1,11 @@
 //! The turns of a conversation about one task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopsmith_agent::conversation::{Conversation, Shown, Wanted, evaluated, found, repeated};
+use flopsmith_agent::conversation::{Conversation, Question, Shown, Wanted};
+use flopsmith_agent::results::{evaluated, explained, found, repeated};
 use flopsmith_agent::{Population, edit};
 use flopsmith_archive::identity;
 use flopsmith_endpoint::{Ask, Reason};
@@ -45,6 +46,8 @@ pub(super) struct Talk<'a> {
     conversation: Conversation,
     /// Programs that were written in it, without those that the machine could not judge.
     written: BTreeSet<Digest>,
+    /// Programs that were written in it, by candidate.
+    programs: BTreeMap<String, String>,
     is_answered: bool,
     /// Requests in a row that failed.
     failed: u32,
@@ -77,6 +80,8 @@ impl<'a> Talk<'a> {
         let head = flopsmith_nest::prompt::render(problem, task.permitted, None, Style::Full)
             .map_err(|e| Error::Generator(e.to_string()))?;
         let documents = Arc::clone(table.documents);
+        let conversation = Conversation::new(head, problem.language, shown, documents)
+            .explaining(table.explainer.is_some());
         Ok(Self {
             table,
             place,
@@ -85,8 +90,9 @@ impl<'a> Talk<'a> {
             population,
             island,
             parent: parent.map(|elite| elite.candidate.clone()),
-            conversation: Conversation::new(head, problem.language, shown, documents),
+            conversation,
             written: BTreeSet::new(),
+            programs: BTreeMap::new(),
             is_answered: false,
             failed: 0,
         })
@@ -152,6 +158,9 @@ impl<'a> Talk<'a> {
                     found(&programs, self.problem.language)
                 }
                 Ok(Wanted::Read(document)) => document,
+                Ok(Wanted::Explain { question, program }) => {
+                    self.explain(question, program.as_deref()).await
+                }
                 Err(fault) => fault,
             };
             self.conversation.note(&text.text, &result);
@@ -210,6 +219,8 @@ impl<'a> Talk<'a> {
             program.truncate(program.ceil_char_boundary(LONGEST_PROGRAM));
         }
         self.written.insert(identity::source_digest(&program));
+        let candidate = CandidateId::of(&self.task.id, sample);
+        self.programs.insert(candidate.to_string(), program.clone());
         let written = Answer {
             source: program.clone(),
             raw: None,
@@ -220,7 +231,6 @@ impl<'a> Talk<'a> {
             // Nobody is left to tell the result.
             return;
         }
-        let candidate = CandidateId::of(&self.task.id, sample);
         let seconds = PATIENCE * self.table.context.settings.lost_after_seconds;
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let waited = tokio::time::timeout(limit, self.table.board.verdict(&candidate)).await;
@@ -234,11 +244,45 @@ impl<'a> Talk<'a> {
             self.written.remove(&identity::source_digest(&program));
         }
         let difference = self.difference(&program);
-        self.conversation
-            .note(answer, &evaluated(&verdict, &difference));
+        let result = evaluated(&verdict, &difference);
+        let result = format!("This is program `{candidate}`. {result}");
+        self.conversation.note(answer, &result);
         if let Some(measurement) = verdict.measurement() {
             let gflops = Measurement::known_gflops(measurement);
             self.conversation.measured(&program, gflops);
+        }
+    }
+
+    /// The answer to a question about the build of an earlier program, or of the one that is shown. It takes a core as every
+    /// build does.
+    async fn explain(&mut self, question: Question, program: Option<&str>) -> String {
+        let source = match program {
+            Some(id) => {
+                let own = self.programs.get(id).map(String::as_str);
+                own.or_else(|| self.population.of_candidate(id))
+            }
+            None => self
+                .conversation
+                .current()
+                .map(|shown| shown.source.as_str()),
+        };
+        let Some(source) = source.map(str::to_owned) else {
+            return "There is no such program; take a name that a result gave, or leave it out for the program above.".to_owned();
+        };
+        let context = self.table.context;
+        let of = context.of(&self.task.problem);
+        let (Some(explainer), Some(of)) = (self.table.explainer, of) else {
+            return "Builds are not explained here.".to_owned();
+        };
+        let (explainer, problem) = (Arc::clone(explainer), Arc::clone(&of.problem));
+        let lease = context.host.cores.one("compile").await;
+        let work = move || explainer.explain(question, &problem, &source);
+        let said = tokio::task::spawn_blocking(work).await;
+        drop(lease);
+        match said {
+            Ok(Ok(said)) => explained(question, &said),
+            Ok(Err(failure)) => explained(question, &failure.to_string()),
+            Err(_) => "This machine could not explain the build.".to_owned(),
         }
     }
 

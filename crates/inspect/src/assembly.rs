@@ -203,7 +203,7 @@ f:
         let jumps = |order: &mut dyn Iterator<Item = u32>| -> String {
             order.map(|n| format!("\tjne\t.L{n}\n")).collect()
         };
-        for jumps in [jumps(&mut (0..10_000).rev()), jumps(&mut (0..10_000))] {
+        for jumps in [jumps(&mut (0..10_000u32).rev()), jumps(&mut (0..10_000u32))] {
             assert!(hot_loop(&format!("{labels}{jumps}")).is_some());
         }
     }

@@ -1,4 +1,4 @@
-//! The runs of a cluster, as `flopsmith top` shows them: the progress and the health of each.
+//! The runs of a cluster: the progress and the health of each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,11 +8,11 @@ use flopsmith_protocol::{
     InfrastructureCause, Interval, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
     WorkloadMeasurement,
 };
-use flopsmith_run::console::table;
-use flopsmith_run::digits::{four, give_or_take, share};
 use serde::Serialize;
 
 use super::board::age;
+use crate::console::table;
+use crate::digits::{four, give_or_take, share};
 
 /// A run without an outcome for this long is reported as standing still, milliseconds.
 const STILL_MS: u64 = 180_000;

@@ -1,8 +1,11 @@
 //! Curves over the steps of a run.
 
-use flopsmith_protocol::PolicyPublished;
+use std::collections::BTreeMap;
+use std::io;
 
+use crate::index::Raw;
 use crate::totals::{Step, Totals};
+use crate::watched::Snapshot;
 
 /// Points over steps.
 pub type Points = Vec<(f64, f64)>;
@@ -31,13 +34,21 @@ pub fn mean_gflops(totals: &Totals) -> Points {
     steps.collect()
 }
 
-/// The mean reward of each trained step.
-pub fn mean_reward(trained: &[PolicyPublished]) -> Points {
-    let points = trained.iter().filter_map(|published| {
-        let metrics = published.metrics.as_ref()?;
-        Some((published.step as f64, metrics.mean_reward))
-    });
-    let mut points: Points = points.collect();
-    points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    points
+/// The mean reward of each trained step, of all steps of the run.
+///
+/// # Errors
+/// The index of the learner's log cannot be read.
+pub fn mean_reward(training: &Snapshot) -> io::Result<Points> {
+    let mut steps: BTreeMap<u32, f32> = BTreeMap::new();
+    if let Some(view) = &training.view {
+        view.forward(0, |_, bytes| {
+            let raw = Raw(bytes);
+            // A step that was trained again after a stop has its last reward.
+            steps.insert(raw.step(), raw.gflops());
+            true
+        })?;
+    }
+    let points = steps.into_iter();
+    let points = points.map(|(step, reward)| (f64::from(step), f64::from(reward)));
+    Ok(points.collect())
 }

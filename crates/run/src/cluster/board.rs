@@ -6,7 +6,7 @@ use flopsmith_protocol::{MachineClass, NodeId, Outcome, RunSpec, Verdict};
 use serde::Serialize;
 
 use super::runs::{self, Run, Runs};
-use crate::console::table;
+use crate::console::{Column, table};
 use crate::digits::{four, percent};
 
 /// Rates refer to this time, milliseconds.
@@ -237,49 +237,61 @@ impl Board {
         ];
         lines.extend(runs::lines(&self.runs));
         lines.push(String::new());
-        let queue = |queue: &Queue| {
-            vec![
-                queue.stage.clone(),
-                queue.class.clone(),
-                queue.waiting.to_string(),
-                queue.in_hand.to_string(),
-                queue.oldest_seconds.map_or_else(|| "–".into(), age),
-            ]
-        };
-        let columns = [
-            ("queue", false),
-            ("class", false),
-            ("waiting", true),
-            ("in hand", true),
-            ("oldest", true),
-        ];
-        lines.extend(table(&columns, self.queues.iter().map(queue)));
+        lines.extend(table(&Queue::COLUMNS, self.queues.iter().map(Queue::cells)));
         lines.push(String::new());
-        let node = |node: &Node| {
-            vec![
-                node.node.clone(),
-                node.class.clone(),
-                node.last_minute.to_string(),
-                node.failures.to_string(),
-                age(node.silent_seconds),
-                node.best_gflops.map_or_else(|| "–".into(), four),
-                node.noise.map_or_else(|| "–".into(), percent),
-            ]
-        };
-        let columns = [
-            ("node", false),
-            ("class", false),
-            ("a minute", true),
-            ("failed", true),
-            ("silent", true),
-            ("best", true),
-            ("noise", true),
-        ];
-        lines.extend(table(&columns, self.nodes.iter().map(node)));
+        lines.extend(table(&Node::COLUMNS, self.nodes.iter().map(Node::cells)));
         if self.nodes.is_empty() {
             lines.push("no node sent an outcome in the last ten minutes".to_owned());
         }
         lines
+    }
+}
+
+impl Queue {
+    /// The headings of [`Queue::cells`], and which of them are above numbers.
+    pub const COLUMNS: [Column<'static>; 5] = [
+        ("queue", false),
+        ("class", false),
+        ("waiting", true),
+        ("in hand", true),
+        ("oldest", true),
+    ];
+
+    /// The row of the queue.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.stage.clone(),
+            self.class.clone(),
+            self.waiting.to_string(),
+            self.in_hand.to_string(),
+            self.oldest_seconds.map_or_else(|| "–".into(), age),
+        ]
+    }
+}
+
+impl Node {
+    /// The headings of [`Node::cells`], and which of them are above numbers.
+    pub const COLUMNS: [Column<'static>; 7] = [
+        ("node", false),
+        ("class", false),
+        ("a minute", true),
+        ("failed", true),
+        ("silent", true),
+        ("best", true),
+        ("noise", true),
+    ];
+
+    /// The row of the node.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.node.clone(),
+            self.class.clone(),
+            self.last_minute.to_string(),
+            self.failures.to_string(),
+            age(self.silent_seconds),
+            self.best_gflops.map_or_else(|| "–".into(), four),
+            self.noise.map_or_else(|| "–".into(), percent),
+        ]
     }
 }
 

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flopsmith_protocol::{
-    ArtifactRef, CandidateFault, Digest, Outcome, PolicyPublished, PolicyVersion, StepMetrics,
-    TechniqueSet,
+    ArtifactRef, CandidateFault, Digest, PolicyPublished, PolicyVersion, StepMetrics, TechniqueSet,
 };
 use flopsmith_serve::listen::{Limits, serve};
 use flopsmith_test_support::{Measured, candidate, outcome, rejected, remeasured};

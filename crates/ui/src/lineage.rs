@@ -11,7 +11,7 @@ use std::io;
 use crate::index::{Party, Raw, Record, View};
 
 /// Programs with a parent, and second measurements, that are looked at: the newest. It bounds memory to some megabytes.
-const MOST: usize = 100_000;
+const MOST: usize = 50_000;
 
 /// Ids are digests, so they are their own hashes.
 #[derive(Default)]

@@ -61,6 +61,10 @@ impl Look {
     /// The broker does not answer, refuses this process, or has no streams.
     pub async fn open(url: &str) -> Result<Self> {
         let bus = Bus::connect(broker::options(url)).await?;
+        Box::pin(Self::at(bus)).await
+    }
+
+    async fn at(bus: Bus) -> Result<Self> {
         bus.check_streams().await?;
         let registry = RunRegistry::open(&bus).await?;
         let stored = bus.stored().await?;
@@ -186,5 +190,57 @@ fn queue(state: &QueueState, now_unix_ms: u64) -> Queue {
         oldest_seconds: state
             .oldest_unix_ms
             .map(|at| now_unix_ms.saturating_sub(at) as f64 / 1000.0),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_bus::{RunSetup, Server, ServerOptions, Worker, WorkerOptions};
+    use flopsmith_protocol::Candidate;
+    use flopsmith_protocol::subjects::Queue as WorkQueue;
+    use flopsmith_test_support::{candidate, machine_class, measured, outcome, run_id};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_finds_nodes_queues_and_dead_letters() {
+        let place = tempfile::tempdir().unwrap();
+        let server = Server::start(None, place.path(), ServerOptions::default());
+        let server = server.await.unwrap();
+        let bus = Bus::connect(&server).await.unwrap();
+        bus.ensure_streams(&RunSetup::default()).await.unwrap();
+        let options = WorkerOptions::new(WorkQueue::compile(&machine_class()).all(), 1);
+        let mut worker: Worker<Candidate> = bus.worker(options).await.unwrap();
+        let queue = "fs.v1.work.compile.local.r";
+        for sample in 0..3 {
+            let message = Candidate {
+                candidate: candidate(1, 0, sample),
+                source: String::new(),
+                answer: None,
+            };
+            bus.publish(queue, &message).await.unwrap();
+            let delivery = worker.next().await.unwrap();
+            delivery.dead(&format!("reason {sample}")).await.unwrap();
+        }
+        drop(worker);
+        let decided = Outcome {
+            decided_unix_ms: unix_ms(),
+            ..outcome(candidate(1, 0, 7), measured(40.0))
+        };
+        let log = subjects::outcome(&run_id());
+        bus.publish(&log, &decided).await.unwrap();
+        let mut look = Box::pin(Look::at(bus)).await.unwrap();
+        let board = look.again().await.unwrap();
+        let nodes: Vec<_> = board.nodes.iter().map(|n| (&*n.node, &*n.class)).collect();
+        assert_eq!(nodes, [("n", "local")]);
+        assert_eq!((board.outcomes, board.dead_letters), (1, 3));
+        assert!(board.queues.iter().all(|queue| queue.waiting == 0));
+        let letters = look.letters(2).await.unwrap();
+        let told: Vec<_> = letters.iter().map(|l| (l.number, &*l.reason)).collect();
+        assert_eq!(told, [(3, "reason 2"), (2, "reason 1")]);
+        assert_eq!((&*letters[0].queue, letters[0].attempts), (queue, 1));
+        look.close().await.unwrap();
+        server.stop().await;
     }
 }

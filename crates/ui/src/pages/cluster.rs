@@ -33,7 +33,7 @@ pub fn cluster(site: &Site) -> Result<String, Refusal> {
     let mut page = Sheets {
         frame,
         links: Vec::new(),
-        lead: "Nodes are found in the newest outcomes. A node that waits for a quiet machine, in quarantine, decides nothing: its silence grows while messages stay in hand.",
+        lead: "Nodes are found in the newest outcomes. A node in quarantine hands its work to others until its machine is quiet, so its silence grows; its log tells why.",
         facts: Vec::new(),
         sheets: Vec::new(),
     };

@@ -47,7 +47,7 @@ pub fn cluster(site: &Site) -> Result<String, Refusal> {
 fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
     let board = &seen.board;
     let mut facts = vec![
-        ("Seen before", duration(seen.at.elapsed().as_secs_f64())),
+        ("Age of this state", duration(seen.at.elapsed().as_secs_f64())),
         ("Version of the NATS server", board.server.clone()),
         ("Outcomes kept", counted(board.outcomes)),
         ("Dead letters", counted(board.dead_letters)),

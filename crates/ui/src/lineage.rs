@@ -90,14 +90,11 @@ impl Families {
         let again = made.descendants(view, &made_from(attempts)?, problem)?;
         made.ancestors(view)?;
         for node in &mut made.nodes {
+            node.parent = made.place.get(&node.made_from).copied();
             if let Some(gflops) = again.get(&node.id) {
                 node.gflops = *gflops;
                 node.confirmed = true;
             }
-        }
-        for place in 0..made.nodes.len() {
-            let parent = made.place.get(&made.nodes[place].made_from);
-            made.nodes[place].parent = parent.copied();
         }
         made.lay_out();
         Ok(made)

@@ -47,7 +47,10 @@ pub fn cluster(site: &Site) -> Result<String, Refusal> {
 fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
     let board = &seen.board;
     let mut facts = vec![
-        ("Age of this state", duration(seen.at.elapsed().as_secs_f64())),
+        (
+            "Age of this state",
+            duration(seen.at.elapsed().as_secs_f64()),
+        ),
         ("Version of the NATS server", board.server.clone()),
         ("Outcomes kept", counted(board.outcomes)),
         ("Dead letters", counted(board.dead_letters)),

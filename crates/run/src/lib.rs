@@ -14,6 +14,7 @@
 pub mod archive_view;
 pub mod broker;
 pub mod certification;
+pub mod cluster;
 pub mod comparability;
 pub mod console;
 pub mod digits;

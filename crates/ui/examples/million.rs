@@ -11,9 +11,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flopsmith_protocol::{CandidateFault, Outcome, TechniqueSet};
+use flopsmith_protocol::{
+    ArtifactRef, CandidateFault, Digest, PolicyPublished, PolicyVersion, StepMetrics, TechniqueSet,
+};
 use flopsmith_serve::listen::{Limits, serve};
 use flopsmith_test_support::{Measured, candidate, outcome, rejected, remeasured};
+use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +47,12 @@ fn pages(outcomes: u64) -> Vec<(&'static str, String)> {
             format!("{programs}?text=needle&sort=speed"),
         ),
         ("one program", format!("{programs}/{number}")),
+        ("the tree", "/runs/long/tree".to_owned()),
+        (
+            "a late page of the tree",
+            "/runs/long/tree?page=600".to_owned(),
+        ),
+        ("nodes", "/runs/long/nodes".to_owned()),
         ("one step", format!("/runs/long/steps/{step}")),
         ("comparison", "/compare?run=long".to_owned()),
     ]
@@ -72,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("log: {} MB", log.metadata()?.len() / 1_000_000);
 
     let stopping = CancellationToken::new();
-    let router = flopsmith_ui::router(folder.clone(), None, None, stopping.clone())?;
+    let router = flopsmith_ui::router(folder.clone(), None, None, None, stopping.clone())?;
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
@@ -125,7 +134,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Writes a run of one problem: a third of its programs is right, and one in a thousand is measured again.
+/// Writes a run of one problem: a third of its programs is right, one in a thousand is measured again, and one in ten follows
+/// the program before it. Each step is trained.
 fn write_log(log: &Path, outcomes: u64, bytes: usize) -> Result<(), Box<dyn Error>> {
     let folder = log.parent().ok_or("the log has no folder")?;
     std::fs::create_dir_all(folder)?;
@@ -133,13 +143,35 @@ fn write_log(log: &Path, outcomes: u64, bytes: usize) -> Result<(), Box<dyn Erro
     let sets: Vec<TechniqueSet> = (0..=8)
         .flat_map(|size| TechniqueSet::general().subsets_of_size(size))
         .collect();
+    let mut training = BufWriter::new(File::create(folder.join("training.jsonl"))?);
     let mut file = BufWriter::new(File::create(log)?);
+    let mut before = None;
     for number in 0..outcomes {
         // Spreads numbers over speeds and techniques without a pattern.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let (step, sample) = (number / STEP, (number % STEP) as u32);
         let mut of = candidate(step, sample / 8, sample % 8);
         let gflops = 1.0 + (mixed % 80_000) as f64 / 1000.0;
+        if mixed.is_multiple_of(10) {
+            of.follows = before.take();
+        }
+        before = Some(of.id.clone());
+        if number.is_multiple_of(STEP) {
+            let trained = PolicyPublished {
+                run: of.run.clone(),
+                version: PolicyVersion(step + 1),
+                step,
+                weights: ArtifactRef {
+                    digest: Digest::of(b"weights"),
+                    size: 1,
+                },
+                metrics: Some(StepMetrics {
+                    mean_reward: gflops / 80.0,
+                    ..StepMetrics::default()
+                }),
+            };
+            write_line(&mut training, &trained)?;
+        }
         if mixed.is_multiple_of(1000) {
             of = remeasured(&of, 1);
         }
@@ -154,7 +186,7 @@ fn write_log(log: &Path, outcomes: u64, bytes: usize) -> Result<(), Box<dyn Erro
         write_line(&mut file, &made)?;
     }
     file.flush()?;
-    Ok(())
+    Ok(training.flush()?)
 }
 
 fn source(number: u64, bytes: usize) -> String {
@@ -168,8 +200,8 @@ fn source(number: u64, bytes: usize) -> String {
     source
 }
 
-fn write_line(file: &mut impl Write, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
-    serde_json::to_writer(&mut *file, outcome)?;
+fn write_line(file: &mut impl Write, line: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    serde_json::to_writer(&mut *file, line)?;
     file.write_all(b"\n")?;
     Ok(())
 }

@@ -124,11 +124,14 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/", get(list))
         .route("/compare", get(compare))
+        .route("/cluster", get(cluster))
         .route("/runs/{run}", get(run))
         .route("/runs/{run}/events", get(events))
         .route("/runs/{run}/programs", get(programs))
         .route("/runs/{run}/programs/{number}", get(program))
         .route("/runs/{run}/candidates/{id}", get(candidate))
+        .route("/runs/{run}/tree", get(tree))
+        .route("/runs/{run}/nodes", get(nodes))
         .route("/runs/{run}/steps", get(steps))
         .route("/runs/{run}/steps/{step}", get(step))
         .route("/runs/{run}/certificates", get(certificates))
@@ -201,6 +204,10 @@ async fn compare(State(app): State<App>, RawQuery(query): RawQuery) -> Response 
     app.page(query, pages::compare).await
 }
 
+async fn cluster(State(app): State<App>) -> Response {
+    app.page(None, |site, _| pages::cluster(site)).await
+}
+
 async fn run(
     State(app): State<App>,
     Path(run): Path<String>,
@@ -228,6 +235,20 @@ async fn program(
         pages::program(site, &run, of_path(&number)?, query)
     })
     .await
+}
+
+async fn tree(
+    State(app): State<App>,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    app.page(query, move |site, query| pages::tree(site, &run, query))
+        .await
+}
+
+async fn nodes(State(app): State<App>, Path(run): Path<String>) -> Response {
+    app.page(None, move |site, _| pages::nodes(site, &run))
+        .await
 }
 
 async fn steps(

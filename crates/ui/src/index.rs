@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use line::{Read, answer, outcome};
+pub use line::{Read, answer, attempt, outcome, training};
 pub use names::Names;
 pub use place::Places;
 pub use record::{LENGTH, Party, Raw, Record, bit, hash, techniques};

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use crate::watched::{Opened, Snapshot, Watched, give_up};
 
-/// Number of indexes that are open at the same time; each keeps its sums in memory.
-const MOST_OPEN: usize = 16;
+/// Number of indexes that are open at the same time; each keeps its sums in memory. A comparison reads two of each run.
+const MOST_OPEN: usize = 32;
 
 /// The thread. It ends when this handle is dropped.
 pub struct Indexer {

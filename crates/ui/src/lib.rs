@@ -3,10 +3,11 @@
 //! Pages are made on the server from templates ([`templates`], [`pages`]). They read the files of a run. Outcomes may be
 //! millions, so an index stands beside their log ([`index`]): one thread extends it ([`indexer`]), and pages read the lines
 //! that they show by their places ([`watched`], [`find`]). Sums are made while the index grows ([`totals`]). Events tell a
-//! page that its run has something new ([`live`]). Connections and tokens are those of `flopsmith serve`
+//! page that its run has something new ([`live`]). With a broker one page shows the live state of its cluster
+//! ([`cluster`]), by the code of `flopsmith top` ([`flopsmith_run::cluster`]). Connections and tokens are those of `flopsmith serve`
 //! ([`flopsmith_serve::listen`], [`flopsmith_serve::intake`]).
 //!
-//! This crate starts and stops no run, knows no bus, and evaluates nothing.
+//! This crate starts and stops no run, sends nothing to a bus, and evaluates nothing.
 //!
 //! Invariants:
 //! - No page holds a log whole in memory, and none takes longer because a run is long, but for one pass over the index.
@@ -17,11 +18,13 @@
 
 mod access;
 mod chart;
+mod cluster;
 mod diff;
 mod find;
 mod http;
 mod index;
 mod indexer;
+mod lineage;
 mod live;
 mod pages;
 mod query;
@@ -45,6 +48,7 @@ use flopsmith_serve::listen::{self, Limits};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use cluster::Cluster;
 use http::App;
 use pages::Site;
 use runs::Runs;
@@ -65,6 +69,8 @@ pub struct Plan {
     pub listen: SocketAddr,
     /// The token that requests need.
     pub token: Option<Token>,
+    /// The broker of the cluster that is shown, if one is.
+    pub nats: Option<String>,
 }
 
 /// Shows pages until a stop request.
@@ -77,6 +83,7 @@ pub fn execute(plan: Plan) -> Result<()> {
         cache,
         listen,
         token,
+        nats,
     } = plan;
     let loopback = "listen at 127.0.0.1";
     check_reach(listen, token.as_ref(), TOKEN, loopback)?;
@@ -90,7 +97,7 @@ pub fn execute(plan: Plan) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    let router = router(runs, cache, token, stopping.clone())?;
+    let router = router(runs, cache, token, nats, stopping.clone())?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             usage(format!(
@@ -106,7 +113,8 @@ pub fn execute(plan: Plan) -> Result<()> {
     })
 }
 
-/// The pages of a folder of runs, for a server. Events end once `stopping` is cancelled.
+/// The pages of a folder of runs, and of the cluster whose broker `nats` names, for a server. Events end once `stopping` is
+/// cancelled.
 ///
 /// # Errors
 /// The system starts no thread.
@@ -114,10 +122,14 @@ pub fn router(
     runs: PathBuf,
     cache: Option<PathBuf>,
     token: Option<Token>,
+    nats: Option<String>,
     stopping: CancellationToken,
 ) -> Result<Router> {
     let runs = Runs::new(runs, cache).context("cannot start the thread of the indexes")?;
-    Ok(http::router(App::new(Site::new(runs), token, stopping)))
+    let cluster = nats.map(Cluster::start).transpose();
+    let cluster = cluster.context("cannot start the thread of the cluster")?;
+    let site = Site::new(runs, cluster);
+    Ok(http::router(App::new(site, token, stopping)))
 }
 
 #[cfg(test)]

@@ -1,32 +1,40 @@
 //! The pages. Each is a function from the files of a run and a query to HTML; the templates escape every text.
 
 mod certificates;
+mod cluster;
 mod compare;
 mod curves;
 mod frame;
 mod list;
+mod nodes;
 mod program;
 mod programs;
 mod run;
+mod sheet;
 mod step;
 mod steps;
+mod tree;
 
 use flopsmith_protocol::Outcome;
 use serde::Serialize;
 
+use crate::cluster::Cluster;
 use crate::index::{Record, View};
 use crate::refusal::Refusal;
 use crate::runs::Runs;
 use crate::templates::Templates;
 
 pub use certificates::{certificate, certificates};
+pub use cluster::cluster;
 pub use compare::compare;
 pub use list::list;
+pub use nodes::nodes;
 pub use program::{number_of, program};
 pub use programs::programs;
 pub use run::run;
 pub use step::step;
 pub use steps::steps;
+pub use tree::tree;
 
 use frame::Frame;
 
@@ -34,14 +42,17 @@ use frame::Frame;
 pub struct Site {
     /// The runs.
     pub runs: Runs,
+    /// The cluster, if the window shows one.
+    pub cluster: Option<Cluster>,
     templates: Templates,
 }
 
 impl Site {
-    /// The pages of these runs.
-    pub fn new(runs: Runs) -> Self {
+    /// The pages of these runs, and of this cluster.
+    pub fn new(runs: Runs, cluster: Option<Cluster>) -> Self {
         Self {
             runs,
+            cluster,
             templates: Templates::new(),
         }
     }

@@ -14,7 +14,7 @@ use flopsmith_run::folder::{Folder, read_facts};
 use flopsmith_run::summary::Facts;
 use serde::de::DeserializeOwned;
 
-use crate::index::{Places, answer, outcome};
+use crate::index::{Places, Read, answer, attempt, outcome, training};
 use crate::indexer::Indexer;
 use crate::refusal::Refusal;
 use crate::watched::{Snapshot, Watched};
@@ -38,6 +38,10 @@ pub struct Run {
     pub outcomes: Arc<Watched>,
     /// The answers of its endpoint, if it has one.
     pub answers: Arc<Watched>,
+    /// The steps of its learner, if it has one.
+    pub training: Arc<Watched>,
+    /// The attempts of its agent, if it has one.
+    pub attempts: Arc<Watched>,
     brief: Mutex<Option<Brief>>,
 }
 
@@ -63,7 +67,7 @@ pub struct Brief {
 
 impl Run {
     fn new(name: &str, folder: PathBuf, cache: Option<&Path>) -> Self {
-        let watched = |file: &str, index: &'static str, read| {
+        let watched = |file: &str, index: &'static str, read: Read| {
             let places = Places::new(&folder, cache, index);
             Arc::new(Watched::new(folder.join(file), places, read))
         };
@@ -71,6 +75,8 @@ impl Run {
             name: name.to_owned(),
             outcomes: watched(files::OUTCOMES, "ui-outcomes", outcome),
             answers: watched(files::ANSWERS, "ui-answers", answer),
+            training: watched(files::TRAINING, "ui-training", training),
+            attempts: watched(files::ATTEMPTS, "ui-attempts", attempt),
             brief: Mutex::default(),
             folder,
         }
@@ -231,14 +237,19 @@ impl Runs {
 
     /// The outcomes of a run as they are now, or as far as they were read in a short time.
     pub fn outcomes(&self, run: &Run) -> Snapshot {
-        self.indexer
-            .current(&run.outcomes, Instant::now() + self.patience)
+        self.read(&run.outcomes)
     }
 
-    /// The answers of a run's endpoint, likewise.
-    pub fn answers(&self, run: &Run) -> Snapshot {
-        self.indexer
-            .current(&run.answers, Instant::now() + self.patience)
+    /// The outcomes of a run and another of its logs; both together take no longer.
+    pub fn outcomes_and(&self, run: &Run, log: &Arc<Watched>) -> (Snapshot, Snapshot) {
+        let deadline = Instant::now() + self.patience;
+        let outcomes = self.indexer.current(&run.outcomes, deadline);
+        (outcomes, self.indexer.current(log, deadline))
+    }
+
+    /// One of the logs of a run as it is now, or as far as it was read in a short time.
+    pub fn read(&self, log: &Arc<Watched>) -> Snapshot {
+        self.indexer.current(log, Instant::now() + self.patience)
     }
 
     /// The newest numbers of several runs; none for a run whose outcomes are not read yet.

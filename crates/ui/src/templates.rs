@@ -3,7 +3,7 @@
 use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value, escape_formatter};
 use serde::Serialize;
 
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 14] = [
     ("base.html", include_str!("templates/base.html")),
     ("rows.html", include_str!("templates/rows.html")),
     ("refusal.html", include_str!("templates/refusal.html")),
@@ -12,6 +12,8 @@ const FILES: [(&str, &str); 12] = [
     ("run.html", include_str!("templates/run.html")),
     ("programs.html", include_str!("templates/programs.html")),
     ("program.html", include_str!("templates/program.html")),
+    ("sheets.html", include_str!("templates/sheets.html")),
+    ("tree.html", include_str!("templates/tree.html")),
     ("steps.html", include_str!("templates/steps.html")),
     ("step.html", include_str!("templates/step.html")),
     (

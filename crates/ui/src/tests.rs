@@ -7,6 +7,9 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use flopsmith_actors::pool::Shares;
+use flopsmith_actors::role::recorder::DeadLine;
+use flopsmith_actors::role::timer::QUARANTINE;
 use flopsmith_config::Settings;
 use flopsmith_protocol::{CandidateFault, CandidateRef, Outcome, StageChanged, Verdict};
 use flopsmith_run::summary::{Certified, Facts};
@@ -17,6 +20,9 @@ use flopsmith_test_support::{
 use tempfile::TempDir;
 
 use super::*;
+
+mod access;
+mod nodes;
 
 /// Everything that a test waits for comes long before this.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -33,10 +39,15 @@ struct Window {
 
 impl Window {
     fn open(folder: &Path, token: Option<&str>) -> Self {
+        Self::beside(folder, token, None)
+    }
+
+    /// A window that shows a cluster, too.
+    fn beside(folder: &Path, token: Option<&str>, cluster: Option<Cluster>) -> Self {
         let stopping = CancellationToken::new();
         let token = token.map(|token| Token::new(token).unwrap());
         let runs = Runs::new(folder.to_owned(), None).unwrap().patient(LIMIT);
-        let router = http::router(App::new(Site::new(runs), token, stopping.clone()));
+        let router = http::router(App::new(Site::new(runs, cluster), token, stopping.clone()));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -164,7 +175,11 @@ fn runs() -> TempDir {
             reason: HOSTILE.to_owned(),
         };
         write("stages.jsonl", lines(&[change]));
-        write("machines.jsonl", lines(&[machine(ATTESTED)]));
+        let state = |model: &str| {
+            machine(&serde_json::json!({ "cpu_model": model, "threads": 2 }).to_string())
+        };
+        let machines = [machine(ATTESTED), state("calm"), state(HOSTILE)];
+        write("machines.jsonl", lines(&machines));
         let best = &outcomes[0];
         let id = best.candidate.id.clone();
         let measurement = best.verdict.measurement().unwrap().clone();
@@ -173,9 +188,17 @@ fn runs() -> TempDir {
         });
         let file = format!("certified/{id}.json");
         write(&file, record.to_string());
+        let mut shares = Shares {
+            idle: 0.25,
+            seconds: 1000.0,
+            ..Shares::default()
+        };
+        shares.by_role.insert(QUARANTINE.into(), 0.12);
+        shares.by_role.insert(HOSTILE.into(), 0.63);
         let facts = Facts {
             job: "train".into(),
             problem: HOSTILE.into(),
+            shares,
             certified: vec![Certified {
                 candidate: id,
                 measurement,
@@ -190,12 +213,26 @@ fn runs() -> TempDir {
             "task": task, "sample": 9, "seed": 1, "prompt": HOSTILE, "answer": HOSTILE,
         });
         write("answers.jsonl", lines(&[answer]));
+        // An agent made the fourth program from the refused one.
+        let attempt = serde_json::json!({
+            "candidate": outcomes[3].candidate.id, "island": 0, "parents": [HOSTILE],
+            "nearest": outcomes[1].candidate.id, "difference": HOSTILE,
+        });
+        write("attempts.jsonl", lines(&[attempt]));
+        let letter = DeadLine {
+            sequence: 4,
+            id: Some(HOSTILE.into()),
+            subject: HOSTILE.into(),
+            reason: HOSTILE.into(),
+            attempts: 3,
+        };
+        write("dead_letters.jsonl", lines(&[letter]));
     }
     place
 }
 
 /// The pages of the run; the first one twice, because the second time its index is there.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 21] = [
     "/",
     "/",
     "/?page=7",
@@ -210,42 +247,49 @@ const PAGES: [&str; 18] = [
     "/runs/r/programs/1",
     "/runs/r/programs/2?against=1",
     "/runs/r/programs/4",
+    "/runs/r/tree",
+    "/runs/r/tree?colour=stage&problem=dgemm&page=9",
+    "/runs/r/nodes",
     "/runs/r/steps",
     "/runs/r/steps/1",
     "/runs/r/certificates",
     "/runs/r/certificates/r-s1-g0-c1",
 ];
 
+/// Checks that no text of a run left its place in a page, and that the page has what all pages have.
+fn holds_its_texts(path: &str, reply: &Reply) {
+    let Reply { status, head, body } = reply;
+    assert_eq!(*status, 200, "{path}: {body}");
+    for part in [
+        "alert(1)</script>",
+        "<img",
+        "onerror='",
+        "</pre></code><script",
+        "\u{1}",
+    ] {
+        assert!(!body.contains(part), "{path}: {part}");
+    }
+    assert_eq!(body.matches("<script").count(), 1, "{path}");
+    assert!(
+        !body.contains(" style=") && !body.contains(" onclick="),
+        "{path}"
+    );
+    assert!(
+        head.contains("content-security-policy: default-src 'none';"),
+        "{head}"
+    );
+    assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+    for part in ["name=\"viewport\"", "class=\"skip\"", "<h1>", "lang=\"en\""] {
+        assert!(body.contains(part), "{path}: {part}");
+    }
+}
+
 #[test]
 fn no_page_lets_a_text_of_a_run_out_of_its_place() {
     let place = runs();
     let window = Window::open(place.path(), None);
     for path in PAGES {
-        let reply = window.get(path);
-        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
-        let (head, body) = (reply.head, reply.body);
-        for part in [
-            "alert(1)</script>",
-            "<img",
-            "onerror='",
-            "</pre></code><script",
-            "\u{1}",
-        ] {
-            assert!(!body.contains(part), "{path}: {part}");
-        }
-        assert_eq!(body.matches("<script").count(), 1, "{path}");
-        assert!(
-            !body.contains(" style=") && !body.contains(" onclick="),
-            "{path}"
-        );
-        assert!(
-            head.contains("content-security-policy: default-src 'none';"),
-            "{head}"
-        );
-        assert!(head.contains("x-content-type-options: nosniff"), "{head}");
-        for part in ["name=\"viewport\"", "class=\"skip\"", "<h1>", "lang=\"en\""] {
-            assert!(body.contains(part), "{path}: {part}");
-        }
+        holds_its_texts(path, &window.get(path));
     }
     // The text is there, escaped.
     assert!(
@@ -396,6 +440,11 @@ fn addresses_with_tricks_lead_nowhere() {
         ("/runs/r/programs?technique=%3Cb%3E", 400),
         ("/runs/r/programs?step=one", 400),
         ("/runs/r/programs/1?against=9", 404),
+        ("/runs/r/tree?problem=%3Cb%3E", 404),
+        ("/runs/r/tree?colour=%3Cb%3E", 400),
+        ("/runs/r/tree?page=x", 400),
+        ("/runs/none/nodes", 404),
+        ("/cluster", 404),
         ("/compare", 400),
         ("/compare?run=none", 404),
     ] {
@@ -458,60 +507,4 @@ fn a_comparison_says_that_it_draws_only_some_curves() {
     assert!(nine.contains(words), "{nine}");
     let eight = window.page(&format!("/compare?{}", &query[8..]));
     assert!(!eight.contains(words), "{eight}");
-}
-
-#[test]
-fn a_window_with_a_token_shows_nothing_without_it() {
-    let place = runs();
-    let token = "0123456789abcdef";
-    let window = Window::open(place.path(), Some(token));
-    for path in ["/", "/ui.css", "/runs/r", "/runs/r/events", "/nothing"] {
-        let reply = window.get(path);
-        assert_eq!(reply.status, 401, "{path}");
-        assert!(
-            reply.head.contains("www-authenticate: basic"),
-            "{}",
-            reply.head
-        );
-    }
-    let bearer = format!("Host: example.org\r\nAuthorization: Bearer {token}\r\n");
-    assert_eq!(window.ask("/runs/r", &bearer).status, 200);
-    let basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
-    assert_eq!(window.ask("/ui.js", basic).status, 200);
-    drop(window);
-    let window = Window::open(place.path(), None);
-    assert_eq!(window.ask("/", "Host: example.org\r\n").status, 403);
-    assert_eq!(window.get("/ui.css").status, 200);
-}
-
-#[test]
-fn an_address_that_others_reach_needs_a_token() {
-    let plan = Plan {
-        runs: "runs".into(),
-        cache: None,
-        listen: "0.0.0.0:0".parse().unwrap(),
-        token: None,
-    };
-    let error = execute(plan).unwrap_err();
-    assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
-    assert!(error.to_string().contains("--token-file"), "{error:#}");
-}
-
-#[test]
-fn events_end_with_the_window() {
-    let place = runs();
-    let window = Window::open(place.path(), None);
-    let mut events = window.send("/runs/r/events", "Host: localhost\r\n");
-    let mut begin = Vec::new();
-    while !String::from_utf8_lossy(&begin).contains("retry:") {
-        let mut bytes = [0; 256];
-        let read = events.read(&mut bytes).unwrap();
-        assert!(read > 0);
-        begin.extend_from_slice(&bytes[..read]);
-    }
-    assert!(String::from_utf8_lossy(&begin).contains("text/event-stream"));
-    window.stopping.cancel();
-    let mut rest = Vec::new();
-    events.read_to_end(&mut rest).unwrap();
-    assert!(!String::from_utf8_lossy(&rest).contains("data:"));
 }

@@ -9,6 +9,9 @@ use crate::index::{Party, Record};
 /// Problems that have cells of their own. A stream of fresh problems may have many more.
 const MOST_WITH_CELLS: u16 = 512;
 
+/// Nodes that have sums of their own.
+const MOST_NODES: u16 = 1024;
+
 /// The sums over a run's outcomes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
@@ -24,8 +27,72 @@ pub struct Totals {
     pub steps: BTreeMap<u32, Step>,
     /// Cells of the archive: problem, and bits of techniques.
     pub cells: BTreeMap<(u16, u16), Cell>,
+    /// Nodes.
+    pub nodes: BTreeMap<u16, OfNode>,
     /// When the newest outcome was decided, seconds since 1970.
     pub newest: u32,
+}
+
+/// The outcomes of one node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfNode {
+    /// Outcomes by party, in the order of [`Party::ALL`].
+    pub parties: [u64; 4],
+    /// Measurements that did not become precise.
+    pub imprecise: u64,
+    /// Seconds of compiling, verifying and timing.
+    pub work: f64,
+    /// Deviation of the call times of its own measurements.
+    pub noise: Spread,
+    /// When its first and its last outcome were decided, seconds since 1970.
+    pub seconds: (u32, u32),
+    /// The newest of its outcomes.
+    pub example: u64,
+}
+
+/// Steps of a [`Spread`] for a factor of two.
+const STEPS: f32 = 4.0;
+/// The smallest share that a [`Spread`] tells from 0.
+const LEAST: f32 = 1.0 / 16_384.0;
+
+/// A histogram of shares in steps of a factor of the fourth root of two, from a sixteen-thousandth to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spread([u32; 58]);
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self([0; 58])
+    }
+}
+
+impl Spread {
+    /// Counts a share.
+    pub fn note(&mut self, share: f32) {
+        // A number that is not one becomes 0.
+        let step = ((share / LEAST).log2() * STEPS).max(-1.0) + 1.0;
+        let step = (step as usize).min(self.0.len() - 1);
+        self.0[step] = self.0[step].saturating_add(1);
+    }
+
+    /// Number of shares.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The share below which this part of all lies, within a fifth of it; none without one. `part` is from 0 to 1.
+    pub fn quantile(&self, part: f64) -> Option<f64> {
+        let wanted = (part * self.count() as f64).ceil().max(1.0) as u64;
+        let mut below = 0;
+        let step = self.0.iter().position(|count| {
+            below += u64::from(*count);
+            below >= wanted
+        })?;
+        Some(match step {
+            0 => 0.0,
+            // The middle of the step.
+            _ => f64::from(LEAST) * ((step as f64 - 0.5) / f64::from(STEPS)).exp2(),
+        })
+    }
 }
 
 /// The outcomes of one reason.
@@ -124,6 +191,7 @@ impl Totals {
         self.count += 1;
         self.parties[record.party as usize] += 1;
         self.newest = self.newest.max(record.seconds);
+        self.note_node(number, record);
         let reason = self.reasons.entry(record.reason).or_insert(Reason {
             count: 0,
             party: record.party,
@@ -173,6 +241,29 @@ impl Totals {
             }
         }
         self.note_step(record, counts && !record.exploration);
+    }
+
+    fn note_node(&mut self, number: u64, record: &Record) {
+        if record.node >= MOST_NODES {
+            return;
+        }
+        let node = self.nodes.entry(record.node).or_default();
+        let (first, last) = match node.parties.iter().sum::<u64>() {
+            0 => (record.seconds, record.seconds),
+            _ => node.seconds,
+        };
+        node.seconds = (first.min(record.seconds), last.max(record.seconds));
+        node.parties[record.party as usize] += 1;
+        node.example = number;
+        // The measurement of an identical program was made earlier, perhaps by another node.
+        if record.reused {
+            return;
+        }
+        node.work += f64::from(record.work);
+        if record.party == Party::Measured {
+            node.imprecise += u64::from(!record.converged);
+            node.noise.note(record.noise);
+        }
     }
 
     fn note_step(&mut self, record: &Record, is_sample: bool) {
@@ -307,5 +398,50 @@ mod tests {
     fn a_failure_of_the_machine_makes_no_cell() {
         let tried = |verdict| totals(&[first(1, "a", "simd", verdict)]).cells.len();
         assert_eq!([unknown(), wrong()].map(tried), [0, 1]);
+    }
+    #[test]
+    fn a_node_has_its_own_measurements_and_failures() {
+        let by = |node: &str, at: u64, of: Outcome| Outcome {
+            node: flopsmith_protocol::NodeId::new(node).unwrap(),
+            stage_seconds: [1.0, 0.5, 2.5],
+            decided_unix_ms: 1000 * at,
+            ..of
+        };
+        let program = first(1, "a", "simd", measured(50.0));
+        let unsure = Measured::at(70.0).unconverged().verdict();
+        let cached = Measured::at(60.0).reused().verdict();
+        let totals = totals(&[
+            by("one", 20, program.clone()),
+            by("two", 30, first(2, "b", "simd", wrong())),
+            by("one", 10, first(3, "c", "simd", unsure)),
+            by("one", 40, first(4, "d", "simd", cached)),
+            by("two", 50, of(candidate(1, 0, 5), unknown())),
+        ]);
+        let (one, two) = (&totals.nodes[&0], &totals.nodes[&1]);
+        assert_eq!((one.parties, two.parties), ([3, 0, 0, 0], [0, 1, 0, 1]));
+        assert_eq!((one.imprecise, one.noise.count()), (1, 2));
+        assert_eq!((one.work, one.seconds, one.example), (8.0, (10, 40), 3));
+        assert_eq!(two.noise.quantile(0.5), None);
+        let noise = one.noise.quantile(0.5).unwrap();
+        assert!((0.008..0.0125).contains(&noise), "{noise}");
+    }
+
+    #[test]
+    fn a_spread_tells_its_quantiles_within_a_fifth() {
+        let mut spread = Spread::default();
+        for n in 1..=1000u16 {
+            spread.note(f32::from(n) / 1000.0);
+        }
+        for (part, share) in [(0.1, 0.1), (0.5, 0.5), (0.9, 0.9), (1.0, 1.0)] {
+            let told = spread.quantile(part).unwrap();
+            assert!((told / share - 1.0).abs() < 0.2, "{part}: {told}");
+        }
+        let mut odd = Spread::default();
+        for share in [0.0, -1.0, f32::NAN, 1e-30] {
+            odd.note(share);
+        }
+        assert_eq!(odd.quantile(1.0), Some(0.0));
+        odd.note(f32::INFINITY);
+        assert!(odd.quantile(1.0).unwrap() >= 1.0);
     }
 }

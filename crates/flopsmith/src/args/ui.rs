@@ -12,6 +12,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   flopsmith ui
   flopsmith ui --runs /data/runs --listen 127.0.0.1:9000
+  flopsmith ui --nats nats://broker:4222
   FLOPSMITH_SERVE_TOKEN=$(openssl rand -hex 32) flopsmith ui --listen 0.0.0.0:8766
 
 The window prints its address as the first line of stdout; open it in a browser. It changes
@@ -36,6 +37,15 @@ pub struct Ui {
     /// Read the token that requests need from this file. The variable FLOPSMITH_SERVE_TOKEN can hold the token instead.
     #[arg(long, value_name = "FILE", env = "FLOPSMITH_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
+    /// Show the state of the cluster of this NATS server on a page of its own, as `flopsmith top` prints it. Separate
+    /// several servers by commas.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "FLOPSMITH_NATS",
+        hide_env_values = true
+    )]
+    pub nats: Option<String>,
     /// The folder of runs.
     #[command(flatten)]
     pub place: Place,

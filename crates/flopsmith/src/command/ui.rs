@@ -25,6 +25,7 @@ pub fn run(args: &Ui) -> Result<ExitCode> {
         cache: paths::data_folder().ok().map(|data| data.join("ui")),
         listen: args.listen,
         token: token(args.token_file.as_deref())?,
+        nats: args.nats.clone().filter(|url| !url.is_empty()),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 pub const LENGTH: usize = 128;
 
 /// Names the format. Another format has another mark, and is made anew.
-const MARK: &[u8; 8] = b"fs-ui-01";
+const MARK: &[u8; 8] = b"fs-ui-02";
 
 /// Bytes at the begin, and at the end, of the covered part that identify the log.
 const SIGNED: u64 = 4096;

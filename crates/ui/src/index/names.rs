@@ -1,4 +1,4 @@
-//! The names that records refer to by number: problems, and reasons of verdicts.
+//! The names that records refer to by number: problems, reasons of verdicts, and nodes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -66,18 +66,24 @@ pub struct Names {
     pub problems: List,
     /// Reasons of verdicts.
     pub reasons: List,
+    /// Nodes.
+    pub nodes: List,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
     problems: Vec<String>,
     reasons: Vec<String>,
+    nodes: Vec<String>,
 }
 
 impl Names {
     /// The number of names. It grows, and no name changes.
     pub fn count(&self) -> usize {
-        self.problems.names.len() + self.reasons.names.len()
+        [&self.problems, &self.reasons, &self.nodes]
+            .map(|list| list.names.len())
+            .iter()
+            .sum()
     }
 
     /// The names in a file; none if there is no such file.
@@ -86,6 +92,7 @@ impl Names {
         Some(Self {
             problems: List::of(saved.problems)?,
             reasons: List::of(saved.reasons)?,
+            nodes: List::of(saved.nodes)?,
         })
     }
 
@@ -94,6 +101,7 @@ impl Names {
         let saved = Saved {
             problems: self.problems.names.clone(),
             reasons: self.reasons.names.clone(),
+            nodes: self.nodes.names.clone(),
         };
         replace(path, serde_json::to_vec(&saved)?)
     }
@@ -114,12 +122,13 @@ mod tests {
             names.problems.note(name);
         }
         names.reasons.note("measured");
+        names.nodes.note("n");
         names.save(&path).unwrap();
         let mut loaded = Names::load(&path).unwrap();
         assert_eq!(loaded, names);
         assert_eq!(loaded.problems.number("a"), Some(1));
         assert_eq!(loaded.problems.note("c"), 2);
-        std::fs::write(&path, r#"{"problems":["a","a"],"reasons":[]}"#).unwrap();
+        std::fs::write(&path, r#"{"problems":["a","a"],"reasons":[],"nodes":[]}"#).unwrap();
         assert_eq!(Names::load(&path), None);
     }
 

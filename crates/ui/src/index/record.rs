@@ -3,7 +3,7 @@
 use flopsmith_protocol::{Purpose, Technique, TechniqueSet};
 
 /// Bytes of a record.
-pub const LENGTH: usize = 56;
+pub const LENGTH: usize = 64;
 
 /// Set in every record that was written. Bytes that a crash of the machine left out are zero.
 const WRITTEN: u16 = 1 << 15;
@@ -70,6 +70,12 @@ pub struct Record {
     pub problem: u16,
     /// The reason of its verdict in the names of the index.
     pub reason: u16,
+    /// Its node in the names of the index.
+    pub node: u16,
+    /// Deviation of the call times of its measurement as a share of the median call; 0 if it was not measured.
+    pub noise: f32,
+    /// Seconds of compiling, verifying and timing.
+    pub work: f32,
     /// The techniques that were detected, if detection ran.
     pub techniques: Option<TechniqueSet>,
     /// The stage of its task.
@@ -107,6 +113,9 @@ impl Record {
         put(48, &techniques.bits().to_le_bytes());
         put(50, &self.stage.to_le_bytes());
         put(52, &self.flags().to_le_bytes());
+        put(54, &self.node.to_le_bytes());
+        put(56, &self.noise.to_le_bytes());
+        put(60, &self.work.to_le_bytes());
         bytes
     }
 
@@ -142,6 +151,9 @@ impl Record {
             seconds: raw.u32(40),
             problem: raw.problem(),
             reason: raw.reason(),
+            node: raw.u16(54),
+            noise: raw.f32(56),
+            work: raw.f32(60),
             techniques: raw.is_detected().then(|| techniques(raw.techniques())),
             stage: raw.u16(50),
             party: raw.party(),
@@ -182,6 +194,10 @@ impl Raw<'_> {
         u16::from_le_bytes(self.bytes(at))
     }
 
+    fn f32(self, at: usize) -> f32 {
+        f32::from_le_bytes(self.bytes(at))
+    }
+
     /// Hash of the candidate's id.
     pub fn id(self) -> u64 {
         self.u64(8)
@@ -199,12 +215,12 @@ impl Raw<'_> {
 
     /// The speed.
     pub fn gflops(self) -> f32 {
-        f32::from_le_bytes(self.bytes(32))
+        self.f32(32)
     }
 
     /// The ratio to the plain reference.
     pub fn ratio(self) -> f32 {
-        f32::from_le_bytes(self.bytes(36))
+        self.f32(36)
     }
 
     /// The problem.
@@ -225,6 +241,17 @@ impl Raw<'_> {
     /// True if detection ran.
     pub fn is_detected(self) -> bool {
         self.u16(52) & DETECTED != 0
+    }
+
+    /// The stage of the task.
+    pub fn stage(self) -> u16 {
+        self.u16(50)
+    }
+
+    /// True if the outcome repeats the measurement of another.
+    pub fn repeats(self) -> bool {
+        let purpose = usize::from((self.u16(52) >> PURPOSE_AT) & 0b111);
+        PURPOSES.get(purpose) == Some(&Purpose::Certify)
     }
 
     /// The party that the outcome is due to.
@@ -270,6 +297,9 @@ mod tests {
             seconds: 11,
             problem: 12,
             reason: 13,
+            node: 15,
+            noise: 0.25,
+            work: 3.5,
             techniques: Some("simd+skewing".parse().unwrap()),
             stage: 14,
             party: Party::Unknown,
@@ -280,6 +310,9 @@ mod tests {
             built: false,
         };
         assert_eq!(Record::decode(&record.encode()), Some(record));
+        let bytes = record.encode();
+        let raw = Raw(&bytes);
+        assert_eq!((raw.stage(), raw.repeats()), (14, true));
         let other = Record {
             techniques: None,
             party: Party::Measured,
@@ -291,6 +324,7 @@ mod tests {
             ..record
         };
         assert_eq!(Record::decode(&other.encode()), Some(other));
+        assert!(!Raw(&other.encode()).repeats());
         assert_eq!(Record::decode(&[0; LENGTH]), None);
     }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_actors::role::recorder::files;
-use flopsmith_protocol::PolicyPublished;
 use flopsmith_report::text::{number, percent, tick};
 use serde::Serialize;
 
@@ -74,20 +72,19 @@ pub fn compare(site: &Site, query: &Query) -> Result<String, Refusal> {
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for name in names {
         let run = site.runs.get(name)?;
-        let snapshot = site.runs.outcomes(&run);
-        if snapshot.covered().is_some() {
+        let (snapshot, training) = site.runs.outcomes_and(&run, &run.training);
+        if snapshot.covered().is_some() || training.covered().is_some() {
             frame = frame.again(
-                "The outcomes of some runs are being read; the curves are of what was read so far.",
+                "The outcomes or the trained steps of some runs are being read; the curves are of what was read so far.",
             );
         }
-        let trained: Vec<PolicyPublished> = run.tail(files::TRAINING)?;
         let (configuration, seed) = configuration(&run);
         all.push(Compared {
             name: run.name.clone(),
             configuration,
             seed,
             totals: snapshot.totals,
-            reward: mean_reward(&trained),
+            reward: mean_reward(&training)?,
         });
         rows.push(url(&run));
     }

@@ -17,6 +17,8 @@ const ROWS: usize = 25;
 struct Context {
     frame: Frame,
     folder: String,
+    /// True if there is a page of a cluster.
+    cluster: bool,
     rows: Vec<Row>,
     earlier: Option<String>,
     later: Option<String>,
@@ -58,6 +60,7 @@ pub fn list(site: &Site, query: &Query) -> Result<String, Refusal> {
     let context = Context {
         frame,
         folder: site.runs.folder().display().to_string(),
+        cluster: site.cluster.is_some(),
         rows: rows.map(|(run, brief)| row(run, brief)).collect(),
         earlier: (number < last).then(|| page(number + 1)),
         later: (number > 1).then(|| page(number - 1)),

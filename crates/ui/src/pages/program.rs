@@ -53,14 +53,15 @@ struct Difference {
 /// There is no such run or program, the query has no meaning, or the run's files cannot be read.
 pub fn program(site: &Site, name: &str, number: u64, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let (snapshot, attempts) = site.runs.outcomes_and(&run, &run.attempts);
     let base = url(&run);
     let frame = Frame::of(&run, format!("Program {number}"), &snapshot);
     let frame = frame.below(Link::new(format!("{base}/programs"), "Programs"));
     let view = view(&snapshot)?;
     let record = record(view, number)?;
     let of = outcome(view, &record)?;
-    let (parent, children) = relatives(view, number, &record)?;
+    let attempts = attempts.view.as_ref();
+    let (parent, children) = relatives(view, attempts, number, &record)?;
     let against = query.number::<u64>("against")?;
     let other = against.or(parent);
     let difference = match other {
@@ -135,19 +136,35 @@ fn record(view: &View, number: u64) -> Result<Record, Refusal> {
     })
 }
 
-/// The numbers of the parent and of the children of a program.
+/// The numbers of the parent and of the children of a program, also of those that an agent made from it.
 fn relatives(
     view: &View,
+    attempts: Option<&View>,
     number: u64,
     record: &Record,
 ) -> Result<(Option<u64>, Vec<u64>), Refusal> {
+    let (mut wanted, mut bred) = (record.parent, Vec::new());
+    if let Some(attempts) = attempts {
+        attempts.forward(0, |_, bytes| {
+            let raw = Raw(bytes);
+            if wanted == 0 && raw.id() == record.id {
+                wanted = raw.parent();
+            }
+            if raw.parent() == record.id && bred.len() < MOST_CHILDREN {
+                bred.push(raw.id());
+            }
+            true
+        })?;
+        bred.sort_unstable();
+    }
     let (mut parent, mut children) = (None, Vec::new());
     view.forward(0, |other, bytes| {
         let raw = Raw(bytes);
-        if record.parent != 0 && raw.id() == record.parent && other != number {
+        if wanted != 0 && raw.id() == wanted && other != number {
             parent = Some(other);
         }
-        if raw.parent() == record.id && children.len() < MOST_CHILDREN {
+        let is_child = raw.parent() == record.id || bred.binary_search(&raw.id()).is_ok();
+        if is_child && children.len() < MOST_CHILDREN {
             children.push(other);
         }
         true

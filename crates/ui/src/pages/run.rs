@@ -1,7 +1,7 @@
 //! One run: its numbers, curves, stages, outcomes by reason, archive and machines.
 
 use flopsmith_actors::role::recorder::files;
-use flopsmith_protocol::{MachineFacts, PolicyPublished, StageChanged, Technique, TechniqueSet};
+use flopsmith_protocol::{MachineFacts, StageChanged, Technique, TechniqueSet};
 use flopsmith_report::text::{duration, excerpt, number, percent, tick};
 use flopsmith_report::{CellRow, heat};
 use flopsmith_run::local;
@@ -104,15 +104,22 @@ struct Machine {
 /// There is no such run, or its files cannot be read.
 pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
     let run = site.runs.get(name)?;
-    let snapshot = site.runs.outcomes(&run);
+    let (snapshot, training) = site.runs.outcomes_and(&run, &run.training);
     let totals = &snapshot.totals;
-    let trained: Vec<PolicyPublished> = run.tail(files::TRAINING)?;
-    let frame = Frame::of(&run, name, &snapshot).top_of_run();
+    let mut frame = Frame::of(&run, name, &snapshot).top_of_run();
+    if let (None, Some(covered)) = (snapshot.covered(), training.covered()) {
+        frame = frame.again(&format!(
+            "The trained steps of this run are being read: {} so far. The curve of the reward is of that part.",
+            percent(covered)
+        ));
+    }
     let base = url(&run);
     let mut links = vec![
         Link::new(format!("{base}/programs"), "Programs"),
         Link::new(format!("{base}/programs?sort=speed"), "Fastest programs"),
+        Link::new(format!("{base}/tree"), "Tree of programs"),
         Link::new(format!("{base}/steps"), "Steps"),
+        Link::new(format!("{base}/nodes"), "Nodes"),
         Link::new(format!("{base}/certificates"), "Certificates"),
     ];
     links.push(Link::new(
@@ -123,7 +130,7 @@ pub fn run(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
         frame: frame.live(format!("{base}/events")),
         facts: facts(&run, &snapshot),
         links,
-        charts: charts(totals, &trained),
+        charts: charts(totals, mean_reward(&training)?),
         reasons: match &snapshot.view {
             Some(view) => reasons(&run, view, totals)?,
             None => Vec::new(),
@@ -182,7 +189,7 @@ fn facts(run: &Run, snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     shown
 }
 
-fn charts(totals: &Totals, trained: &[PolicyPublished]) -> Vec<String> {
+fn charts(totals: &Totals, reward: Points) -> Vec<String> {
     let curve = |name: &str, points: Points| Curve {
         name: name.to_owned(),
         points,
@@ -220,7 +227,7 @@ fn charts(totals: &Totals, trained: &[PolicyPublished]) -> Vec<String> {
         ),
     };
     let correct = curve("", correct_rate(totals));
-    let reward = curve("", mean_reward(trained));
+    let reward = curve("", reward);
     let charts = [
         speed,
         chart("Correct programs", zero, Some(1.0), percent, &[correct]),

@@ -241,7 +241,7 @@ fn answers(site: &Site, run: &Run, samples: &[Outcome]) -> Result<HashMap<u64, A
     for outcome in samples {
         wanted.insert(crate::index::hash(outcome.candidate.id.as_str()), None);
     }
-    let snapshot = site.runs.answers(run);
+    let snapshot = site.runs.read(&run.answers);
     let Some(view) = &snapshot.view else {
         return Ok(HashMap::new());
     };

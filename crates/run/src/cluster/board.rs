@@ -1,18 +1,20 @@
-//! The display of `flopsmith top`.
+//! A cluster at a moment, and how the newest outcomes tell its nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flopsmith_protocol::{NodeId, Outcome, RunSpec, Verdict};
-use flopsmith_run::console::table;
-use flopsmith_run::digits::four;
+use flopsmith_protocol::{MachineClass, NodeId, Outcome, RunSpec, Verdict};
 use serde::Serialize;
 
 use super::runs::{self, Run, Runs};
+use crate::console::{Column, table};
+use crate::digits::{four, percent};
 
 /// Rates refer to this time, milliseconds.
 const WINDOW_MS: u64 = 60_000;
 /// A node without an outcome for this long is no longer shown, milliseconds.
 const GONE_MS: u64 = 600_000;
+/// Number of the newest measurements of a node that its noise is judged by.
+const MEASUREMENTS: usize = 64;
 
 /// A cluster at a moment.
 #[derive(Debug, Serialize)]
@@ -53,6 +55,8 @@ pub struct Queue {
 pub struct Node {
     /// Its name.
     pub node: String,
+    /// The machine class of its last outcome.
+    pub class: String,
     /// Programs it decided in the last minute.
     pub last_minute: u64,
     /// Of those, failures that no program is to blame for.
@@ -61,6 +65,11 @@ pub struct Node {
     pub silent_seconds: f64,
     /// The fastest program that it has measured of those looked at, 10⁹ operations a second.
     pub best_gflops: Option<f64>,
+    /// Median over its newest measurements of the deviation of call times, as a share of the median call; none without a
+    /// measurement.
+    pub noise: Option<f64>,
+    /// Of these measurements, the share that did not become precise; none without one.
+    pub imprecise: Option<f64>,
 }
 
 /// The newest outcomes.
@@ -68,9 +77,33 @@ pub struct Node {
 pub struct Recent {
     /// Time, node and verdict of each outcome.
     last: VecDeque<(u64, NodeId, &'static str)>,
-    /// The time of the last outcome of each node, and the best speed it has measured.
-    nodes: BTreeMap<NodeId, (u64, Option<f64>)>,
+    nodes: BTreeMap<NodeId, Heard>,
     runs: Runs,
+}
+
+/// The outcomes of a node.
+#[derive(Debug)]
+struct Heard {
+    /// Time of the last one.
+    last_unix_ms: u64,
+    class: MachineClass,
+    best: Option<f64>,
+    /// Deviation of the call times of its newest measurements, and whether each is precise.
+    measured: VecDeque<(f64, bool)>,
+}
+
+impl Heard {
+    fn noise(&self) -> Option<f64> {
+        let mut noise: Vec<f64> = self.measured.iter().map(|(noise, _)| *noise).collect();
+        noise.sort_by(f64::total_cmp);
+        noise.get(noise.len() / 2).copied()
+    }
+
+    fn imprecise(&self) -> Option<f64> {
+        let imprecise = self.measured.iter().filter(|(_, precise)| !precise).count();
+        let all = self.measured.len();
+        (all > 0).then(|| imprecise as f64 / all as f64)
+    }
 }
 
 impl Recent {
@@ -78,14 +111,30 @@ impl Recent {
     pub fn note(&mut self, outcome: &Outcome) {
         self.runs.note(outcome);
         let at = outcome.decided_unix_ms;
-        let (last, best) = self.nodes.entry(outcome.node.clone()).or_default();
-        *last = at.max(*last);
-        let measured = outcome.verdict.measurement();
-        // An unconverged measurement may be wrong by any factor.
-        if let Some(measurement) = measured.filter(|m| m.converged()) {
-            let faster = best.is_none_or(|best| best < measurement.gflops);
-            if faster {
-                *best = Some(measurement.gflops);
+        let heard = self.nodes.entry(outcome.node.clone());
+        let heard = heard.or_insert_with(|| Heard {
+            last_unix_ms: at,
+            class: outcome.machine_class.clone(),
+            best: None,
+            measured: VecDeque::new(),
+        });
+        if at >= heard.last_unix_ms {
+            heard.last_unix_ms = at;
+            heard.class = outcome.machine_class.clone();
+        }
+        if let Some(measurement) = outcome.verdict.measurement() {
+            // An unconverged measurement may be wrong by any factor.
+            let faster = heard.best.is_none_or(|best| best < measurement.gflops);
+            if measurement.converged() && faster {
+                heard.best = Some(measurement.gflops);
+            }
+            // A cached measurement was made earlier, perhaps by another node.
+            if !measurement.reused {
+                let noise = (measurement.mdape, measurement.converged());
+                heard.measured.push_back(noise);
+                if heard.measured.len() > MEASUREMENTS {
+                    heard.measured.pop_front();
+                }
             }
         }
         let kind = match &outcome.verdict {
@@ -133,14 +182,18 @@ impl Recent {
         let mut nodes: BTreeMap<&NodeId, Node> = self
             .nodes
             .iter()
-            .filter(|(_, (last, _))| now_unix_ms.saturating_sub(*last) <= GONE_MS)
-            .map(|(node, (last, best))| {
+            .filter(|(_, heard)| now_unix_ms.saturating_sub(heard.last_unix_ms) <= GONE_MS)
+            .map(|(node, heard)| {
+                let silent = now_unix_ms.saturating_sub(heard.last_unix_ms);
                 let known = Node {
                     node: node.to_string(),
+                    class: heard.class.to_string(),
                     last_minute: 0,
                     failures: 0,
-                    silent_seconds: now_unix_ms.saturating_sub(*last) as f64 / 1000.0,
-                    best_gflops: *best,
+                    silent_seconds: silent as f64 / 1000.0,
+                    best_gflops: heard.best,
+                    noise: heard.noise(),
+                    imprecise: heard.imprecise(),
                 };
                 (node, known)
             })
@@ -184,41 +237,9 @@ impl Board {
         ];
         lines.extend(runs::lines(&self.runs));
         lines.push(String::new());
-        let queue = |queue: &Queue| {
-            vec![
-                queue.stage.clone(),
-                queue.class.clone(),
-                queue.waiting.to_string(),
-                queue.in_hand.to_string(),
-                queue.oldest_seconds.map_or_else(|| "–".into(), age),
-            ]
-        };
-        let columns = [
-            ("queue", false),
-            ("class", false),
-            ("waiting", true),
-            ("in hand", true),
-            ("oldest", true),
-        ];
-        lines.extend(table(&columns, self.queues.iter().map(queue)));
+        lines.extend(table(&Queue::COLUMNS, self.queues.iter().map(Queue::cells)));
         lines.push(String::new());
-        let node = |node: &Node| {
-            vec![
-                node.node.clone(),
-                node.last_minute.to_string(),
-                node.failures.to_string(),
-                age(node.silent_seconds),
-                node.best_gflops.map_or_else(|| "–".into(), four),
-            ]
-        };
-        let columns = [
-            ("node", false),
-            ("a minute", true),
-            ("failed", true),
-            ("silent", true),
-            ("best", true),
-        ];
-        lines.extend(table(&columns, self.nodes.iter().map(node)));
+        lines.extend(table(&Node::COLUMNS, self.nodes.iter().map(Node::cells)));
         if self.nodes.is_empty() {
             lines.push("no node sent an outcome in the last ten minutes".to_owned());
         }
@@ -226,7 +247,56 @@ impl Board {
     }
 }
 
-pub(super) fn age(seconds: f64) -> String {
+impl Queue {
+    /// The headings of [`Queue::cells`], and which of them are above numbers.
+    pub const COLUMNS: [Column<'static>; 5] = [
+        ("queue", false),
+        ("class", false),
+        ("waiting", true),
+        ("in hand", true),
+        ("oldest", true),
+    ];
+
+    /// The row of the queue.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.stage.clone(),
+            self.class.clone(),
+            self.waiting.to_string(),
+            self.in_hand.to_string(),
+            self.oldest_seconds.map_or_else(|| "–".into(), age),
+        ]
+    }
+}
+
+impl Node {
+    /// The headings of [`Node::cells`], and which of them are above numbers.
+    pub const COLUMNS: [Column<'static>; 7] = [
+        ("node", false),
+        ("class", false),
+        ("a minute", true),
+        ("failed", true),
+        ("silent", true),
+        ("best", true),
+        ("noise", true),
+    ];
+
+    /// The row of the node.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.node.clone(),
+            self.class.clone(),
+            self.last_minute.to_string(),
+            self.failures.to_string(),
+            age(self.silent_seconds),
+            self.best_gflops.map_or_else(|| "–".into(), four),
+            self.noise.map_or_else(|| "–".into(), percent),
+        ]
+    }
+}
+
+/// A time in one unit: seconds, minutes or hours.
+pub fn age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
@@ -278,6 +348,13 @@ mod tests {
             "{nodes:?}"
         );
         assert_eq!(nodes[0].silent_seconds, 5.0);
+        // Three measurements of 1 %, one of them not precise; no program of the other node was measured.
+        let noise: Vec<_> = nodes.iter().map(|n| (n.noise, n.imprecise)).collect();
+        assert_eq!(noise, [(Some(0.01), Some(1.0 / 3.0)), (None, None)]);
+        assert_eq!(
+            nodes[0].class,
+            flopsmith_test_support::machine_class().as_str()
+        );
     }
 
     #[test]

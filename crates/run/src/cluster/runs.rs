@@ -1,4 +1,4 @@
-//! The runs of a cluster, as `flopsmith top` shows them: the progress and the health of each.
+//! The runs of a cluster: the progress and the health of each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,11 +8,11 @@ use flopsmith_protocol::{
     InfrastructureCause, Interval, Outcome, ProblemId, Purpose, RunId, RunSpec, Verdict,
     WorkloadMeasurement,
 };
-use flopsmith_run::console::table;
-use flopsmith_run::digits::{four, give_or_take, share};
 use serde::Serialize;
 
 use super::board::age;
+use crate::console::{Column, table};
+use crate::digits::{four, give_or_take, share};
 
 /// A run without an outcome for this long is reported as standing still, milliseconds.
 const STILL_MS: u64 = 180_000;
@@ -291,6 +291,22 @@ fn health(seen: Option<&Seen>, silent_ms: Option<u64>) -> Health {
 }
 
 impl Run {
+    /// The headings of [`Run::rows`], and which of them are above numbers.
+    pub const COLUMNS: [Column<'static>; 7] = [
+        ("run", false),
+        ("phase", false),
+        ("step", true),
+        ("correct", true),
+        ("best", true),
+        ("left", true),
+        ("health", false),
+    ];
+
+    /// The row of the run, and one for each of its problems if it has many.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        std::iter::once(self.cells()).chain(self.of_problems())
+    }
+
     /// The step, and the greatest number of steps if it is limited.
     fn steps(&self) -> String {
         match (self.step, self.max_steps) {
@@ -365,19 +381,7 @@ fn times(ratio: f64, interval: &Interval) -> String {
 
 /// The runs as lines of text.
 pub fn lines(runs: &[Run]) -> Vec<String> {
-    let columns = [
-        ("run", false),
-        ("phase", false),
-        ("step", true),
-        ("correct", true),
-        ("best", true),
-        ("left", true),
-        ("health", false),
-    ];
-    let rows = runs
-        .iter()
-        .flat_map(|run| std::iter::once(run.cells()).chain(run.of_problems()));
-    let mut lines = table(&columns, rows);
+    let mut lines = table(&Run::COLUMNS, runs.iter().flat_map(|run| run.rows()));
     if runs.is_empty() {
         lines.push("no run is known".to_owned());
     }

@@ -1,0 +1,355 @@
+//! The programs of a problem as a drawn tree: which was made from which, and how the best one came about.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use flopsmith_report::heat::{self, SHADES, shade};
+use flopsmith_report::text::{coordinate as c, escape, excerpt, number, percent};
+use serde::Serialize;
+
+use super::frame::{Frame, counted, float, url, words};
+use super::{Site, view};
+use crate::index::{Party, Record, View};
+use crate::lineage::{Families, Row};
+use crate::query::Query;
+use crate::refusal::Refusal;
+use crate::runs::Run;
+
+/// Programs on a page.
+const ROWS: usize = 150;
+/// Programs of the line of the best one that are drawn, the newest.
+const MOST_LINE: usize = 50;
+/// Problems that the form offers.
+const MOST_OFFERED: usize = 300;
+
+const WIDTH: f64 = 640.0;
+/// Height of a row, and width of a column.
+const HIGH: f64 = 26.0;
+const WIDE: f64 = 18.0;
+/// Columns that are drawn; programs further to the right stand in the last one.
+const MOST_COLUMNS: u32 = 14;
+/// Width of a character, roughly.
+const CHARACTER: f64 = 6.4;
+
+#[derive(Serialize)]
+struct Context {
+    frame: Frame,
+    action: String,
+    problem: String,
+    /// Names of problems, and which is shown.
+    problems: Vec<(String, bool)>,
+    /// Value, name, and which is chosen.
+    colours: [(&'static str, &'static str, bool); 2],
+    legend: String,
+    best: String,
+    best_lead: String,
+    families: String,
+    /// Empty without a family.
+    summary: String,
+    earlier: Option<String>,
+    later: Option<String>,
+}
+
+/// What the colour of a program tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    Speed,
+    Stage,
+}
+
+/// The tree of a run's programs for a problem. The query may name the problem, the page, and what colours tell.
+///
+/// # Errors
+/// There is no such run or problem, the query has no meaning, or the run's files cannot be read.
+pub fn tree(site: &Site, name: &str, query: &Query) -> Result<String, Refusal> {
+    let run = site.runs.get(name)?;
+    let (snapshot, attempts) = site.runs.outcomes_and(&run, &run.attempts);
+    let mut frame = Frame::of(&run, "Tree of programs", &snapshot);
+    if let (None, Some(covered)) = (snapshot.covered(), attempts.covered()) {
+        frame = frame.again(&format!(
+            "The attempts of this run are being read: {} so far. Parents that are not read yet are missing.",
+            percent(covered)
+        ));
+    }
+    let view = view(&snapshot)?;
+    let totals = &snapshot.totals;
+    let colour = match query.get("colour") {
+        None | Some("speed") => Colour::Speed,
+        Some("stage") => Colour::Stage,
+        Some(_) => {
+            return Err(Refusal::malformed(
+                "there is no such colour; `colour` is `speed` or `stage`",
+            ));
+        }
+    };
+    let names = &view.names.problems;
+    let problem = match query.get("problem") {
+        Some(name) => names.number(name),
+        None => totals.problems.keys().next().copied(),
+    };
+    let problem = problem.ok_or_else(|| {
+        Refusal::not_found("the run has no program for this problem; choose another one")
+    })?;
+    let families = Families::of(view, attempts.view.as_ref(), problem)?;
+    let rows = families.rows();
+    let last = rows.len().div_ceil(ROWS).max(1);
+    let page = query.number::<usize>("page")?.unwrap_or(1).clamp(1, last);
+    let shown = (page - 1) * ROWS..rows.len().min(page * ROWS);
+    let drawing = Drawing {
+        run: &run,
+        view,
+        families: &families,
+        colour,
+        top: f64::from(families.top()).max(1e-9),
+    };
+    let best = totals.problems.get(&problem).and_then(|of| of.best());
+    let best = match best.filter(|_| page == 1) {
+        Some(best) => view.record(best.number)?,
+        None => None,
+    };
+    let line = best.map_or_else(Vec::new, |best| families.line_of(&best));
+    let first = line.len().saturating_sub(MOST_LINE);
+    let base = format!("{}/tree", url(&run));
+    let link = |page: usize| format!("{base}?{}", query.with("page", Some(&page.to_string())));
+    let context = Context {
+        frame,
+        problem: names.name(problem).to_owned(),
+        problems: offered(names.all(), names.name(problem)),
+        colours: [
+            ("speed", "speed", colour == Colour::Speed),
+            ("stage", "stage", colour == Colour::Stage),
+        ],
+        legend: drawing.legend(),
+        best: match line.len() {
+            0 | 1 => String::new(),
+            all => drawing.html(&line, first..all, "The best program and its ancestors")?,
+        },
+        best_lead: lead(line.len(), first),
+        families: match rows.is_empty() {
+            true => String::new(),
+            false => drawing.html(rows, shown.clone(), "Families of programs")?,
+        },
+        summary: summary(&families, &shown),
+        earlier: (page < last).then(|| link(page + 1)),
+        later: (page > 1).then(|| link(page - 1)),
+        action: base.clone(),
+    };
+    site.show("tree.html", &context)
+}
+
+/// The problems that the form offers, and the one that is shown.
+fn offered(all: &[String], shown: &str) -> Vec<(String, bool)> {
+    let offered = all.iter().take(MOST_OFFERED);
+    let mut offered: Vec<_> = offered.map(|name| (name.clone(), name == shown)).collect();
+    if offered.iter().all(|(_, chosen)| !chosen) {
+        offered.push((shown.to_owned(), true));
+    }
+    offered
+}
+
+fn lead(line: usize, left_out: usize) -> String {
+    let ancestors = flopsmith_report::text::counted(line.saturating_sub(1) as u64, "ancestor");
+    let mut lead = format!("The fastest program, at the end, and its {ancestors}.");
+    if left_out > 0 {
+        lead.push_str(&format!(
+            " The first {} are not drawn.",
+            counted(left_out as u64)
+        ));
+    }
+    lead
+}
+
+fn summary(families: &Families, shown: &Range<usize>) -> String {
+    let rows = families.rows();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let first = rows.iter().filter(|row| row.parent.is_none()).count();
+    let count = |number: usize| counted(number as u64);
+    let mut summary = format!(
+        "{} to {} of {} programs in {}, the family with the fastest program first.",
+        count(shown.start + 1),
+        count(shown.end),
+        count(rows.len()),
+        match first {
+            1 => "one family".to_owned(),
+            many => format!("{} families", count(many)),
+        }
+    );
+    if families.is_cut {
+        summary.push_str(" Only the newest programs with parents are looked at.");
+    }
+    summary
+}
+
+/// The drawing of some rows.
+struct Drawing<'a> {
+    run: &'a Run,
+    view: &'a View,
+    families: &'a Families,
+    colour: Colour,
+    /// The speed at the upper end of the colours.
+    top: f64,
+}
+
+impl Drawing<'_> {
+    /// The rows of a range. Lines lead over its ends to parents and children that are not in it.
+    fn html(&self, rows: &[Row], shown: Range<usize>, name: &str) -> Result<String, Refusal> {
+        let height = HIGH * shown.len() as f64;
+        let x = |column: u32| WIDE * (f64::from(column.min(MOST_COLUMNS)) + 0.6);
+        let y = |row: usize| HIGH * (row as f64 - shown.start as f64 + 0.5);
+        let (mut edges, mut programs) = (String::new(), String::new());
+        for place in shown.clone() {
+            let Some(row) = rows.get(place) else {
+                break;
+            };
+            let (right, down) = (x(row.column), y(place));
+            let parent = row.parent.map(|parent| parent as usize);
+            if let Some((parent, above)) = parent.and_then(|at| Some((at, rows.get(at)?))) {
+                let from = match shown.contains(&parent) {
+                    true => y(parent),
+                    false => 0.0,
+                };
+                edges.push_str(&format!(
+                    "<path class=\"edge\" d=\"M{} {} V{} H{}\"/>",
+                    c(x(above.column)),
+                    c(from),
+                    c(down),
+                    c(right)
+                ));
+                programs.push_str(&self.program(row, Some(above), (right, down))?);
+            } else {
+                programs.push_str(&self.program(row, None, (right, down))?);
+            }
+            if row.until as usize >= shown.end {
+                edges.push_str(&format!(
+                    "<path class=\"edge\" d=\"M{} {} V{}\"/>",
+                    c(right),
+                    c(down),
+                    c(height)
+                ));
+            }
+        }
+        let name = escape(name);
+        Ok(format!(
+            "<div class=\"scroll\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\"><svg class=\"tree\" viewBox=\"0 0 {WIDTH} {}\" role=\"group\" aria-label=\"{name}\">{edges}{programs}</svg></div>",
+            c(height)
+        ))
+    }
+
+    /// A program: its circle and its words, which lead to its page.
+    fn program(
+        &self,
+        row: &Row,
+        parent: Option<&Row>,
+        (x, y): (f64, f64),
+    ) -> Result<String, Refusal> {
+        let node = self.families.node(row);
+        let Some(record) = self.view.record(node.number)? else {
+            return Ok(String::new());
+        };
+        let (origin, anchor) = match parent {
+            Some(parent) => {
+                let parent = self.families.node(parent).number;
+                (format!(", made from program {parent}"), "#difference")
+            }
+            None => (", the first of its family".to_owned(), ""),
+        };
+        let label = self.label(row, &record);
+        let room = ((WIDTH - x - 12.0) / CHARACTER) as usize;
+        Ok(format!(
+            "<a href=\"{}/programs/{number}{anchor}\"><title>Program {number}{origin}</title><circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"6\"/><text x=\"{}\" y=\"{}\">{}</text></a>",
+            escape(&url(self.run)),
+            self.class(row),
+            c(x),
+            c(y),
+            c(x + 12.0),
+            c(y + 4.0),
+            escape(&excerpt(&label, room)),
+            number = node.number,
+        ))
+    }
+
+    fn label(&self, row: &Row, record: &Record) -> String {
+        let node = self.families.node(row);
+        let what = match node.party {
+            Party::Measured => {
+                let confirmed = if node.confirmed { ", confirmed" } else { "" };
+                format!("{} GFLOPS{confirmed}", float(node.gflops))
+            }
+            Party::Rejected | Party::Infrastructure | Party::Unknown => {
+                words(self.view.names.reasons.name(record.reason))
+            }
+        };
+        let stage = match self.colour {
+            Colour::Speed => String::new(),
+            Colour::Stage => format!(" · stage {}", node.stage),
+        };
+        let techniques = record.techniques.map_or_else(String::new, |techniques| {
+            format!(" · {}", heat::name(techniques))
+        });
+        format!(
+            "{} · {what} · step {}{stage}{techniques}",
+            node.number, record.step
+        )
+    }
+
+    fn class(&self, row: &Row) -> String {
+        let node = self.families.node(row);
+        match (node.party, self.colour) {
+            (Party::Measured, Colour::Speed) => {
+                format!("h{}", shade(f64::from(node.gflops), self.top))
+            }
+            (Party::Measured, Colour::Stage) => of_stage(node.stage),
+            (Party::Rejected, _) => "refused".to_owned(),
+            (Party::Infrastructure | Party::Unknown, _) => "lost".to_owned(),
+        }
+    }
+
+    /// What the colours tell.
+    fn legend(&self) -> String {
+        let mut legend = String::from("<ul class=\"legend\">");
+        let mut add = |class: &str, words: &str| {
+            legend.push_str(&format!(
+                "<li><svg class=\"key\" viewBox=\"0 0 28 8\" aria-hidden=\"true\"><circle class=\"{class}\" cx=\"22\" cy=\"4\" r=\"3.5\"/></svg>{}</li>",
+                escape(words)
+            ));
+        };
+        match self.colour {
+            Colour::Speed => {
+                for step in 0..SHADES {
+                    let at = |step: usize| number(self.top * step as f64 / SHADES as f64);
+                    let words = match step + 1 {
+                        SHADES => format!("≥ {} GFLOPS", at(step)),
+                        next => format!("{}–{}", at(step), at(next)),
+                    };
+                    add(&format!("h{step}"), &words);
+                }
+            }
+            Colour::Stage => {
+                let rows = self.families.rows().iter();
+                let stages: BTreeSet<u16> = rows.map(|row| self.families.node(row).stage).collect();
+                // Stages of one colour share a line.
+                for colour in 0..STAGES {
+                    let same = stages.iter().filter(|stage| *stage % STAGES == colour);
+                    let same: Vec<String> = same.map(u16::to_string).collect();
+                    if !same.is_empty() {
+                        let words = excerpt(&format!("stage {}", same.join(", ")), 60);
+                        add(&of_stage(colour), &words);
+                    }
+                }
+            }
+        }
+        add("refused", "refused");
+        add("lost", "the machine failed, or unknown");
+        legend.push_str("</ul>");
+        legend
+    }
+}
+
+/// Colours of stages in the style sheet of reports.
+const STAGES: u16 = 8;
+
+fn of_stage(stage: u16) -> String {
+    format!("f{}", stage % STAGES + 1)
+}

@@ -476,7 +476,7 @@ def get_init_inputs():
         let place = checkout(&[("level3/1_a.py", RELU)]);
         for (path, levels, part) in [
             ("checkout", &[1][..], "[3]"),
-            ("packages", &[], "checkout of KernelBench"),
+            ("packages", &[][..], "checkout of KernelBench"),
         ] {
             let order = Order {
                 checkout: &place.path().join(path),

@@ -13,7 +13,7 @@ use flopsmith_run::console::usage;
 use flopsmith_run::output::Output;
 use serde_json::{Map, Value, json};
 
-use super::levels::{is_correct, speedup};
+use super::levels::{BASELINES, is_correct, speedup};
 
 /// A tool with a format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn sample(judged: &Judged<'_>, setting: &Setting<'_>) -> Value {
         metadata["fault"] = json!(failure.fault);
         metadata["error"] = json!(said(failure));
     } else {
-        for baseline in ["fastest", "eager", "inductor"] {
+        for baseline in BASELINES {
             if let Some(speedup) = speedup(outcome, baseline) {
                 metadata["speedup"][baseline] = json!(speedup);
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const THRESHOLDS: [f64; 3] = [1.0, 1.5, 2.0];
 
 /// The baselines: the fastest of each workload, and KernelBench's two.
-const BASELINES: [&str; 3] = ["fastest", "eager", "inductor"];
+pub const BASELINES: [&str; 3] = ["fastest", "eager", "inductor"];
 
 /// The outcomes of the samples for a problem.
 #[derive(Debug, Clone)]

@@ -1,5 +1,12 @@
 //! Modules of PyTorch in `flopsmith bench`: candidates' files in, printed results out.
 
+mod candidates;
+mod export;
+mod import;
+mod levels;
+mod run;
+mod solution;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -8,8 +15,9 @@ use flopsmith_run::console::{data, table, usage};
 use flopsmith_run::digits::four;
 use serde_json::json;
 
-/// Largest file that is read as a candidate, bytes.
-const LONGEST: u64 = 1 << 20;
+pub use export::Export;
+pub use import::Import;
+pub use run::{Order, run};
 
 /// Keeps only the named workloads, if any are named.
 ///
@@ -31,45 +39,19 @@ pub fn select(problem: &mut Problem, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The candidates' files and texts.
-///
-/// # Errors
-/// A usage error that names the first file which is no candidate.
-pub fn sources(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>> {
-    let mut sources = Vec::new();
-    for file in files {
-        let wrong = |why: String| usage(format!("cannot read {}: {why}", file.display()));
-        let size = std::fs::metadata(file).map_err(|e| wrong(e.to_string()))?;
-        if !size.is_file() || file.extension().is_none_or(|ending| ending != "py") {
-            return Err(wrong(
-                "a candidate for a module is a Python file (.py) with a class ModelNew".into(),
-            ));
-        }
-        if size.len() > LONGEST {
-            return Err(wrong(format!(
-                "it has {} bytes; at most {LONGEST} are read",
-                size.len()
-            )));
-        }
-        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
-        sources.push((file.clone(), text));
-    }
-    Ok(sources)
-}
-
-/// One result as a line of JSON.
-///
-/// # Errors
-/// If the result has no form in JSON.
-pub fn line(problem: &str, file: &Path, outcome: &Outcome) -> Result<String> {
+/// One result as a line of JSON; `busy` is the disturbance of the machine before the evaluation, if there was one.
+fn line(problem: &str, file: &Path, outcome: &Outcome, busy: Option<&str>) -> Result<String> {
     let mut object = serde_json::to_value(outcome)?;
     object["file"] = json!(file.display().to_string());
     object["problem"] = json!(problem);
+    if let Some(why) = busy {
+        object["busy"] = json!(why);
+    }
     Ok(object.to_string())
 }
 
 /// Prints a table, a row for each candidate, workload and baseline, and the reasons of refusals.
-pub fn print(results: &[(PathBuf, Outcome)]) {
+fn print(results: &[(PathBuf, Outcome)]) {
     let columns = [
         ("program", false),
         ("workload", false),

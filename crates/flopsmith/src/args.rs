@@ -539,6 +539,12 @@ pub enum Problem {
     /// integers. The same seed gives the same files.
     #[command(after_help = random::EXAMPLES)]
     Random(RandomNests),
+    /// Make problems of modules from another benchmark's files
+    ///
+    /// Each file of KernelBench gives a folder with problem.toml and the file itself as reference.py. Files are read and
+    /// never executed; those that give no problem are named with the reason. Exit codes: 0 there are problems, 1 no file
+    /// gave one, 2 wrong usage, 3 Python with PyTorch is missing.
+    Import(flopsmith_bench::modules::Import),
     /// List the problems that Flopsmith finds
     List {
         /// Print the list in this format.

@@ -22,6 +22,7 @@ mod compile;
 mod environment;
 mod error;
 mod evaluate;
+pub mod kernelbench;
 mod line;
 mod outcome;
 mod problem;

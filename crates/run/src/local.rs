@@ -1,4 +1,4 @@
-//! Times in the local time zone.
+//! Times as people read them: in the local time zone, and in that of the world.
 
 use chrono::{DateTime, Local, Utc};
 
@@ -14,6 +14,13 @@ pub fn time(unix_ms: u64) -> String {
                 .to_string()
         },
     )
+}
+
+/// Date and time of day in Greenwich, in ISO 8601; the begin of 1970 for a time that no calendar has.
+pub fn utc(unix_seconds: u64) -> String {
+    let time = i64::try_from(unix_seconds).unwrap_or_default();
+    let time = DateTime::<Utc>::from_timestamp(time, 0).unwrap_or_default();
+    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -34,6 +41,7 @@ mod tests {
             return;
         }
         assert_eq!(time(0), "–");
+        assert_eq!(utc(1_750_000_000), "2025-06-15T15:06:40Z");
         // The zone is set for a child process: changing it in this process would affect its other threads. East of
         // Greenwich the offset in `TZ` is negative.
         for (zone, expected) in [

@@ -72,11 +72,31 @@ fn named_root(value: Option<OsString>) -> Result<Option<PathBuf>> {
 
 /// The folder of a module problem by name (`modules/softmax`) or by folder; none if nothing of that name is a module.
 pub fn module(name: &str) -> Option<PathBuf> {
-    let roots = problem_roots().ok()?;
-    let named = roots.iter().map(|root| root.join(name));
-    std::iter::once(PathBuf::from(name))
-        .chain(named)
-        .find(|folder| folder.join("problem.toml").is_file() && is_module(folder))
+    places(name).find(|folder| is_module(folder))
+}
+
+/// The folders of the module problems that a name stands for: a module, or else all modules in a folder (`modules`). Empty
+/// if nothing of that name is a module or has some.
+pub fn modules(name: &str) -> Vec<PathBuf> {
+    if let Some(one) = module(name) {
+        return vec![one];
+    }
+    let beneath = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut modules: Vec<PathBuf> = folders.filter(|folder| is_module(folder)).collect();
+        modules.sort();
+        modules
+    };
+    let mut found = places(name).map(beneath);
+    found.find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// The folders that a name may mean, the nearest first.
+fn places(name: &str) -> impl Iterator<Item = PathBuf> {
+    let roots = problem_roots().unwrap_or_default();
+    let named: Vec<PathBuf> = roots.iter().map(|root| root.join(name)).collect();
+    std::iter::once(PathBuf::from(name)).chain(named)
 }
 
 /// True if the definition in a folder says that it is one of a module.
@@ -460,6 +480,25 @@ mod tests {
         assert_eq!(of(None, Some("/home/a")), home);
         assert_eq!(of(Some("relative"), Some("/home/a")), home);
         assert_eq!(of(None, None), None);
+    }
+
+    #[test]
+    fn a_folder_of_modules_stands_for_all_of_them() {
+        let place = tempfile::tempdir().unwrap();
+        for (name, kind) in [("b", "module"), ("a", "module"), ("c", "kernel")] {
+            let folder = place.path().join("mine").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("problem.toml"), format!("kind = {kind:?}")).unwrap();
+        }
+        let found = |name: &str| {
+            let folder = place.path().join(name);
+            let found = modules(folder.to_str().unwrap()).into_iter();
+            let names = found.map(|f| f.strip_prefix(place.path()).unwrap().display().to_string());
+            names.collect::<Vec<String>>()
+        };
+        assert_eq!(found("mine"), ["mine/a", "mine/b"]);
+        assert_eq!(found("mine/b"), ["mine/b"]);
+        assert!(found("mine/c").is_empty() && found("").is_empty());
     }
 
     #[test]

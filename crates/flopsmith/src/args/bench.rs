@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{Args as ClapArgs, ValueEnum};
 use flopsmith_bench::Format;
+use flopsmith_bench::modules::Export;
 use flopsmith_bench::sizes::SizeSpec;
 use flopsmith_bench::threads::ThreadCount;
+use flopsmith_measure::Purpose;
 
 use super::{Waiting, Workloads};
 
@@ -24,6 +26,7 @@ Examples:
   flopsmith bench kernel.c --problem dgemm --format markdown > issue.md
   flopsmith bench kernel.c --problem dgemm --save main
   flopsmith bench kernel.c --problem dgemm --compare main || echo slower or refused
+  flopsmith bench runs/mine --problem kernelbench --export kernelbench=eval_results.json
 
 Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
 3 this machine could not measure at least one, 4 all were measured and at least
@@ -47,7 +50,7 @@ pub struct Bench {
     /// file without an ending is in the problem's language.
     #[arg(required = true, value_name = "FILE|GLOB|DIR")]
     pub files: Vec<PathBuf>,
-    /// The problem that the programs solve, by name or folder.
+    /// The problem that the programs solve, by name or folder; or a folder of modules, whose programs are named by them.
     #[arg(long)]
     pub problem: String,
     /// The workloads.
@@ -138,6 +141,10 @@ pub struct Bench {
     /// Folder of saved results; flopsmith/baselines in XDG_DATA_HOME or ~/.local/share without it.
     #[arg(long, value_name = "DIR", env = "FLOPSMITH_BASELINES")]
     pub baselines: Option<PathBuf>,
+    /// Write the results of modules for another tool too: kernelbench=FILE (eval_results.json) or flashinfer=FILE (a trace a
+    /// line); may be repeated.
+    #[arg(long = "export", value_name = "TOOL=FILE")]
+    pub exports: Vec<Export>,
     /// Check the programs with sanitizers, too (AddressSanitizer, UndefinedBehaviorSanitizer, and ThreadSanitizer where
     /// OpenMP is used on several threads), and refuse programs in which they find something. --purpose certify always
     /// does this.
@@ -167,4 +174,15 @@ pub enum BenchPurpose {
     /// layouts of the code, and calls without caches. The program is verified in full and checked with sanitizers, and
     /// the object of each layout is verified as well, with fewer sizes if there are many. It takes ten to thirty seconds a program.
     Certify,
+}
+
+impl BenchPurpose {
+    /// The purpose of the measurements.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Self::Screen => Purpose::Screen,
+            Self::Rank => Purpose::Rank,
+            Self::Certify => Purpose::Certify,
+        }
+    }
 }

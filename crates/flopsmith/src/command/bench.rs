@@ -21,8 +21,12 @@ use crate::args::{Bench, BenchPurpose};
 
 /// Evaluates the programs and prints the results.
 pub fn run(args: &Bench) -> Result<ExitCode> {
-    if let Some(folder) = paths::module(&args.problem) {
-        return module::bench(args, &folder);
+    let modules = paths::modules(&args.problem);
+    if !modules.is_empty() {
+        return module::bench(args, &modules);
+    }
+    if !args.exports.is_empty() {
+        return Err(usage("--export works with modules only"));
     }
     let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
@@ -76,11 +80,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         let stems = inputs.programs.iter().map(|p| p.stem.as_str());
         Keep::new(folder, stems)
     });
-    let purpose = match args.purpose {
-        BenchPurpose::Screen => Purpose::Screen,
-        BenchPurpose::Rank => Purpose::Rank,
-        BenchPurpose::Certify => Purpose::Certify,
-    };
+    let purpose = args.purpose.purpose();
     let folder = args.baselines.as_deref();
     let at = match sizes.as_slice() {
         [] => std::slice::from_ref(&problem),

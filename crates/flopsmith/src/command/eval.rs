@@ -7,7 +7,6 @@ use anyhow::Result;
 use flopsmith_bench::threads;
 use flopsmith_eval::model::Model;
 use flopsmith_eval::{Order, compare};
-use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Sampling;
 use flopsmith_run::console::{say, usage};
@@ -46,11 +45,7 @@ pub fn run(args: &Eval) -> Result<ExitCode> {
         },
         compiler: args.compiler.clone(),
         allow_weaker_jail: args.allow_weaker_jail,
-        purpose: match args.purpose {
-            BenchPurpose::Screen => Purpose::Screen,
-            BenchPurpose::Rank => Purpose::Rank,
-            BenchPurpose::Certify => Purpose::Certify,
-        },
+        purpose: args.purpose.purpose(),
         sanitize: args.sanitize || args.purpose == BenchPurpose::Certify,
         wait: args.wait.limit()?,
         output: args.output.clone(),

@@ -1,84 +1,36 @@
 //! Modules of PyTorch in `flopsmith bench` and `flopsmith problem check`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use flopsmith_bench::modules::{line, print, select, sources};
-use flopsmith_bench::{Format as BenchFormat, threads};
+use anyhow::Result;
+use flopsmith_bench::Format as BenchFormat;
+use flopsmith_bench::modules::{self, select};
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
-use flopsmith_module::{Evaluator, Options, Outcome, Problem, Severity, Verdict};
+use flopsmith_module::{Evaluator, Options, Problem, Severity};
 use flopsmith_run::console::{data, say, usage};
-use flopsmith_run::measuring_lock;
 use serde_json::json;
 
-use crate::args::{Bench, BenchPurpose, Format};
+use crate::args::{Bench, Format};
 use crate::exit;
 
-/// Evaluates modules and prints the results.
-pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
+/// Evaluates candidates for modules and prints the results. `folders` are those of the problems.
+pub fn bench(args: &Bench, folders: &[PathBuf]) -> Result<ExitCode> {
     refuse_options(args)?;
-    let mut problem = Problem::load(folder)?;
-    select(&mut problem, &args.workloads.names)?;
-    let sources = sources(&args.files)?;
-    let cores = cores(args)?;
-    let purpose = match args.purpose {
-        BenchPurpose::Screen => Purpose::Screen,
-        BenchPurpose::Rank => Purpose::Rank,
-        BenchPurpose::Certify => Purpose::Certify,
-    };
-    measuring_lock::announce(&format!("bench --problem {}", args.problem));
-    let options = Options {
-        cores,
-        limits: purpose.limits(),
-        inductor: true,
+    Ok(ExitCode::from(modules::run(&modules::Order {
+        problem_name: &args.problem,
+        folders,
+        files: &args.files,
+        workloads: &args.workloads.names,
+        threads: &args.threads,
+        purpose: args.purpose.purpose(),
+        wait: args.wait.limit()?,
         allow_weaker_jail: args.allow_weaker_jail,
-        progress: say_progress,
-    };
-    let name = problem.id.clone();
-    let mut evaluator = Evaluator::new(problem, options)?;
-    let environment = evaluator.environment().clone();
-    if args.format == BenchFormat::Jsonl {
-        data(
-            &json!({
-                "problem": name, "target": "module", "device": "cpu", "python": environment.python,
-                "torch": environment.torch, "capability": environment.capability,
-            })
-            .to_string(),
-        );
-    }
-    let mut results = Vec::new();
-    for (file, source) in sources {
-        say(&format!("evaluating {}…", file.display()));
-        let outcome = evaluator
-            .evaluate(&source)
-            .with_context(|| format!("{} could not be evaluated", file.display()))?;
-        if args.format == BenchFormat::Jsonl {
-            data(&line(&name, &file, &outcome)?);
-        }
-        results.push((file, outcome));
-    }
-    let speed = |outcome: &Outcome| match &outcome.verdict {
-        Verdict::Measured { speedup, .. } => *speedup,
-        Verdict::Refused(_) => 0.0,
-    };
-    results.sort_by(|a, b| speed(&b.1).total_cmp(&speed(&a.1)));
-    match args.format {
-        BenchFormat::Json => {
-            for (file, outcome) in &results {
-                data(&line(&name, file, outcome)?);
-            }
-        }
-        BenchFormat::Text => print(&results),
-        _ => {}
-    }
-    let refused =
-        |(_, outcome): &(PathBuf, Outcome)| matches!(outcome.verdict, Verdict::Refused(_));
-    Ok(ExitCode::from(match results.iter().any(refused) {
-        true => exit::CANDIDATE,
-        false => exit::OK,
-    }))
+        format: args.format,
+        exports: &args.exports,
+    })?))
 }
 
 /// Checks a module problem, as `problem check` does for kernels.
@@ -140,7 +92,20 @@ fn say_progress(text: &str) {
 
 /// Refuses options of `bench` that hold for kernels only.
 fn refuse_options(args: &Bench) -> Result<()> {
+    // A variable that was set for kernels does not matter.
+    let of_shell = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|v| v == value);
+    let compiler = OsStr::new(&args.compiler);
+    let baselines = args.baselines.as_ref().map(|path| path.as_os_str());
     let given = [
+        (
+            "--compiler",
+            compiler != "gcc" && !of_shell("FLOPSMITH_COMPILER", compiler),
+        ),
+        (
+            "--baselines",
+            baselines.is_some_and(|folder| !of_shell("FLOPSMITH_BASELINES", folder)),
+        ),
+        ("--resolve", args.resolve != "60s"),
         (
             "--flags",
             args.flags.as_ref().is_some_and(|f| !f.trim().is_empty()),
@@ -167,21 +132,4 @@ fn refuse_options(args: &Bench) -> Result<()> {
         ))),
         None => Ok(()),
     }
-}
-
-/// The cores on which all sides are called: the last ones. This process keeps to the others.
-fn cores(args: &Bench) -> Result<Vec<usize>> {
-    let counts = threads::counts(&args.threads)?;
-    let [count] = counts.as_slice() else {
-        return Err(usage("a module is timed at one number of threads"));
-    };
-    let allowed = pinning::allowed_cores();
-    let count = (*count as usize).clamp(1, allowed.len().max(1));
-    let (others, timed) = allowed.split_at(allowed.len() - count.min(allowed.len()));
-    if others.is_empty() {
-        say("note: no core is left for this process, so times are less certain");
-    } else {
-        pinning::pin_this_thread(others).context("this process cannot leave the timed cores")?;
-    }
-    Ok(timed.to_vec())
 }

@@ -25,6 +25,8 @@ fn options_of_kernels_are_refused_for_modules() {
         (&["--size", "n=64"][..], "--size works with kernels only"),
         (&["--watch"][..], "--watch works with kernels only"),
         (&["--format", "csv"][..], "works with kernels only"),
+        (&["--compiler", "/no/such/gcc"][..], "--compiler works"),
+        (&["--baselines", "/no/such"][..], "--baselines works"),
         (&["--workload", "none"][..], "wide, narrow"),
     ] {
         let mut all = vec!["bench", SOLUTION, "--problem", "modules/softmax"];
@@ -42,6 +44,13 @@ fn a_file_that_is_no_module_is_refused() {
         assert_eq!(code, Some(2), "{text}");
         assert!(text.contains(file), "{text}");
     }
+}
+
+#[test]
+fn a_folder_that_is_no_checkout_is_not_imported() {
+    let (code, text) = said(&["problem", "import", "kernelbench", "problems"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("name a checkout of KernelBench"), "{text}");
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             nests::write(args)?;
             Ok(ExitCode::SUCCESS)
         }
+        Problem::Import(order) => Ok(ExitCode::from(order.run()?)),
         Problem::Export {
             format: ExportFormat::Harbor,
             folder,

@@ -1,0 +1,296 @@
+//! Evaluates the candidates for one module or many, and prints and exports the results.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use flopsmith_machine::attest::Hardware;
+use flopsmith_machine::environment::Watched;
+use flopsmith_machine::pinning;
+use flopsmith_measure::Purpose;
+use flopsmith_module::{Environment, Evaluator, Options, Outcome, Problem};
+use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::idle_wait::{self, Patience, Waited};
+use flopsmith_run::interrupt::{self, CancellationToken};
+use flopsmith_run::{exit, local, measuring_lock};
+use serde_json::json;
+
+use super::candidates::{self, Sample};
+use super::export::{self, Export, Judged, Setting};
+use super::levels::{self, Samples};
+use super::{line, print, select};
+use crate::Format;
+use crate::threads::{self, ThreadCount};
+
+/// The request of a user.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The problem as it was named.
+    pub problem_name: &'a str,
+    /// The folders of the problems that the name stands for.
+    pub folders: &'a [PathBuf],
+    /// The candidates: files, folders and patterns.
+    pub files: &'a [PathBuf],
+    /// The names of the workloads; all if there is none.
+    pub workloads: &'a [String],
+    /// The number of threads.
+    pub threads: &'a [ThreadCount],
+    /// The standard of the measurements.
+    pub purpose: Purpose,
+    /// Longest time, in all, to wait until the machine is quiet.
+    pub wait: Duration,
+    /// True if candidates run even where the jail gives less than its full protection.
+    pub allow_weaker_jail: bool,
+    /// Output format of the results.
+    pub format: Format,
+    /// Files in the formats of other tools.
+    pub exports: &'a [Export],
+}
+
+/// Evaluates the candidates and prints the results; returns the exit code.
+///
+/// # Errors
+/// Wrong usage, and failures that keep this machine from evaluating modules. If there are several problems, one that
+/// cannot be evaluated does not keep the others from it.
+pub fn run(order: &Order<'_>) -> Result<u8> {
+    let mut problems = Vec::new();
+    for folder in order.folders {
+        let mut problem = Problem::load(folder)?;
+        select(&mut problem, order.workloads)?;
+        problems.push(problem);
+    }
+    let samples = candidates::assign(&problems, candidates::read(order.files)?)?;
+    let work: Vec<(&Problem, &[Sample])> = problems
+        .iter()
+        .zip(samples.iter().map(Vec::as_slice))
+        .filter(|(_, samples)| !samples.is_empty())
+        .collect();
+    let solved: Vec<&Problem> = work.iter().map(|(problem, _)| *problem).collect();
+    let exports = export::prepare(order.exports, &solved)?;
+    let cores = cores(order.threads)?;
+    measuring_lock::announce(&format!("bench --problem {}", order.problem_name));
+    let listening = interrupt::Watch::start()?;
+    let mut session = Session {
+        order,
+        watched: watched(&cores),
+        cores,
+        patience: Patience::new(order.wait),
+        stopped: listening.asked(),
+        environment: None,
+        done: Vec::new(),
+        failed: false,
+    };
+    for (problem, samples) in work {
+        if !session.stopped.is_cancelled() {
+            session.evaluate(problem, samples)?;
+        }
+    }
+    if let Some(environment) = &session.environment {
+        let setting = setting(environment, &session.cores);
+        let all: Vec<Judged> = session.done.iter().map(Done::judged).collect();
+        export::write(exports, &all, &setting)?;
+    }
+    session.print(&problems)?;
+    Ok(session.exit_code())
+}
+
+/// A candidate that was evaluated.
+struct Done<'a> {
+    problem: &'a Problem,
+    sample: &'a Sample,
+    outcome: Outcome,
+    busy: Option<String>,
+}
+
+impl Done<'_> {
+    fn file(&self) -> &Path {
+        &self.sample.candidate.file
+    }
+
+    fn line(&self) -> Result<String> {
+        let busy = self.busy.as_deref();
+        line(&self.problem.id, self.file(), &self.outcome, busy)
+    }
+
+    fn judged(&self) -> Judged<'_> {
+        Judged {
+            problem: self.problem,
+            file: self.file(),
+            name: &self.sample.candidate.name,
+            sample: self.sample.number,
+            outcome: &self.outcome,
+        }
+    }
+}
+
+struct Session<'a> {
+    order: &'a Order<'a>,
+    cores: Vec<usize>,
+    watched: Watched,
+    patience: Patience,
+    stopped: &'a CancellationToken,
+    environment: Option<Environment>,
+    /// In the order of the problems.
+    done: Vec<Done<'a>>,
+    /// True if this machine failed to evaluate a problem.
+    failed: bool,
+}
+
+impl<'a> Session<'a> {
+    fn is_of_several(&self) -> bool {
+        self.order.folders.len() > 1
+    }
+
+    /// Evaluates the candidates for a problem until a stop is requested.
+    fn evaluate(&mut self, problem: &'a Problem, samples: &'a [Sample]) -> Result<()> {
+        let options = Options {
+            cores: self.cores.clone(),
+            limits: self.order.purpose.limits(),
+            inductor: true,
+            allow_weaker_jail: self.order.allow_weaker_jail,
+            progress: |text| say(&format!("{text}…")),
+        };
+        let mut evaluator = Evaluator::new(problem.clone(), options)?;
+        let environment = evaluator.environment().clone();
+        if self.order.format == Format::Jsonl {
+            data(
+                &json!({
+                    "problem": problem.id, "target": "module", "device": "cpu", "python": environment.python,
+                    "torch": environment.torch, "capability": environment.capability,
+                })
+                .to_string(),
+            );
+        }
+        self.environment = Some(environment);
+        for sample in samples {
+            let look = || idle_wait::used(&self.watched);
+            let busy = match self.patience.wait(look, self.stopped) {
+                Waited::Idle => None,
+                Waited::Busy(why) => Some(why),
+                Waited::Stopped => return Ok(()),
+            };
+            let file = sample.candidate.file.display();
+            say(&format!("evaluating {file}…"));
+            let evaluated = evaluator
+                .evaluate(&sample.candidate.source)
+                .with_context(|| format!("{file} could not be evaluated"));
+            let outcome = match evaluated {
+                Ok(outcome) => outcome,
+                // Ctrl-C also reaches the called processes, so a failure after it has no meaning.
+                Err(_) if self.stopped.is_cancelled() => return Ok(()),
+                Err(error) if self.is_of_several() => {
+                    say(&format!(
+                        "error: {error:#}; the other programs for {} are left out",
+                        problem.id
+                    ));
+                    self.failed = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            let done = Done {
+                problem,
+                sample,
+                outcome,
+                busy,
+            };
+            if self.order.format == Format::Jsonl {
+                data(&done.line()?);
+            }
+            self.done.push(done);
+        }
+        Ok(())
+    }
+
+    /// Prints the results, the fastest candidate of each problem first, and the figures of many problems.
+    fn print(&mut self, problems: &[Problem]) -> Result<()> {
+        let format = self.order.format;
+        let place = |done: &Done<'_>| problems.iter().position(|p| p.id == done.problem.id);
+        let speed = |done: &Done<'_>| levels::speedup(&done.outcome, "fastest").unwrap_or(0.0);
+        self.done.sort_by(|a, b| {
+            let by_problem = place(a).cmp(&place(b));
+            by_problem.then(speed(b).total_cmp(&speed(a)))
+        });
+        match format {
+            Format::Json => {
+                for done in &self.done {
+                    data(&done.line()?);
+                }
+            }
+            Format::Text => {
+                let rows = self.done.iter();
+                let rows = rows.map(|done| (done.file().to_owned(), done.outcome.clone()));
+                print(&rows.collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+        if !self.is_of_several() {
+            return Ok(());
+        }
+        let of = |problem: &Problem| {
+            let of = self.done.iter().filter(|d| d.problem.id == problem.id);
+            Samples {
+                level: problem.level,
+                outcomes: of.map(|done| &done.outcome).collect(),
+            }
+        };
+        let figures = levels::figures(&problems.iter().map(of).collect::<Vec<_>>());
+        match format {
+            Format::Text => {
+                data("");
+                levels::lines(&figures).iter().for_each(|line| data(line));
+            }
+            _ => data(&levels::to_json(&figures).to_string()),
+        }
+        Ok(())
+    }
+
+    fn exit_code(&self) -> u8 {
+        let is_correct = |done: &Done<'_>| levels::is_correct(&done.outcome);
+        if self.stopped.is_cancelled() {
+            exit::INTERRUPTED
+        } else if self.failed {
+            exit::INFRASTRUCTURE
+        } else if self.done.iter().all(is_correct) {
+            exit::OK
+        } else {
+            exit::CANDIDATE
+        }
+    }
+}
+
+/// The cores on which all sides are called: the last ones. This process keeps to the others.
+fn cores(asked: &[ThreadCount]) -> Result<Vec<usize>> {
+    let counts = threads::counts(asked)?;
+    let [count] = counts.as_slice() else {
+        return Err(usage("a module is timed at one number of threads"));
+    };
+    let allowed = pinning::allowed_cores();
+    let count = (*count as usize).clamp(1, allowed.len().max(1));
+    let (others, timed) = allowed.split_at(allowed.len() - count.min(allowed.len()));
+    if others.is_empty() {
+        say("note: no core is left for this process, so times are less certain");
+    } else {
+        pinning::pin_this_thread(others).context("this process cannot leave the timed cores")?;
+    }
+    Ok(timed.to_vec())
+}
+
+/// The timed cores and those that share a physical core with them.
+fn watched(cores: &[usize]) -> Watched {
+    let beside = cores.iter().copied().flat_map(pinning::siblings);
+    Watched {
+        kernel: cores.to_vec(),
+        siblings: beside.filter(|core| !cores.contains(core)).collect(),
+        supervisor: None,
+    }
+}
+
+fn setting<'a>(environment: &'a Environment, cores: &[usize]) -> Setting<'a> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Setting {
+        hardware: Hardware::of(cores.first().copied().unwrap_or(0)).cpu_model,
+        environment,
+        timestamp: local::utc(now.as_ref().map_or(0, Duration::as_secs)),
+    }
+}

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use flopsmith_module::{Failure, Outcome, Problem, Verdict};
+use flopsmith_module::{
+    CompiledKernel, Environment, Failure, Finding, Outcome, Problem, Severity, Verdict,
+};
 use flopsmith_run::console::{data, table, usage};
 use flopsmith_run::digits::four;
 use serde_json::json;
@@ -68,7 +70,73 @@ pub fn line(problem: &str, file: &Path, outcome: &Outcome) -> Result<String> {
     Ok(object.to_string())
 }
 
-/// Prints a table, a row for each candidate, workload and baseline, and the reasons of refusals.
+/// The first line of results as JSON lines: the machine.
+pub fn header(problem: &str, environment: &Environment) -> String {
+    json!({
+        "problem": problem,
+        "target": "module",
+        "device": "cpu",
+        "python": environment.python,
+        "torch": environment.torch,
+        "triton": environment.triton,
+        "capability": environment.capability,
+    })
+    .to_string()
+}
+
+/// Puts the fastest candidates first, and after them those that were verified but not timed.
+pub fn sort(results: &mut [(PathBuf, Outcome)]) {
+    let rank = |outcome: &Outcome| match &outcome.verdict {
+        Verdict::Measured { speedup, .. } => (2, *speedup),
+        Verdict::Verified { .. } => (1, 0.0),
+        Verdict::Refused(_) => (0, 0.0),
+    };
+    results.sort_by(|(_, a), (_, b)| {
+        let (a, b) = (rank(a), rank(b));
+        b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
+    });
+}
+
+/// True if a candidate was refused.
+pub fn any_refused(results: &[(PathBuf, Outcome)]) -> bool {
+    let refused = |outcome: &Outcome| matches!(outcome.verdict, Verdict::Refused(_));
+    results.iter().any(|(_, outcome)| refused(outcome))
+}
+
+/// Prints the findings about a problem. Returns true if it can be used.
+pub fn print_findings(problem: &str, findings: &[Finding], as_json: bool) -> bool {
+    let sound = findings.iter().all(|f| f.severity != Severity::Error);
+    if as_json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| {
+                json!({
+                    "error": f.severity == Severity::Error,
+                    "warning": f.severity == Severity::Warning,
+                    "text": f.text,
+                })
+            })
+            .collect();
+        data(&json!({ "problem": problem, "sound": sound, "findings": list }).to_string());
+        return sound;
+    }
+    for finding in findings {
+        let mark = match finding.severity {
+            Severity::Error => "WRONG",
+            Severity::Warning => "weak ",
+            Severity::Good => "ok   ",
+        };
+        data(&format!("{mark}  {finding}"));
+    }
+    data(match sound {
+        true => "the module can be used",
+        false => "the module must not be used before its mistakes are corrected",
+    });
+    sound
+}
+
+/// Prints a table, a row for each candidate, workload and baseline; a table of compiled kernels; and the reasons of
+/// refusals.
 pub fn print(results: &[(PathBuf, Outcome)]) {
     let columns = [
         ("program", false),
@@ -122,10 +190,44 @@ pub fn print(results: &[(PathBuf, Outcome)]) {
         table(&columns, rows).iter().for_each(|line| data(line));
     }
     for (file, outcome) in results {
-        if let Verdict::Refused(failure) = &outcome.verdict {
-            data(&refusal(file, failure));
+        match &outcome.verdict {
+            Verdict::Measured { .. } => {}
+            Verdict::Verified { detail, kernels } => {
+                data(&format!("{}: {detail}", file.display()));
+                let rows = kernels.iter().map(compiled);
+                table(&COMPILED, rows).iter().for_each(|line| data(line));
+            }
+            Verdict::Refused(failure) => data(&refusal(file, failure)),
         }
     }
+}
+
+/// The columns of a table of compiled kernels.
+const COMPILED: [(&str, bool); 8] = [
+    ("kernel", false),
+    ("GPU", false),
+    ("constants", false),
+    ("warps", true),
+    ("stages", true),
+    ("registers", true),
+    ("shared bytes", true),
+    ("spilled bytes", true),
+];
+
+fn compiled(kernel: &CompiledKernel) -> Vec<String> {
+    let constant = |(name, value): (&String, &serde_json::Value)| format!("{name}={value}");
+    let constants: Vec<String> = kernel.constants.iter().map(constant).collect();
+    let figures = kernel.figures;
+    vec![
+        kernel.kernel.clone(),
+        kernel.architecture.to_string(),
+        constants.join(" "),
+        figures.num_warps.to_string(),
+        figures.num_stages.to_string(),
+        figures.registers.to_string(),
+        figures.shared_bytes.to_string(),
+        (figures.spill_store_bytes + figures.spill_load_bytes).to_string(),
+    ]
 }
 
 fn refusal(file: &Path, failure: &Failure) -> String {
@@ -137,4 +239,58 @@ fn refusal(file: &Path, failure: &Failure) -> String {
         rule.unwrap_or_default(),
         failure.detail
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_module::NOT_TIMED;
+    use flopsmith_protocol::CandidateFault;
+
+    use super::*;
+
+    fn outcome(verdict: Verdict) -> Outcome {
+        Outcome {
+            verdict,
+            compile_seconds: 0.0,
+            largest_error: None,
+        }
+    }
+
+    #[test]
+    fn a_verified_program_stands_between_measured_and_refused_ones() {
+        let refused = Verdict::Refused(Failure {
+            fault: CandidateFault::WrongResult,
+            rule: None,
+            detail: String::new(),
+        });
+        let verified = Verdict::Verified {
+            detail: NOT_TIMED,
+            kernels: Vec::new(),
+        };
+        let measured = Verdict::Measured {
+            speedup: 0.5,
+            low: 0.4,
+            high: 0.6,
+            workloads: Vec::new(),
+        };
+        let named = [("a", refused), ("b", verified), ("c", measured)];
+        let mut results: Vec<_> = named
+            .into_iter()
+            .map(|(name, verdict)| (PathBuf::from(name), outcome(verdict)))
+            .collect();
+        assert!(any_refused(&results));
+        sort(&mut results);
+        let order: Vec<_> = results
+            .iter()
+            .map(|(file, _)| file.display().to_string())
+            .collect();
+        assert_eq!(order, ["c", "b", "a"]);
+        assert!(!any_refused(&results[..2]));
+        // No field of a verified program could be read as a speed.
+        let text = line("softmax", Path::new("b.py"), &results[1].1).unwrap_or_default();
+        assert!(
+            text.contains("\"outcome\":\"verified\"") && !text.contains("speedup"),
+            "{text}"
+        );
+    }
 }

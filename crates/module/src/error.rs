@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// No Python with PyTorch is there.
     #[error(
-        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0 numpy` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
     )]
     Python {
         /// The finding.
@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// The Python with PyTorch cannot interpret and compile kernels of Triton.
     #[error(
-        "{python} has no {missing}, which kernels of Triton need beside PyTorch; run `scripts/python.sh --venv target/torch torch==2.11.0 numpy` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+        "{python} has no {missing}, which kernels of Triton need beside PyTorch; run `scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
     )]
     Triton {
         /// The interpreter.

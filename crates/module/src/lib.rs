@@ -40,6 +40,6 @@ pub use check::{Checked, Extension, Kernel, Refusal, Triton};
 pub use environment::Environment;
 pub use error::Error;
 pub use evaluate::{Evaluator, Options};
-pub use outcome::{Failure, Outcome, Speed, Timed, Verdict};
+pub use outcome::{Failure, NOT_TIMED, Outcome, Speed, Timed, Verdict};
 pub use problem::{Problem, Tolerance, Workload};
 pub use triton::{Architecture, CompiledKernel, Figures, INTERPRETATION};

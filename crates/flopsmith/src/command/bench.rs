@@ -24,6 +24,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     if let Some(folder) = paths::module(&args.problem) {
         return module::bench(args, &folder);
     }
+    if !args.architectures.is_empty() {
+        say("note: --architectures has an effect only with modules");
+    }
     let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,

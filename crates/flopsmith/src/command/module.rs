@@ -1,17 +1,18 @@
 //! Modules of PyTorch in `flopsmith bench` and `flopsmith problem check`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use flopsmith_bench::modules::{line, print, select, sources};
+use flopsmith_bench::modules::{
+    any_refused, header, line, print, print_findings, select, sort, sources,
+};
 use flopsmith_bench::{Format as BenchFormat, threads};
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
-use flopsmith_module::{Evaluator, Options, Outcome, Problem, Severity, Verdict};
+use flopsmith_module::{Architecture, Evaluator, INTERPRETATION, Options, Problem};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::measuring_lock;
-use serde_json::json;
 
 use crate::args::{Bench, BenchPurpose, Format};
 use crate::exit;
@@ -33,20 +34,18 @@ pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
         cores,
         limits: purpose.limits(),
         inductor: true,
+        architectures: match args.architectures.as_slice() {
+            [] => Architecture::DEFAULT.to_vec(),
+            asked => asked.to_vec(),
+        },
+        interpretation: INTERPRETATION,
         allow_weaker_jail: args.allow_weaker_jail,
         progress: say_progress,
     };
     let name = problem.id.clone();
     let mut evaluator = Evaluator::new(problem, options)?;
-    let environment = evaluator.environment().clone();
     if args.format == BenchFormat::Jsonl {
-        data(
-            &json!({
-                "problem": name, "target": "module", "device": "cpu", "python": environment.python,
-                "torch": environment.torch, "capability": environment.capability,
-            })
-            .to_string(),
-        );
+        data(&header(&name, evaluator.environment()));
     }
     let mut results = Vec::new();
     for (file, source) in sources {
@@ -59,11 +58,7 @@ pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
         }
         results.push((file, outcome));
     }
-    let speed = |outcome: &Outcome| match &outcome.verdict {
-        Verdict::Measured { speedup, .. } => *speedup,
-        Verdict::Refused(_) => 0.0,
-    };
-    results.sort_by(|a, b| speed(&b.1).total_cmp(&speed(&a.1)));
+    sort(&mut results);
     match args.format {
         BenchFormat::Json => {
             for (file, outcome) in &results {
@@ -73,9 +68,7 @@ pub fn bench(args: &Bench, folder: &Path) -> Result<ExitCode> {
         BenchFormat::Text => print(&results),
         _ => {}
     }
-    let refused =
-        |(_, outcome): &(PathBuf, Outcome)| matches!(outcome.verdict, Verdict::Refused(_));
-    Ok(ExitCode::from(match results.iter().any(refused) {
+    Ok(ExitCode::from(match any_refused(&results) {
         true => exit::CANDIDATE,
         false => exit::OK,
     }))
@@ -96,37 +89,13 @@ pub fn check(
         cores: allowed.last().copied().into_iter().collect(),
         limits: Purpose::Screen.limits(),
         inductor: false,
+        architectures: Vec::new(),
+        interpretation: INTERPRETATION,
         allow_weaker_jail,
         progress: say_progress,
     };
     let findings = Evaluator::new(problem, options)?.admit()?;
-    let sound = findings.iter().all(|f| f.severity != Severity::Error);
-    if format == Format::Json {
-        let list: Vec<_> = findings
-            .iter()
-            .map(|f| {
-                json!({
-                    "error": f.severity == Severity::Error,
-                    "warning": f.severity == Severity::Warning,
-                    "text": f.text,
-                })
-            })
-            .collect();
-        data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
-    } else {
-        for finding in &findings {
-            let mark = match finding.severity {
-                Severity::Error => "WRONG",
-                Severity::Warning => "weak ",
-                Severity::Good => "ok   ",
-            };
-            data(&format!("{mark}  {finding}"));
-        }
-        data(match sound {
-            true => "the module can be used",
-            false => "the module must not be used before its mistakes are corrected",
-        });
-    }
+    let sound = print_findings(name, &findings, format == Format::Json);
     Ok(ExitCode::from(if sound {
         exit::OK
     } else {

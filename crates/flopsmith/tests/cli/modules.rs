@@ -25,6 +25,7 @@ fn options_of_kernels_are_refused_for_modules() {
         (&["--size", "n=64"][..], "--size works with kernels only"),
         (&["--watch"][..], "--watch works with kernels only"),
         (&["--format", "csv"][..], "works with kernels only"),
+        (&["--architectures", "91"][..], "no architecture"),
         (&["--workload", "none"][..], "wide, narrow"),
     ] {
         let mut all = vec!["bench", SOLUTION, "--problem", "modules/softmax"];

@@ -44,7 +44,7 @@ def prepare(knock_out):
     within = builder.set_grid_idx
 
     def set_grid_idx(*at):
-        # A GPU runs programs in any order, so every second launch runs them from the last to the first.
+        # A GPU runs programs in any order, so they run from the last to the first after each configuration had its turn.
         within(*((n - 1 - i for i, n in zip(at, builder.grid_dim)) if state["backwards"] else at))
 
     builder.set_grid_idx = set_grid_idx
@@ -86,7 +86,7 @@ class Kernel(interpreter.InterpretedFunction):
         configuration = self.configurations[self.count % len(self.configurations)]
         if set(configuration) & set(named) or set(self.arg_names[: len(arguments)]) & set(configuration):
             raise ValueError(f"{self.__name__}: a launch gives values that its configurations give, too")
-        state["backwards"] = self.count % 2 == 1
+        state["backwards"] = self.count // len(self.configurations) % 2 == 1
         self.count += 1
         named.update(configuration)
         given = {**self.defaults, **dict(zip(self.arg_names, arguments)), **named}

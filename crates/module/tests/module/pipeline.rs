@@ -193,6 +193,12 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
             "tl.store(x_ptr + at, x + 1.0, mask=inside)",
             CandidateFault::InputModified,
         ),
+        // Right only if programs run in the order of their numbers.
+        (
+            "    tl.store(",
+            "    tl.store(out_ptr + at + ROWS * columns, power, mask=inside & (row[:, None] + ROWS < rows))\n    tl.store(",
+            CandidateFault::WrongResult,
+        ),
         (
             store,
             "while columns > 0:\n        columns += 1",

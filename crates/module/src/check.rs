@@ -137,7 +137,7 @@ impl Checked {
 
 /// A file in memory that a job reads as its standard input.
 pub(crate) fn input(bytes: &[u8]) -> Result<File, Error> {
-    let failed = Error::system("pass the source to its check");
+    let failed = Error::system("pass a source to a jail");
     let mut file = File::from(
         nix::sys::memfd::memfd_create("source", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)
             .map_err(|e| failed(e.into()))?,

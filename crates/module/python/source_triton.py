@@ -281,7 +281,7 @@ class Launches:
         if len(node.args) > len(kernel.parameters):
             self.refuse("call", node, f"`{node.func.value.id}` has {len(kernel.parameters)} parameters")
         given = list(zip(kernel.parameters, node.args)) + [(k.arg, k.value) for k in node.keywords]
-        # What the host may read must be numbers: it could compute with a tensor.
+        # The host could compute with a tensor, so values that it may read must be numbers.
         numbers = kernel.constants | kernel.read | OPTIONS | set(grid[1] if isinstance(grid, tuple) else ())
         for name, value in given:
             if name not in kernel.parameters and name not in OPTIONS:
@@ -295,8 +295,8 @@ class Launches:
 def normalised(tree, check):
     """The program and its kernels as texts that have one reading.
 
-    Triton reads kernels from the text of their file by lines: a text within a kernel might pass for its definition. So what is executed
-    is written anew from the syntax tree that was checked, without descriptions in kernels.
+    Triton reads kernels from the text of their file by lines: a text within a kernel might pass for its definition. So the
+    executed text is written anew from the syntax tree that was checked, without descriptions in kernels.
     """
     tree = copy.deepcopy(tree)
     kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in check.kernels]

@@ -72,7 +72,7 @@ def launches():
 
 
 class Kernel(interpreter.InterpretedFunction):
-    """What `triton.jit` makes here."""
+    """A kernel: the stand-in for `triton.jit`."""
 
     def __init__(self, function):
         super().__init__(function)

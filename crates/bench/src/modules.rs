@@ -10,7 +10,9 @@ mod solution;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use flopsmith_module::{Failure, Outcome, Problem, Verdict};
+use flopsmith_module::{
+    CompiledKernel, Environment, Failure, Finding, Outcome, Problem, Severity, Verdict,
+};
 use flopsmith_run::console::{data, table, usage};
 use flopsmith_run::digits::four;
 use serde_json::json;
@@ -50,7 +52,64 @@ fn line(problem: &str, file: &Path, outcome: &Outcome, busy: Option<&str>) -> Re
     Ok(object.to_string())
 }
 
-/// Prints a table, a row for each candidate, workload and baseline, and the reasons of refusals.
+/// The first line of results as JSON lines: the machine.
+fn header(problem: &str, environment: &Environment) -> String {
+    json!({
+        "problem": problem,
+        "target": "module",
+        "device": "cpu",
+        "python": environment.python,
+        "torch": environment.torch,
+        "triton": environment.triton,
+        "capability": environment.capability,
+    })
+    .to_string()
+}
+
+/// The place of an outcome in a list, the largest first: the fastest candidates, then those that were verified but not
+/// timed, then the refused ones.
+fn rank(outcome: &Outcome) -> (u8, f64) {
+    match &outcome.verdict {
+        Verdict::Measured { speedup, .. } => (2, *speedup),
+        Verdict::Verified { .. } => (1, 0.0),
+        Verdict::Refused(_) => (0, 0.0),
+    }
+}
+
+/// Prints the findings about a problem. Returns true if it can be used.
+pub fn print_findings(problem: &str, findings: &[Finding], as_json: bool) -> bool {
+    let sound = findings.iter().all(|f| f.severity != Severity::Error);
+    if as_json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| {
+                json!({
+                    "error": f.severity == Severity::Error,
+                    "warning": f.severity == Severity::Warning,
+                    "text": f.text,
+                })
+            })
+            .collect();
+        data(&json!({ "problem": problem, "sound": sound, "findings": list }).to_string());
+        return sound;
+    }
+    for finding in findings {
+        let mark = match finding.severity {
+            Severity::Error => "WRONG",
+            Severity::Warning => "weak ",
+            Severity::Good => "ok   ",
+        };
+        data(&format!("{mark}  {finding}"));
+    }
+    data(match sound {
+        true => "the module can be used",
+        false => "the module must not be used before its mistakes are corrected",
+    });
+    sound
+}
+
+/// Prints a table, a row for each candidate, workload and baseline; a table of compiled kernels; and the reasons of
+/// refusals.
 fn print(results: &[(PathBuf, Outcome)]) {
     let columns = [
         ("program", false),
@@ -104,10 +163,44 @@ fn print(results: &[(PathBuf, Outcome)]) {
         table(&columns, rows).iter().for_each(|line| data(line));
     }
     for (file, outcome) in results {
-        if let Verdict::Refused(failure) = &outcome.verdict {
-            data(&refusal(file, failure));
+        match &outcome.verdict {
+            Verdict::Measured { .. } => {}
+            Verdict::Verified { detail, kernels } => {
+                data(&format!("{}: {detail}", file.display()));
+                let rows = kernels.iter().map(compiled);
+                table(&COMPILED, rows).iter().for_each(|line| data(line));
+            }
+            Verdict::Refused(failure) => data(&refusal(file, failure)),
         }
     }
+}
+
+/// The columns of a table of compiled kernels.
+const COMPILED: [(&str, bool); 8] = [
+    ("kernel", false),
+    ("GPU", false),
+    ("constants", false),
+    ("warps", true),
+    ("stages", true),
+    ("registers", true),
+    ("shared bytes", true),
+    ("spilled bytes", true),
+];
+
+fn compiled(kernel: &CompiledKernel) -> Vec<String> {
+    let constant = |(name, value): (&String, &serde_json::Value)| format!("{name}={value}");
+    let constants: Vec<String> = kernel.constants.iter().map(constant).collect();
+    let figures = kernel.figures;
+    vec![
+        kernel.kernel.clone(),
+        kernel.architecture.to_string(),
+        constants.join(" "),
+        figures.num_warps.to_string(),
+        figures.num_stages.to_string(),
+        figures.registers.to_string(),
+        figures.shared_bytes.to_string(),
+        (figures.spill_store_bytes + figures.spill_load_bytes).to_string(),
+    ]
 }
 
 fn refusal(file: &Path, failure: &Failure) -> String {
@@ -119,4 +212,48 @@ fn refusal(file: &Path, failure: &Failure) -> String {
         rule.unwrap_or_default(),
         failure.detail
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_module::NOT_TIMED;
+    use flopsmith_protocol::CandidateFault;
+
+    use super::*;
+
+    fn outcome(verdict: Verdict) -> Outcome {
+        Outcome {
+            verdict,
+            compile_seconds: 0.0,
+            largest_error: None,
+        }
+    }
+
+    #[test]
+    fn a_verified_program_stands_between_measured_and_refused_ones() {
+        let refused = Verdict::Refused(Failure {
+            fault: CandidateFault::WrongResult,
+            rule: None,
+            detail: String::new(),
+        });
+        let verified = Verdict::Verified {
+            detail: NOT_TIMED,
+            kernels: Vec::new(),
+        };
+        let unmeasured = outcome(verified.clone());
+        let measured = Verdict::Measured {
+            speedup: 0.5,
+            low: 0.4,
+            high: 0.6,
+            workloads: Vec::new(),
+        };
+        let ranks = [refused, verified, measured].map(|verdict| rank(&outcome(verdict)));
+        assert!(ranks.is_sorted_by(|a, b| a.0 < b.0), "{ranks:?}");
+        // No field of a verified program could be read as a speed.
+        let text = line("softmax", Path::new("b.py"), &unmeasured, None).unwrap_or_default();
+        assert!(
+            text.contains("\"outcome\":\"verified\"") && !text.contains("speedup"),
+            "{text}"
+        );
+    }
 }

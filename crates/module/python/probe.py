@@ -1,9 +1,17 @@
 """Describes the interpreter that runs it: version, folders, torch, its headers, and the libraries that it maps. Prints one JSON document."""
 
+import importlib.metadata
 import json
 import os
 import sys
 import sysconfig
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def main():
@@ -38,6 +46,8 @@ def main():
             {
                 **found,
                 "torch": torch.__version__,
+                "triton": version("triton"),
+                "numpy": version("numpy"),
                 "site": sorted({p for p in paths if p not in found["standard"] and not p.endswith("lib-dynload")} | {root}),
                 "libraries": libraries,
                 "torch_include": os.path.join(torch_root, "include"),

@@ -17,9 +17,10 @@ from source_rules import (
     annotation,
     dotted,
 )
+from source_triton import TYPES, Launches
 
 
-class Body:
+class Body(Launches):
     """The statements of one function. `building` is True in `__init__`, where parameters may be made with any initialisation."""
 
     STATEMENTS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.If, ast.For, ast.While, ast.Assert, ast.Raise, ast.Pass, ast.With, ast.Break, ast.Continue)
@@ -27,6 +28,8 @@ class Body:
     def __init__(self, check, owner, node, building):
         self.all, self.owner, self.node, self.building = check, owner, node, building
         self.local, self.launches, self.calls = {}, False, set()
+        # The names that a `lambda meta: …` has read so far.
+        self.meta = set()
 
     def refuse(self, rule, node, detail):
         raise Refused(rule, node, detail)
@@ -76,7 +79,9 @@ class Body:
     do_Break = do_Continue = do_Pass
 
     def do_Expr(self, node):
-        if not isinstance(node.value, ast.Constant):
+        if isinstance(node.value, ast.Call) and self.is_kernel(node.value.func):
+            self.launch_kernel(node.value)
+        elif not isinstance(node.value, ast.Constant):
             self.kind(node.value)
 
     def do_Return(self, node):
@@ -167,7 +172,7 @@ class Body:
     def kind(self, node):
         method = getattr(self, "of_" + type(node).__name__, None)
         if method is None:
-            rule = {"Lambda": "closure", "Yield": "statement", "Await": "statement", "NamedExpr": "statement"}.get(type(node).__name__, "expression")
+            rule = {"Yield": "statement", "Await": "statement", "NamedExpr": "statement"}.get(type(node).__name__, "expression")
             self.refuse(rule, node, f"`{ast.unparse(node)[:80]}` is not permitted")
         return method(node)
 
@@ -198,8 +203,8 @@ class Body:
             return "scalar"
         if name in self.all.functions:
             return ("name", name)
-        if name in self.all.modules:
-            self.refuse("unknown_name", node, f"the module `{name}` is no value")
+        if name in self.all.modules or name in self.all.kernels:
+            self.refuse("unknown_name", node, f"the module or kernel `{name}` is no value")
         rule = "forbidden_name" if hasattr(builtins, name) else "unknown_name"
         self.refuse(rule, node, f"the name `{name}` is not permitted here")
 
@@ -268,6 +273,11 @@ class Body:
 
     def of_Subscript(self, node):
         kind = self.kind(node.value)
+        if kind == "meta":
+            if not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str):
+                self.refuse("closure", node, f"`{ast.unparse(node)[:80]}` reads an argument that this check does not know")
+            self.meta.add(node.slice.value)
+            return "scalar"
         index = self.kind(node.slice)
         if index != "scalar" and not self.free():
             self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` gathers by a tensor outside of the extension")
@@ -288,7 +298,7 @@ class Body:
                 return self.all.launched(names, node)
             if module == "torch" and len(names) == 2 and names[1] in DTYPES:
                 return "scalar"
-            if module == "math" and len(names) == 2:
+            if module == "math" and len(names) == 2 or module == "triton.language" and len(names) == 2 and names[1] in TYPES:
                 return "scalar"
             if module == "torch" and names[1:] in (["Tensor"], ["nn", "Module"]) or module == "nn" and names[1:] == ["Module"]:
                 return "scalar"
@@ -441,6 +451,8 @@ class Body:
                 self.refuse("torch_operator", node, f"`{'.'.join(names)}` of a tensor computes outside of the extension")
             return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
         rest = names[1:]
+        if module == "triton" and rest in (["cdiv"], ["next_power_of_2"]) and all(k == "scalar" for k in kinds):
+            return "scalar"
         if module == "torch" and rest[:1] == ["nn"]:
             module, rest = "nn", rest[1:]
         # Modules hold other modules, up to those of the interpreter, so chains of names are those of known ones.

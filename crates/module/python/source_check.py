@@ -1,8 +1,9 @@
 """Checks a module candidate without executing any of it: reads the source on standard input, prints one JSON document.
 
-The document has `refusals` (rule, line, detail) and `extensions` (name, functions, cpp, flags). Only the standard library is used. The
-check is an allow-list: code that this program does not understand is refused. Functions other than `__init__` may move and view tensors and
-call a compiled extension; all arithmetic on tensors must happen in the extension.
+The document has `refusals` (rule, line, detail), `extensions` (name, functions, cpp, flags) and, for a source with Triton kernels, `triton`
+(kernels, source, kernel_source). Only the standard library is used. The check is an allow-list: code that this program does not understand
+is refused. Functions other than `__init__` may move and view tensors, call a compiled extension and launch kernels; all arithmetic on
+tensors must happen in these.
 """
 
 import ast
@@ -30,6 +31,7 @@ from source_rules import (  # noqa: E402
     annotation,
     dotted,
 )
+from source_triton import Kernel, normalised  # noqa: E402
 
 
 class Check:
@@ -37,6 +39,7 @@ class Check:
         self.tree, self.permits_torch = tree, permits_torch
         self.modules, self.functions, self.classes, self.constants = {}, {}, {}, {}
         self.extensions, self.aliases, self.names, self.graph = {}, {}, set(), {}
+        self.kernels = {}
 
     # Module level
 
@@ -55,11 +58,19 @@ class Check:
                     self.body(name, method, node)
         for name, node in self.functions.items():
             self.body(None, name, node)
+        for kernel in self.kernels.values():
+            kernel.check()
+        if self.kernels and self.extensions:
+            raise Refused("extension", self.tree, "a source has inline C++ or Triton kernels, not both")
         if "forward" not in model.methods:
             raise Refused("no_model", model.node, "`ModelNew` has no method `forward`")
         if not self.permits_torch and not self.launches(("ModelNew", "forward")):
-            detail = "`ModelNew.forward` calls no function of a compiled extension"
-            raise Refused("plain_torch" if not self.extensions else "unreachable_kernel", model.node, detail)
+            detail = "`ModelNew.forward` calls no function of a compiled extension and launches no kernel"
+            raise Refused("unreachable_kernel" if self.extensions or self.kernels else "plain_torch", model.node, detail)
+
+    def host(self, node):
+        """A check of expressions that run on the host beside a kernel."""
+        return Body(self, None, node, building=False)
 
     def body(self, owner, name, node):
         body = Body(self, owner, node, building=False)
@@ -67,7 +78,7 @@ class Check:
         self.graph[(owner, name)] = body
 
     def launches(self, key):
-        """True if a call of this function reaches a call of an extension."""
+        """True if a call of this function reaches a call of an extension or a launch."""
         waiting, seen = [key], set()
         while waiting:
             key = waiting.pop()
@@ -80,9 +91,10 @@ class Check:
         return False
 
     def bind(self, name, node):
-        taken = name in self.names or name in BUILTINS or name.startswith("__")
+        # Triton's interpreter looks up names of its own among those of the file.
+        taken = name in self.names or name in BUILTINS or name.startswith(("__", "interpreter_"))
         if taken:
-            raise Refused("rebinding", node, f"`{name}` is bound twice or is a name of Python")
+            raise Refused("rebinding", node, f"`{name}` is bound twice or is a name of Python or of Triton's interpreter")
         self.names.add(name)
 
     def statement(self, node):
@@ -103,7 +115,10 @@ class Check:
             self.import_from(node)
         elif isinstance(node, ast.FunctionDef):
             self.bind(node.name, node)
-            self.functions[node.name] = node
+            if any(self.is_of_triton(decorator) for decorator in node.decorator_list):
+                self.kernels[node.name] = Kernel(self, node)
+            else:
+                self.functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
             self.bind(node.name, node)
             self.classes[node.name] = Class(node)
@@ -117,6 +132,10 @@ class Check:
             pass
         else:
             raise Refused("module_statement", node, f"`{type(node).__name__}` is not permitted at the top of the file")
+
+    def is_of_triton(self, decorator):
+        names = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) or [""]
+        return self.modules.get(names[0]) == "triton"
 
     def import_from(self, node):
         if node.level:
@@ -138,6 +157,8 @@ class Check:
                 self.modules[name] = "nn." + alias.name
             elif node.module == "math":
                 self.modules[name] = "math_function"
+            elif node.module == "triton" and alias.name == "language":
+                self.modules[name] = "triton.language"
             else:
                 raise Refused("import", node, f"`from {node.module} import {alias.name}` is not permitted")
 
@@ -192,6 +213,12 @@ class Check:
                 return left - right
             if isinstance(node.op, (ast.Div, ast.FloorDiv)) and numbers and right:
                 return left / right if isinstance(node.op, ast.Div) else left // right
+        if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+            names, value = dotted(node.func) or [""], self.constant(node.args[0])
+            if names == ["float"] and value in ("inf", "-inf"):
+                return float(value)
+            if self.modules.get(names[0]) == "triton.language" and names[1:] == ["constexpr"]:
+                return value
         names = dotted(node)
         if names and self.modules.get(names[0]) == "torch" and len(names) == 2 and names[1] in DTYPES:
             return "torch." + names[1]
@@ -280,10 +307,15 @@ class Class:
 
 
 def check(source, permits_torch=False):
-    extensions = []
+    extensions, triton = [], None
     try:
-        found = Check(ast.parse(source), permits_torch)
+        tree = ast.parse(source)
+        found = Check(tree, permits_torch)
         found.run()
+        if found.kernels:
+            whole, kernels = normalised(tree, found)
+            listed = [{"name": name, "configurations": kernel.configurations} for name, kernel in found.kernels.items()]
+            triton = {"kernels": listed, "source": whole, "kernel_source": kernels}
         extensions = list(found.extensions.values())
         refusals = []
     except Refused as refused:
@@ -292,7 +324,7 @@ def check(source, permits_torch=False):
         refusals = [{"rule": "syntax", "line": error.lineno or 0, "detail": error.msg}]
     except (RecursionError, MemoryError, ValueError) as error:
         refusals = [{"rule": "syntax", "line": 0, "detail": f"the source cannot be read: {error}"}]
-    return {"refusals": refusals, "extensions": extensions}
+    return {"refusals": refusals, "extensions": extensions, "triton": triton}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ IMPORTS = {
     "math": "math",
     "typing": "typing",
     "torch.utils.cpp_extension": "cpp_extension",
+    "triton": "triton",
+    "triton.language": "triton.language",
     "__future__": "future",
 }
 FROM_TORCH = {"nn": "nn", "Tensor": "annotation"}
@@ -36,7 +38,7 @@ TORCH = {
     "empty", "empty_like", "zeros", "zeros_like", "empty_strided", "reshape", "flatten", "transpose", "permute", "squeeze", "unsqueeze", "split",
     "chunk", "unbind", "narrow", "movedim", "numel", "is_tensor", "no_grad", "inference_mode", "device", "Size",
 }
-SCALAR_ATTRIBUTES = {"shape", "ndim", "dtype", "device", "is_cpu", "layout", "requires_grad"}
+SCALAR_ATTRIBUTES = {"shape", "ndim", "dtype", "device", "is_cpu", "is_cuda", "layout", "requires_grad"}
 DTYPES = {
     "float32", "float64", "float16", "bfloat16", "float", "double", "half", "int8", "int16", "int32", "int64", "uint8", "long", "int",
     "bool", "contiguous_format", "channels_last", "strided",

@@ -94,6 +94,8 @@ def load(order):
     import importlib.machinery
     import importlib.util
 
+    if order["triton"]:
+        worker_triton().prepare(order["knock_out"])
     ready = {}
     for extension in order["extensions"]:
         name, path = extension["name"], extension["path"]
@@ -116,8 +118,19 @@ def load(order):
         text = file.read()
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
-    exec(compile(text, "solution.py", "exec"), module.__dict__)
+    # Triton reads the text of kernels again, from the file of this name.
+    exec(compile(text, order["source"], "exec"), module.__dict__)
     return module.ModelNew
+
+
+def worker_triton():
+    """The part for Triton's kernels. Its import takes time, so it is made before the first candidate that has any."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    if folder not in sys.path:
+        sys.path.append(folder)
+    import worker_triton
+
+    return worker_triton
 
 
 class Candidate:
@@ -214,6 +227,9 @@ def serve_candidate():
                     candidate.set_parameters()
             elif order["do"] == "workload":
                 candidate.workload(order)
+            elif order["do"] == "launches":
+                reply(done="launches", **worker_triton().launches())
+                continue
             reply(done=order["do"])
         except Mismatch as error:
             reply(error=str(error)[:2000], fault="wrong_signature")
@@ -228,6 +244,8 @@ def main():
         if order["do"] != "fork":
             reply(error=f"unknown order {order['do']}", fault="harness")
             continue
+        if order.get("triton"):
+            worker_triton()
         child = os.fork()
         if child == 0:
             serve_candidate()

@@ -14,12 +14,23 @@ use serde::Deserialize;
 use crate::environment::Environment;
 use crate::error::Error;
 
-/// The checking program: file names and texts.
-pub(crate) const SCRIPTS: [(&str, &str); 4] = [
+/// Where a jail shows these programs.
+pub(crate) const SCRIPTS_AT: &str = "/check";
+
+/// The checking program and the compiling program for Triton: file names and texts.
+pub(crate) const SCRIPTS: [(&str, &str); 6] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", include_str!("../python/source_rules.py")),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
     ("source_body.py", include_str!("../python/source_body.py")),
+    (
+        "source_triton.py",
+        include_str!("../python/source_triton.py"),
+    ),
+    (
+        "triton_compile.py",
+        include_str!("../python/triton_compile.py"),
+    ),
 ];
 
 /// A source larger than this is refused unread.
@@ -78,6 +89,26 @@ pub struct Extension {
     pub flags: Vec<String>,
 }
 
+/// A kernel of Triton.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Number of configurations among which Triton would choose by their times; 1 without `triton.autotune`.
+    pub configurations: usize,
+}
+
+/// The kernels of Triton in a source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Triton {
+    /// The kernels, also those that only other kernels call.
+    pub kernels: Vec<Kernel>,
+    /// The whole source, written anew from the syntax tree that was checked.
+    pub source: String,
+    /// The kernels alone, without decorators that tune them.
+    pub kernel_source: String,
+}
+
 /// The findings about a source.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Checked {
@@ -85,6 +116,9 @@ pub struct Checked {
     pub refusals: Vec<Refusal>,
     /// The extensions of an accepted source.
     pub extensions: Vec<Extension>,
+    /// The kernels of an accepted source; none if it has inline C++.
+    #[serde(default)]
+    pub triton: Option<Triton>,
 }
 
 impl Checked {
@@ -96,8 +130,21 @@ impl Checked {
                 detail: detail.into(),
             }],
             extensions: Vec::new(),
+            triton: None,
         }
     }
+}
+
+/// A file in memory that a job reads as its standard input.
+pub(crate) fn input(bytes: &[u8]) -> Result<File, Error> {
+    let failed = Error::system("pass a source to a jail");
+    let mut file = File::from(
+        nix::sys::memfd::memfd_create("source", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)
+            .map_err(|e| failed(e.into()))?,
+    );
+    file.write_all(bytes).map_err(&failed)?;
+    file.rewind().map_err(&failed)?;
+    Ok(file)
 }
 
 /// Checks a source. `scripts` is the folder of the checking program on the host.
@@ -116,17 +163,10 @@ pub(crate) fn check(
             format!("{} bytes; at most {LARGEST} are read", source.len()),
         ));
     }
-    let failed = Error::system("pass the source to its check");
-    let mut file = File::from(
-        nix::sys::memfd::memfd_create("source", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)
-            .map_err(|e| failed(e.into()))?,
-    );
-    file.write_all(source.as_bytes()).map_err(&failed)?;
-    file.rewind().map_err(&failed)?;
-
-    let inside = "/check/source_check.py";
+    let file = input(source.as_bytes())?;
+    let inside = format!("{SCRIPTS_AT}/source_check.py");
     let mut program = vec![environment.executable.clone().into_os_string()];
-    program.extend(["-I", "-S", "-B", inside].map(OsString::from));
+    program.extend(["-I", "-S", "-B", inside.as_str()].map(OsString::from));
     if permit_torch {
         program.push("--permit-torch".into());
     }
@@ -136,7 +176,7 @@ pub(crate) fn check(
         .into_iter()
         .map(|path| (path.clone(), path))
         .collect();
-    job.read_only.push((scripts.to_owned(), "/check".into()));
+    job.read_only.push((scripts.to_owned(), SCRIPTS_AT.into()));
     job.stdin = Some(file.as_raw_fd());
     job.limits.cpu = Duration::from_secs(20);
     job.limits.wall = Duration::from_secs(30);

@@ -39,6 +39,12 @@ pub struct Environment {
     libraries: Vec<PathBuf>,
     /// The vector instructions that PyTorch uses here, such as `AVX2`.
     pub capability: String,
+    /// Triton's version, if it is installed.
+    #[serde(default)]
+    pub triton: Option<String>,
+    /// NumPy's version, if it is installed; Triton's interpreter computes with it.
+    #[serde(default)]
+    pub numpy: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +96,22 @@ impl Environment {
         serde_json::from_str(line).map_err(|e| format!("its answer cannot be read: {e}"))
     }
 
+    /// Makes sure that kernels of Triton can be interpreted and compiled.
+    ///
+    /// # Errors
+    /// [`Error::Triton`] names the package that is missing.
+    pub(crate) fn needs_triton(&self) -> Result<(), Error> {
+        let missing = match (&self.triton, &self.numpy) {
+            (None, _) => "Triton",
+            (_, None) => "NumPy",
+            _ => return Ok(()),
+        };
+        Err(Error::Triton {
+            python: self.executable.display().to_string(),
+            missing,
+        })
+    }
+
     /// The paths that a jail shows read-only at their own places, so that the interpreter works in it.
     pub(crate) fn mounts(&self) -> Vec<PathBuf> {
         let above = self.libraries.iter().filter_map(|l| l.parent());
@@ -133,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_below_others_are_not_mounted_twice() {
+    fn folders_below_others_are_not_mounted_twice_and_missing_packages_are_named() {
         let environment = Environment {
             executable: "/opt/bin/python3".into(),
             python: "3.11".into(),
@@ -145,7 +167,11 @@ mod tests {
             torch_lib: "/".into(),
             libraries: vec!["/usr/lib/libz.so.1".into()],
             capability: "AVX2".into(),
+            triton: Some("3.6".into()),
+            numpy: None,
         };
+        let missing = environment.needs_triton().err().map(|e| e.to_string());
+        assert!(missing.is_some_and(|text| text.contains("no NumPy")));
         let mounts = environment.mounts();
         assert!(mounts.contains(&PathBuf::from("/usr/lib")));
         assert!(mounts.contains(&environment.executable));

@@ -16,11 +16,21 @@ pub enum Error {
     },
     /// No Python with PyTorch is there.
     #[error(
-        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+        "{detail}; modules need Python with PyTorch: run `scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
     )]
     Python {
         /// The finding.
         detail: String,
+    },
+    /// The Python with PyTorch cannot interpret and compile kernels of Triton.
+    #[error(
+        "{python} has no {missing}, which kernels of Triton need beside PyTorch; run `scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"
+    )]
+    Triton {
+        /// The interpreter.
+        python: String,
+        /// The missing package.
+        missing: &'static str,
     },
     /// A trusted process of ours failed.
     #[error("{process}: {detail}")]

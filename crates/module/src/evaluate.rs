@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use flopsmith_measure::time::Limits;
 use flopsmith_protocol::CandidateFault;
@@ -12,15 +13,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admission::{self, Finding};
-use crate::check::{self, Checked};
+use crate::check::{self, Checked, Triton};
 use crate::compile::{Built, Compiler};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::outcome::{Failure, Outcome, Verdict};
+use crate::outcome::{Failure, NOT_TIMED, Outcome, Verdict};
 use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
-use crate::verify::{self, Bench};
+use crate::triton::{self, Architecture};
+use crate::verify::{self, Bench, Patience};
 use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 
 /// Options of an evaluator.
@@ -32,6 +34,10 @@ pub struct Options {
     pub limits: Limits,
     /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
     pub inductor: bool,
+    /// The architectures for which kernels of Triton are compiled.
+    pub architectures: Vec<Architecture>,
+    /// Longest time of Triton's interpreter for one candidate, such as [`INTERPRETATION`](crate::INTERPRETATION).
+    pub interpretation: Duration,
     /// Run candidates even where the jail gives less than full protection.
     pub allow_weaker_jail: bool,
     /// Says what happens now; long steps take a minute.
@@ -76,6 +82,7 @@ impl Evaluator {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
+            ("jail/worker_triton.py", worker::TRITON_SCRIPT),
             ("jail/cpuinfo", cpuinfo.as_str()),
             ("trusted/reference.py", reference::SCRIPT),
         ] {
@@ -120,7 +127,7 @@ impl Evaluator {
         check::check(&self.sandbox, &self.environment, &scripts, source, permit)
     }
 
-    /// Evaluates a source: checks, compiles, verifies and times it.
+    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed.
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
@@ -133,6 +140,13 @@ impl Evaluator {
         let checked = self.check(source)?;
         if let Some(refusal) = checked.refusals.into_iter().next() {
             outcome.verdict = Verdict::Refused(refusal.into());
+            return Ok(outcome);
+        }
+        if let Some(triton) = &checked.triton {
+            self.environment.needs_triton()?;
+            self.prepare_benches()?;
+            let verdict = self.run_triton(triton, &mut outcome);
+            self.settle(verdict, &mut outcome)?;
             return Ok(outcome);
         }
         self.prepare_compiler()?;
@@ -149,7 +163,15 @@ impl Evaluator {
             }
         };
         self.prepare_benches()?;
-        match self.run(source, &built, &mut outcome.largest_error) {
+        self.prepare_inductor()?;
+        let verdict = self.run(source, &built, &mut outcome.largest_error);
+        self.settle(verdict, &mut outcome)?;
+        Ok(outcome)
+    }
+
+    /// Writes the end of a candidate's evaluation into its outcome, and gives up a worker that is not in order.
+    fn settle(&mut self, end: Result<Verdict, Stop>, outcome: &mut Outcome) -> Result<(), Error> {
+        match end {
             Ok(verdict) => outcome.verdict = verdict,
             Err(Stop::Candidate(failure)) => {
                 // A process that does not end in order is ended with its jail.
@@ -164,7 +186,7 @@ impl Evaluator {
                 return Err(error);
             }
         }
-        Ok(outcome)
+        Ok(())
     }
 
     /// Checks that the problem can be learned from: its inputs and parameters matter, its results are spread and not
@@ -173,7 +195,6 @@ impl Evaluator {
     /// # Errors
     /// If the reference's process fails, or the reference does not keep its contract.
     pub fn admit(&mut self) -> Result<Vec<Finding>, Error> {
-        self.options.inductor = false;
         self.prepare_benches()?;
         let mut findings = Vec::new();
         for bench in &mut self.benches {
@@ -196,46 +217,54 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Starts the trusted processes of all workloads.
+    /// Starts the eager processes of all workloads.
     fn prepare_benches(&mut self) -> Result<(), Error> {
         if !self.benches.is_empty() {
             return Ok(());
         }
         (self.options.progress)("starting the reference");
-        let script = self.path("trusted/reference.py");
-        let start = || Reference::start(&self.environment, &script, &self.options.cores);
-        // All import PyTorch at the same time.
-        let mut started = Vec::new();
-        for _ in &self.problem.workloads {
-            let inductor = self.options.inductor.then(start).transpose()?;
-            started.push((start()?, inductor));
-        }
+        let started = self.references()?;
         let mut benches = Vec::new();
-        for (workload, (mut eager, inductor)) in self.problem.workloads.iter().zip(started) {
+        for (workload, mut eager) in self.problem.workloads.iter().zip(started) {
             eager.wait()?;
             let loaded = eager.load(&self.problem, workload)?;
-            let mut bench = Bench {
+            benches.push(Bench {
                 workload: workload.clone(),
                 loaded,
                 eager,
                 inductor: None,
-            };
-            let state = bench.fresh(&mut self.rng, "plain", true)?;
-            if let Some(mut inductor) = inductor {
-                (self.options.progress)(&format!(
-                    "compiling the reference by TorchInductor for {}",
-                    workload.name
-                ));
-                inductor.wait()?;
-                inductor.load(&self.problem, workload)?;
-                inductor.arena.write(0, &state)?;
-                inductor.set_parameters()?;
-                inductor.compile()?;
-                bench.inductor = Some(inductor);
-            }
-            benches.push(bench);
+            });
         }
         self.benches = benches;
+        Ok(())
+    }
+
+    /// A trusted process for each workload. All import PyTorch at the same time.
+    fn references(&self) -> Result<Vec<Reference>, Error> {
+        let script = self.path("trusted/reference.py");
+        let start = |_| Reference::start(&self.environment, &script, &self.options.cores);
+        self.problem.workloads.iter().map(start).collect()
+    }
+
+    /// Compiles the reference by TorchInductor for all workloads, which only a candidate that is timed needs.
+    fn prepare_inductor(&mut self) -> Result<(), Error> {
+        let ready = |bench: &Bench| bench.inductor.is_some();
+        if !self.options.inductor || self.benches.iter().all(ready) {
+            return Ok(());
+        }
+        for (mut inductor, bench) in self.references()?.into_iter().zip(&mut self.benches) {
+            (self.options.progress)(&format!(
+                "compiling the reference by TorchInductor for {}",
+                bench.workload.name
+            ));
+            let state = bench.fresh(&mut self.rng, "plain", true)?;
+            inductor.wait()?;
+            inductor.load(&self.problem, &bench.workload)?;
+            inductor.arena.write(0, &state)?;
+            inductor.set_parameters()?;
+            inductor.compile()?;
+            bench.inductor = Some(inductor);
+        }
         Ok(())
     }
 
@@ -257,14 +286,14 @@ impl Evaluator {
     }
 
     /// Forks a process for a candidate. If an earlier candidate left the worker in disorder, a fresh worker does it.
-    fn fork_worker(&mut self) -> Result<(), Error> {
+    fn fork_worker(&mut self, triton: bool) -> Result<(), Error> {
         self.prepare_worker()?;
-        if self.worker.as_mut().is_some_and(|w| w.fork().is_ok()) {
+        if self.worker.as_mut().is_some_and(|w| w.fork(triton).is_ok()) {
             return Ok(());
         }
         self.worker = None;
         self.prepare_worker()?;
-        self.worker.as_mut().ok_or_else(unprepared)?.fork()
+        self.worker.as_mut().ok_or_else(unprepared)?.fork(triton)
     }
 
     /// Writes the candidate's files, and returns the order that loads them.
@@ -289,8 +318,81 @@ impl Evaluator {
             "do": "load",
             "source": format!("{CANDIDATE_AT}/solution.py"),
             "extensions": extensions,
+            "triton": false,
             "knock_out": false,
         }))
+    }
+
+    /// Loads a candidate whose extensions or launches do nothing, and refuses it if its results are right.
+    fn knock_out(&mut self, load: &Value, triton: bool, patience: Patience) -> Result<(), Stop> {
+        let mut knocked_out = load.clone();
+        knocked_out["knock_out"] = json!(true);
+        self.fork_worker(triton)?;
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        worker.ask(&knocked_out, SLOW)?;
+        if let Some(bench) = self.benches.first_mut() {
+            verify::knock_out(worker, &self.problem, bench, patience, &mut self.rng)?;
+        }
+        // A module without its extensions may have died.
+        if worker.end().is_err() {
+            self.worker = None;
+        }
+        Ok(())
+    }
+
+    /// Verifies a candidate that was loaded at every workload, by at least this many calls at each. Returns the largest
+    /// error.
+    fn verify_all(&mut self, calls: usize, patience: Patience) -> Result<f64, Stop> {
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        let (problem, rng) = (&self.problem, &mut self.rng);
+        let calls = calls.max(problem.distributions.len());
+        let mut worst: f64 = 0.0;
+        for bench in &mut self.benches {
+            let state = bench.fresh(rng, "plain", true)?;
+            verify::build(worker, bench, &state)?;
+            for kind in problem.distributions.iter().cycle().take(calls) {
+                let error = verify::verified_call(worker, problem, bench, kind, patience, rng)?;
+                worst = worst.max(error);
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Verifies a program by Triton's interpreter, and compiles its kernels as verification launched them.
+    fn run_triton(&mut self, triton: &Triton, outcome: &mut Outcome) -> Result<Verdict, Stop> {
+        (self.options.progress)("verifying by Triton's interpreter");
+        let mut load = self.write_candidate(&triton.source, &[])?;
+        load["triton"] = json!(true);
+        let patience = Patience::interpreted(self.options.interpretation);
+        self.knock_out(&load, true, patience)?;
+        self.fork_worker(true)?;
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        worker.ask(&load, SLOW)?;
+        // The configurations of a kernel take turns from launch to launch.
+        let configurations = triton.kernels.iter().map(|k| k.configurations);
+        let error = self.verify_all(configurations.max().unwrap_or(1), patience)?;
+        outcome.largest_error = Some(error);
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        let launches = worker.launches()?;
+        worker.end()?;
+        let began = Instant::now();
+        let compiled = triton::compile(
+            &self.sandbox,
+            &self.environment,
+            &self.path("check"),
+            triton,
+            &launches,
+            &self.options.architectures,
+        )?;
+        outcome.compile_seconds = began.elapsed().as_secs_f64();
+        Ok(match compiled {
+            Ok(kernels) => Verdict::Verified {
+                detail: NOT_TIMED,
+                kernels,
+            },
+            // Its process has ended.
+            Err(failure) => Verdict::Refused(failure),
+        })
     }
 
     fn run(
@@ -300,35 +402,18 @@ impl Evaluator {
         largest_error: &mut Option<f64>,
     ) -> Result<Verdict, Stop> {
         let load = self.write_candidate(source, built)?;
+        let patience = Patience::COMPILED;
         if !built.is_empty() {
-            let mut knocked_out = load.clone();
-            knocked_out["knock_out"] = json!(true);
-            self.fork_worker()?;
-            let worker = self.worker.as_mut().ok_or_else(unprepared)?;
-            worker.ask(&knocked_out, SLOW)?;
-            if let Some(bench) = self.benches.first_mut() {
-                verify::knock_out(worker, &self.problem, bench, &mut self.rng)?;
-            }
-            // A module without its extensions may have died.
-            if worker.end().is_err() {
-                self.worker = None;
-            }
+            self.knock_out(&load, false, patience)?;
         }
-        self.fork_worker()?;
+        self.fork_worker(false)?;
+        let worker = self.worker.as_mut().ok_or_else(unprepared)?;
+        worker.ask(&load, SLOW)?;
+        // Every workload is verified before anything is timed.
+        let mut worst = self.verify_all(1, patience)?;
+        *largest_error = Some(worst);
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let (problem, rng) = (&self.problem, &mut self.rng);
-        worker.ask(&load, SLOW)?;
-        let mut worst: f64 = 0.0;
-        // Every workload is verified before anything is timed.
-        for bench in &mut self.benches {
-            let state = bench.fresh(rng, "plain", true)?;
-            verify::build(worker, bench, &state)?;
-            for distribution in &problem.distributions {
-                let error = verify::verified_call(worker, problem, bench, distribution, rng)?;
-                worst = worst.max(error);
-            }
-            *largest_error = Some(worst);
-        }
         let mut timed = Vec::new();
         for bench in &mut self.benches {
             let state = bench.fresh(rng, "plain", true)?;
@@ -347,8 +432,8 @@ impl Evaluator {
             // The module that was timed is verified again, on inputs of a kind that no one could foresee.
             let kinds = &problem.distributions;
             let drawn = kinds[rng.random_range(0..kinds.len())].as_str();
-            for distribution in ["plain", drawn] {
-                let error = verify::verified_call(worker, problem, bench, distribution, rng)?;
+            for kind in ["plain", drawn] {
+                let error = verify::verified_call(worker, problem, bench, kind, patience, rng)?;
                 worst = worst.max(error);
             }
             *largest_error = Some(worst);

@@ -5,6 +5,7 @@ use flopsmith_protocol::{CandidateFault, StopReason};
 use serde::Serialize;
 
 use crate::check::Refusal;
+use crate::triton::CompiledKernel;
 
 /// A failure that is the candidate's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -119,9 +120,19 @@ pub enum Verdict {
         /// The workloads.
         workloads: Vec<Timed>,
     },
+    /// Its results were verified and its kernels compiled, but it has no speed: it was not timed.
+    Verified {
+        /// The reason why it was not timed: [`NOT_TIMED`].
+        detail: &'static str,
+        /// The kernels as verification launched them, for each architecture.
+        kernels: Vec<CompiledKernel>,
+    },
     /// It was refused, or it failed.
     Refused(Failure),
 }
+
+/// The verdict on kernels of Triton where no GPU is.
+pub const NOT_TIMED: &str = "verified, not timed: needs a GPU";
 
 impl Verdict {
     /// The verdict on timed workloads; none without any.
@@ -149,7 +160,7 @@ pub struct Outcome {
     /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Seconds that the extensions took to compile.
+    /// Seconds that extensions or kernels took to compile.
     pub compile_seconds: f64,
     /// The largest error seen in verification, as a share of the permitted one; none if nothing was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +206,18 @@ mod tests {
         let half = 1.96 * 0.01 / 2f64.sqrt();
         assert!((low.ln() + half).abs() < 1e-9 && (high.ln() - half).abs() < 1e-9);
         assert_eq!(Verdict::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_verified_program_has_no_speed() {
+        let verdict = Verdict::Verified {
+            detail: NOT_TIMED,
+            kernels: Vec::new(),
+        };
+        let shown = serde_json::to_value(verdict).unwrap();
+        assert_eq!(shown["outcome"], "verified");
+        assert_eq!(shown["detail"], "verified, not timed: needs a GPU");
+        assert_eq!(shown.get("speedup"), None);
     }
 
     #[test]

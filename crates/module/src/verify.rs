@@ -1,5 +1,7 @@
 //! Verification: results on fresh inputs and parameters, compared with a float64 run of the reference.
 
+use std::time::{Duration, Instant};
+
 use flopsmith_protocol::CandidateFault;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -12,6 +14,40 @@ use crate::outcome::Failure;
 use crate::problem::{Problem, Workload};
 use crate::reference::{Layout, Loaded, Reference};
 use crate::worker::{SLOW, Stop, Worker};
+
+/// Longest call of a module whose kernels Triton's interpreter runs.
+const INTERPRETED: Duration = Duration::from_secs(120);
+
+/// How long calls in verification may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// One call.
+    call: Duration,
+    /// The end of all calls.
+    end: Option<Instant>,
+}
+
+impl Patience {
+    /// For compiled extensions.
+    pub const COMPILED: Self = Patience {
+        call: SLOW,
+        end: None,
+    };
+
+    /// For kernels that are interpreted, for this long in all.
+    pub fn interpreted(all: Duration) -> Self {
+        Patience {
+            call: INTERPRETED,
+            end: Some(Instant::now() + all),
+        }
+    }
+
+    /// The limit of the next call.
+    fn limit(self) -> Duration {
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        self.end.map_or(self.call, |end| self.call.min(left(end)))
+    }
+}
 
 /// The trusted processes of one workload.
 pub(crate) struct Bench {
@@ -136,12 +172,13 @@ pub(crate) fn verified_call(
     problem: &Problem,
     bench: &mut Bench,
     distribution: &str,
+    patience: Patience,
     rng: &mut ChaCha8Rng,
 ) -> Result<f64, Stop> {
     let state = bench.fresh(rng, distribution, true)?;
     prepare(&worker.arena, &bench.loaded.layout, &state)?;
     worker.ask(&json!({"do": "parameters"}), SLOW)?;
-    worker.call(SLOW)?;
+    worker.call(patience.limit())?;
     let found = outputs(worker, bench)?;
     inputs_are_whole(worker, bench, &state)?;
     judge(problem, bench, &found).map_err(|stop| match stop {
@@ -153,21 +190,23 @@ pub(crate) fn verified_call(
     })
 }
 
-/// Refuses a candidate whose results are right although its extensions were replaced by functions without results.
+/// Refuses a candidate whose results are right although its extensions were replaced by functions without results, or its
+/// launches by nothing.
 pub(crate) fn knock_out(
     worker: &mut Worker,
     problem: &Problem,
     bench: &mut Bench,
+    patience: Patience,
     rng: &mut ChaCha8Rng,
 ) -> Result<(), Stop> {
     let state = bench.fresh(rng, "plain", true)?;
     build(worker, bench, &state)?;
-    match verified_call(worker, problem, bench, "plain", rng) {
+    match verified_call(worker, problem, bench, "plain", patience, rng) {
         Ok(_) => Err(Failure {
             fault: CandidateFault::SkippedWork,
             rule: Some("decoy".into()),
             detail:
-                "the result is right without the extension: the extension does none of the work"
+                "the result is right without the extension or the kernels: they do none of the work"
                     .into(),
         }
         .into()),

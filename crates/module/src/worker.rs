@@ -15,8 +15,10 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::line::{Lines, PATIENT, Silence};
 use crate::outcome::Failure;
+use crate::triton::Launch;
 
 pub(crate) const SCRIPT: &str = include_str!("../python/worker.py");
+pub(crate) const TRITON_SCRIPT: &str = include_str!("../python/worker_triton.py");
 
 /// Where the jail shows the files of this crate and of the candidate.
 const SCRIPTS_AT: &str = "/module";
@@ -125,6 +127,9 @@ impl Worker {
         job.env = vec![
             ("OMP_NUM_THREADS".into(), threads.to_string()),
             ("OMP_DYNAMIC".into(), "false".into()),
+            // NumPy's library would start threads of its own.
+            ("OPENBLAS_NUM_THREADS".into(), "1".into()),
+            ("HOME".into(), "/tmp".into()),
             // Threads that wait for the next call use no processor time, which would count as work between calls.
             ("OMP_WAIT_POLICY".into(), "passive".into()),
             ("LC_ALL".into(), "C.UTF-8".into()),
@@ -152,12 +157,12 @@ impl Worker {
         }
     }
 
-    /// Forks the process of a candidate.
-    pub fn fork(&mut self) -> Result<(), Error> {
+    /// Forks the process of a candidate; `triton` if it has kernels of Triton.
+    pub fn fork(&mut self, triton: bool) -> Result<(), Error> {
         if self.lines.has_more() {
             return Err(self.broken("it answered without an order"));
         }
-        let answer = self.exchange(&json!({"do": "fork"}), PATIENT);
+        let answer = self.exchange(&json!({"do": "fork", "triton": triton}), PATIENT);
         match answer {
             Ok(answer) if answer["forked"] == json!(true) => Ok(()),
             _ => Err(self.broken("it did not fork")),
@@ -187,14 +192,31 @@ impl Worker {
 
     /// Gives an order to the candidate's process.
     pub fn ask(&mut self, order: &Value, limit: Duration) -> Result<(), Stop> {
+        self.answer(order, limit).map(drop)
+    }
+
+    /// The launches of kernels that the candidate's process noted. They are information, never a proof.
+    pub fn launches(&mut self) -> Result<Vec<Launch>, Stop> {
+        let mut answer = self.answer(&json!({"do": "launches"}), SLOW)?;
+        if answer["complete"] != json!(true) {
+            let detail = "its kernels are launched in so many ways that they are not compiled";
+            return Err(Failure::new(CandidateFault::CompileLimit, detail).into());
+        }
+        serde_json::from_value(answer["launches"].take()).map_err(|e| {
+            let detail = format!("its launches cannot be read: {e}");
+            Failure::new(CandidateFault::Crash, detail).into()
+        })
+    }
+
+    fn answer(&mut self, order: &Value, limit: Duration) -> Result<Value, Stop> {
         let doing = order["do"].as_str().unwrap_or("call").to_owned();
         if self.lines.has_more() {
             return Err(self.surplus());
         }
         let answer = self.exchange(order, limit).map_err(|s| silent(s, &doing))?;
-        match answer.get("done").and_then(Value::as_str) {
-            Some(done) if done == doing => Ok(()),
-            _ => Err(failed(&answer, &doing).into()),
+        match answer["done"] == json!(doing) {
+            true => Ok(answer),
+            false => Err(failed(&answer, &doing).into()),
         }
     }
 

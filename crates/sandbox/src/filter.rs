@@ -130,6 +130,11 @@ const COMPILE: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_pselect6,
     libc::SYS_getpriority,
+    // Python, which compiles kernels of Triton, and ptxas.
+    libc::SYS_epoll_create1,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_close_range,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -161,6 +166,8 @@ const FORK: &[c_long] = &[
     libc::SYS_sched_setaffinity,
     libc::SYS_statfs,
     libc::SYS_fstatfs,
+    // OpenBLAS, which comes with NumPy, says where its buffers should lie.
+    libc::SYS_mbind,
 ];
 
 const THREAD: u64 = (libc::CLONE_VM
@@ -297,7 +304,7 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         }
     }
     let mut controls = vec![when(&[(1, SeccompCmpOp::Eq, libc::TCGETS)])?];
-    if matches!(kind, Kind::Fork { .. }) {
+    if matches!(kind, Kind::Compile | Kind::Fork { .. }) {
         // Python tries once whether it can mark a descriptor in this way.
         controls.push(when(&[(1, SeccompCmpOp::Eq, libc::FIOCLEX)])?);
     }

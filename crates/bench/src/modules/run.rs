@@ -8,17 +8,18 @@ use flopsmith_machine::attest::Hardware;
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
-use flopsmith_module::{Environment, Evaluator, Options, Outcome, Problem};
+use flopsmith_module::{
+    Architecture, Environment, Evaluator, INTERPRETATION, Options, Outcome, Problem,
+};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_run::interrupt::{self, CancellationToken};
 use flopsmith_run::{exit, local, measuring_lock};
-use serde_json::json;
 
 use super::candidates::{self, Sample};
 use super::export::{self, Export, Judged, Setting};
 use super::levels::{self, Samples};
-use super::{line, print, select};
+use super::{header, line, print, rank, select};
 use crate::Format;
 use crate::threads::{self, ThreadCount};
 
@@ -45,6 +46,8 @@ pub struct Order<'a> {
     pub format: Format,
     /// Files in the formats of other tools.
     pub exports: &'a [Export],
+    /// The GPUs for which kernels of Triton are compiled; the default ones if there is none.
+    pub architectures: &'a [Architecture],
 }
 
 /// Evaluates the candidates and prints the results; returns the exit code.
@@ -147,19 +150,18 @@ impl<'a> Session<'a> {
             cores: self.cores.clone(),
             limits: self.order.purpose.limits(),
             inductor: true,
+            architectures: match self.order.architectures {
+                [] => Architecture::DEFAULT.to_vec(),
+                asked => asked.to_vec(),
+            },
+            interpretation: INTERPRETATION,
             allow_weaker_jail: self.order.allow_weaker_jail,
             progress: |text| say(&format!("{text}…")),
         };
         let mut evaluator = Evaluator::new(problem.clone(), options)?;
         let environment = evaluator.environment().clone();
         if self.order.format == Format::Jsonl {
-            data(
-                &json!({
-                    "problem": problem.id, "target": "module", "device": "cpu", "python": environment.python,
-                    "torch": environment.torch, "capability": environment.capability,
-                })
-                .to_string(),
-            );
+            data(&header(&problem.id, &environment));
         }
         self.environment = Some(environment);
         for sample in samples {
@@ -206,10 +208,10 @@ impl<'a> Session<'a> {
     fn print(&mut self, problems: &[Problem]) -> Result<()> {
         let format = self.order.format;
         let place = |done: &Done<'_>| problems.iter().position(|p| p.id == done.problem.id);
-        let speed = |done: &Done<'_>| levels::speedup(&done.outcome, "fastest").unwrap_or(0.0);
         self.done.sort_by(|a, b| {
             let by_problem = place(a).cmp(&place(b));
-            by_problem.then(speed(b).total_cmp(&speed(a)))
+            let (a, b) = (rank(&a.outcome), rank(&b.outcome));
+            by_problem.then(b.0.cmp(&a.0)).then(b.1.total_cmp(&a.1))
         });
         match format {
             Format::Json => {

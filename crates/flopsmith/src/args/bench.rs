@@ -9,6 +9,7 @@ use flopsmith_bench::modules::Export;
 use flopsmith_bench::sizes::SizeSpec;
 use flopsmith_bench::threads::ThreadCount;
 use flopsmith_measure::Purpose;
+use flopsmith_module::Architecture;
 
 use super::{Waiting, Workloads};
 
@@ -24,11 +25,12 @@ Examples:
   flopsmith bench kernel.cpp kernel.f90 --problem dgemm --flags '-O2 -march=native'
   flopsmith bench tries/ --problem dgemm --size n=64..1024 --report sizes.html
   flopsmith bench kernel.c --problem dgemm --format markdown > issue.md
+  flopsmith bench mine.py --problem modules/softmax --architectures 90
   flopsmith bench kernel.c --problem dgemm --save main
   flopsmith bench kernel.c --problem dgemm --compare main || echo slower or refused
   flopsmith bench runs/mine --problem kernelbench --export kernelbench=eval_results.json
 
-Exit codes: 0 all were measured, 1 at least one was refused, 2 wrong usage,
+Exit codes: 0 all were measured or verified, 1 at least one was refused, 2 wrong usage,
 3 this machine could not measure at least one, 4 all were measured and at least
 one is slower than its saved result (--compare), 130 interrupted (of several
 programs, the results so far are printed).
@@ -150,6 +152,14 @@ pub struct Bench {
     /// does this.
     #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
     pub sanitize: bool,
+    /// Compile kernels of Triton for these GPUs, by compute capability: 80,90 without this option (modules only).
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        env = "FLOPSMITH_ARCHITECTURES"
+    )]
+    pub architectures: Vec<Architecture>,
     /// The wait for a quiet machine.
     #[command(flatten)]
     pub wait: Waiting,

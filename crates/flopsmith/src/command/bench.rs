@@ -28,6 +28,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     if !args.exports.is_empty() {
         return Err(usage("--export works with modules only"));
     }
+    if !args.architectures.is_empty() {
+        say("note: --architectures has an effect only with modules");
+    }
     let mut problem = match &args.flags {
         Some(flags) => paths::problem_under(&args.problem, flags)?,
         None => paths::problem(&args.problem)?,

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use flopsmith_bench::Format as BenchFormat;
-use flopsmith_bench::modules::{self, select};
+use flopsmith_bench::modules::{self, print_findings, select};
 use flopsmith_machine::pinning;
 use flopsmith_measure::Purpose;
-use flopsmith_module::{Evaluator, Options, Problem, Severity};
-use flopsmith_run::console::{data, say, usage};
-use serde_json::json;
+use flopsmith_module::{Evaluator, INTERPRETATION, Options, Problem};
+use flopsmith_run::console::{say, usage};
 
 use crate::args::{Bench, Format};
 use crate::exit;
@@ -30,6 +29,7 @@ pub fn bench(args: &Bench, folders: &[PathBuf]) -> Result<ExitCode> {
         allow_weaker_jail: args.allow_weaker_jail,
         format: args.format,
         exports: &args.exports,
+        architectures: &args.architectures,
     })?))
 }
 
@@ -48,37 +48,13 @@ pub fn check(
         cores: allowed.last().copied().into_iter().collect(),
         limits: Purpose::Screen.limits(),
         inductor: false,
+        architectures: Vec::new(),
+        interpretation: INTERPRETATION,
         allow_weaker_jail,
         progress: say_progress,
     };
     let findings = Evaluator::new(problem, options)?.admit()?;
-    let sound = findings.iter().all(|f| f.severity != Severity::Error);
-    if format == Format::Json {
-        let list: Vec<_> = findings
-            .iter()
-            .map(|f| {
-                json!({
-                    "error": f.severity == Severity::Error,
-                    "warning": f.severity == Severity::Warning,
-                    "text": f.text,
-                })
-            })
-            .collect();
-        data(&json!({ "problem": name, "sound": sound, "findings": list }).to_string());
-    } else {
-        for finding in &findings {
-            let mark = match finding.severity {
-                Severity::Error => "WRONG",
-                Severity::Warning => "weak ",
-                Severity::Good => "ok   ",
-            };
-            data(&format!("{mark}  {finding}"));
-        }
-        data(match sound {
-            true => "the module can be used",
-            false => "the module must not be used before its mistakes are corrected",
-        });
-    }
+    let sound = print_findings(name, &findings, format == Format::Json);
     Ok(ExitCode::from(if sound {
         exit::OK
     } else {

@@ -27,6 +27,7 @@ fn options_of_kernels_are_refused_for_modules() {
         (&["--format", "csv"][..], "works with kernels only"),
         (&["--compiler", "/no/such/gcc"][..], "--compiler works"),
         (&["--baselines", "/no/such"][..], "--baselines works"),
+        (&["--architectures", "91"][..], "no architecture"),
         (&["--workload", "none"][..], "wide, narrow"),
     ] {
         let mut all = vec!["bench", SOLUTION, "--problem", "modules/softmax"];

@@ -95,7 +95,7 @@ fn no_honest_module_is_refused() {
     for (file, checked) in honest.iter().zip(check_all(&honest)) {
         let found = &checked.refusals;
         assert!(found.is_empty(), "{}: {found:?}", file.display());
-        assert!(!checked.extensions.is_empty());
+        assert_ne!(checked.extensions.is_empty(), checked.triton.is_none());
     }
 }
 
@@ -106,10 +106,35 @@ fn the_shipped_solutions_pass() {
     }
     let problems = fs::read_dir(folder("../../problems/modules")).unwrap();
     for problem in problems {
-        let file = problem.unwrap().path().join("solution_cpp.py");
-        let checked = check(&file);
-        let found = &checked.refusals;
-        assert!(found.is_empty(), "{}: {found:?}", file.display());
-        assert_eq!(checked.extensions.len(), 1);
+        let folder = problem.unwrap().path();
+        for (name, extensions) in [("solution_cpp.py", 1), ("solution_triton.py", 0)] {
+            let file = folder.join(name);
+            if name == "solution_triton.py" && !file.is_file() {
+                continue;
+            }
+            let checked = check(&file);
+            let found = &checked.refusals;
+            assert!(found.is_empty(), "{}: {found:?}", file.display());
+            assert_eq!(checked.extensions.len(), extensions);
+            assert_eq!(checked.triton.is_some(), extensions == 0);
+        }
     }
+}
+
+#[test]
+fn kernels_are_written_anew_without_texts_that_look_like_definitions() {
+    if !has_python() {
+        return;
+    }
+    let checked = check(&folder("tests/honest/triton_autotuned.py"));
+    let triton = checked.triton.unwrap();
+    assert_eq!(triton.kernels[0].configurations, 2);
+    for text in [&triton.source, &triton.kernel_source] {
+        assert_eq!(text.matches("def twice(").count(), 1, "{text}");
+        assert!(!text.contains("description"), "{text}");
+    }
+    assert!(triton.source.contains("triton.autotune"));
+    // The compiler needs neither PyTorch nor the decorators that need a GPU.
+    assert!(!triton.kernel_source.contains("autotune"));
+    assert!(!triton.kernel_source.contains("torch"));
 }

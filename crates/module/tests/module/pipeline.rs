@@ -1,18 +1,26 @@
 //! Candidates of the shipped softmax, from the source to the verdict.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use flopsmith_measure::time::Limits;
-use flopsmith_module::{Error, Evaluator, Options, Problem, Severity, Verdict};
+use flopsmith_module::{
+    Architecture, Error, Evaluator, NOT_TIMED, Options, Problem, Severity, Verdict,
+};
 use flopsmith_protocol::CandidateFault;
 use flopsmith_test_support::skipped;
 
-/// An evaluator of one small workload; none where Python with PyTorch is missing.
-fn evaluator() -> Option<Evaluator> {
+/// The shipped softmax with one workload.
+fn problem() -> Problem {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules/softmax");
     let mut problem = Problem::load(&folder).unwrap();
     problem.workloads.truncate(1);
+    problem
+}
+
+/// An evaluator; none where Python with PyTorch is missing.
+fn evaluator(problem: Problem) -> Option<Evaluator> {
     let limits = Limits {
         min: Duration::from_millis(20),
         max: Duration::from_millis(60),
@@ -23,6 +31,8 @@ fn evaluator() -> Option<Evaluator> {
         cores: Vec::new(),
         limits,
         inductor: false,
+        architectures: Architecture::DEFAULT.to_vec(),
+        interpretation: Duration::from_secs(8),
         allow_weaker_jail: true,
         progress: |_| {},
     };
@@ -39,21 +49,27 @@ fn evaluator() -> Option<Evaluator> {
     }
 }
 
+fn shipped(name: &str) -> String {
+    std::fs::read_to_string(problem().folder.join(name)).unwrap()
+}
+
 fn solution() -> String {
-    let file = "../../problems/modules/softmax/solution_cpp.py";
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+    shipped("solution_cpp.py")
 }
 
 /// The shipped solution with one part replaced.
 fn with(from: &str, to: &str) -> String {
-    let text = solution();
+    replaced(&solution(), from, to)
+}
+
+fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     text.replacen(from, to, 1)
 }
 
 #[test]
 fn candidates_get_the_verdicts_that_they_earn() {
-    let Some(mut evaluator) = evaluator() else {
+    let Some(mut evaluator) = evaluator(problem()) else {
         return;
     };
     let outcome = evaluator.evaluate(&solution()).unwrap();
@@ -108,7 +124,7 @@ fn candidates_get_the_verdicts_that_they_earn() {
 
 #[test]
 fn a_shipped_problem_is_admitted() {
-    let Some(mut evaluator) = evaluator() else {
+    let Some(mut evaluator) = evaluator(problem()) else {
         return;
     };
     let findings = evaluator.admit().unwrap();
@@ -117,4 +133,113 @@ fn a_shipped_problem_is_admitted() {
         findings.iter().all(|f| f.severity != Severity::Error),
         "{findings:?}"
     );
+}
+
+/// An evaluator of a workload that Triton's interpreter runs in a moment, with the shipped program in Triton.
+fn triton() -> Option<(Evaluator, String)> {
+    let mut problem = problem();
+    problem.workloads[0].constants = BTreeMap::from([
+        ("ROWS".to_owned(), 24.into()),
+        ("COLUMNS".to_owned(), 300.into()),
+    ]);
+    // Without this a decoy would be refused unread.
+    problem.permit_torch = true;
+    let evaluator = evaluator(problem)?;
+    let environment = evaluator.environment();
+    if environment.triton.is_none() || environment.numpy.is_none() {
+        skipped("the Python with PyTorch has no Triton or no NumPy");
+        return None;
+    }
+    Some((evaluator, shipped("solution_triton.py")))
+}
+
+#[test]
+fn a_right_program_in_triton_is_verified_and_compiled_but_has_no_speed() {
+    let Some((mut evaluator, solution)) = triton() else {
+        return;
+    };
+    let outcome = evaluator.evaluate(&solution).unwrap();
+    let Verdict::Verified { detail, kernels } = &outcome.verdict else {
+        assert_eq!(format!("{outcome:?}"), NOT_TIMED);
+        return;
+    };
+    assert_eq!(*detail, NOT_TIMED);
+    assert!(outcome.largest_error.is_some_and(|error| error < 0.5));
+    // Three configurations for two architectures.
+    assert_eq!(kernels.len(), 6, "{kernels:?}");
+    assert!(kernels.iter().all(|k| k.figures.registers > 0));
+    let architectures: Vec<_> = kernels[..2]
+        .iter()
+        .map(|k| k.architecture.to_string())
+        .collect();
+    assert_eq!(architectures, ["sm_80", "sm_90"]);
+}
+
+#[test]
+fn programs_in_triton_get_the_verdicts_that_they_earn() {
+    let Some((mut evaluator, solution)) = triton() else {
+        return;
+    };
+    let store = "tl.store(out_ptr + at, power / total[:, None], mask=inside)";
+    let language = "import triton.language as tl\n";
+    for (from, to, fault) in [
+        (
+            store,
+            "tl.store(out_ptr + at, 0.01 + power / total[:, None], mask=inside)",
+            CandidateFault::WrongResult,
+        ),
+        (
+            store,
+            "tl.store(x_ptr + at, x + 1.0, mask=inside)",
+            CandidateFault::InputModified,
+        ),
+        // Right only if programs run in the order of their numbers.
+        (
+            "    tl.store(",
+            "    tl.store(out_ptr + at + ROWS * columns, power, mask=inside & (row[:, None] + ROWS < rows))\n    tl.store(",
+            CandidateFault::WrongResult,
+        ),
+        (
+            store,
+            "while columns > 0:\n        columns += 1",
+            CandidateFault::Timeout,
+        ),
+        (
+            "tl.load(x_ptr + at,",
+            "tl.load(x_ptr + at + 1000000000000,",
+            CandidateFault::Crash,
+        ),
+        (
+            "return out",
+            "return out.view(-1)",
+            CandidateFault::WrongSignature,
+        ),
+        (
+            "return out",
+            "return torch.softmax(x, dim=-1)",
+            CandidateFault::SkippedWork,
+        ),
+        (
+            "tl.exp(",
+            "tl.core.exp(",
+            CandidateFault::ForbiddenConstruct,
+        ),
+        // Triton's compiler reads no global names but constants of its own kind; its interpreter does.
+        (
+            language,
+            "import triton.language as tl\n\nZERO = 0.0\n",
+            CandidateFault::CompileError,
+        ),
+    ] {
+        let mut source = replaced(&solution, from, to);
+        if from == language {
+            source = replaced(&source, "other=-float", "other=ZERO - float");
+        }
+        let outcome = evaluator.evaluate(&source).unwrap();
+        let Verdict::Refused(failure) = &outcome.verdict else {
+            assert_eq!(format!("{outcome:?}"), fault.name(), "{to}");
+            continue;
+        };
+        assert_eq!(failure.fault, fault, "{to}: {failure:?}");
+    }
 }

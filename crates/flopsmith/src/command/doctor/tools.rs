@@ -58,7 +58,7 @@ fn python(findings: &mut Findings) {
         Err(_) => findings.add(
             name,
             State::Absent,
-            format!("{OPTIONAL} (only needed for modules; scripts/python.sh --venv target/torch torch==2.11.0)"),
+            format!("{OPTIONAL} (only needed for modules; scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6)"),
             None,
         ),
     }

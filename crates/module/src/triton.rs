@@ -1,0 +1,335 @@
+//! Kernels of Triton: compiled as they were launched in verification, for GPUs that need not be in this machine.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use flopsmith_protocol::CandidateFault;
+use flopsmith_sandbox::{Exit, Job, Kind, Sandbox};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::check::{SCRIPTS_AT, Triton, input};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::outcome::Failure;
+
+/// Longest time of Triton's interpreter for one candidate, unless the caller has another.
+pub const INTERPRETATION: Duration = Duration::from_secs(900);
+
+/// Longest time of the compiler for all kernels of a candidate.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// An architecture of GPUs, by its compute capability without the point: 90 is Hopper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Architecture(u32);
+
+impl Architecture {
+    /// Those for which kernels are compiled if nothing else is asked for: A100 and H100.
+    pub const DEFAULT: [Self; 2] = [Architecture(80), Architecture(90)];
+
+    /// Those that Triton and its ptxas know.
+    const KNOWN: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.0)
+    }
+}
+
+impl FromStr for Architecture {
+    type Err = String;
+
+    /// Reads `90` or `sm_90`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim().strip_prefix("sm_").unwrap_or(text.trim());
+        let number = digits.parse::<u32>().ok();
+        match number.filter(|n| Self::KNOWN.contains(n)) {
+            Some(number) => Ok(Architecture(number)),
+            None => Err(format!(
+                "`{text}` is no architecture that kernels are compiled for; there are {}",
+                Self::KNOWN.map(|n| n.to_string()).join(", ")
+            )),
+        }
+    }
+}
+
+impl Serialize for Architecture {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One way in which verification launched a kernel, as the candidate's process noted it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Launch {
+    /// The kernel.
+    pub kernel: String,
+    /// Triton's type of each parameter.
+    signature: BTreeMap<String, String>,
+    /// Parameters whose values the compiler knows; each value is an object with one field, which names its kind.
+    constants: BTreeMap<String, BTreeMap<String, Value>>,
+    /// Parameters whose addresses or values are multiples of 16.
+    aligned: Vec<String>,
+    options: LaunchOptions,
+}
+
+/// The options of a launch that the compiler reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaunchOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    num_warps: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    num_stages: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    num_ctas: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    maxnreg: Option<u32>,
+}
+
+/// The compiler's figures about one kernel, launched in one way, for one architecture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CompiledKernel {
+    /// The kernel.
+    pub kernel: String,
+    /// The architecture.
+    pub architecture: Architecture,
+    /// The values of its constants.
+    pub constants: BTreeMap<String, Value>,
+    /// The compiler's figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// The compiler's figures about a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Warps of a program.
+    pub num_warps: u32,
+    /// Stages of software pipelines.
+    pub num_stages: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a program, in bytes.
+    pub shared_bytes: u64,
+    /// Bytes that a thread stores because registers are missing.
+    pub spill_store_bytes: u64,
+    /// Bytes that a thread loads because registers are missing.
+    pub spill_load_bytes: u64,
+}
+
+/// The answer of the compiling program.
+#[derive(Deserialize)]
+struct Answer {
+    compiled: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    launch: usize,
+    architecture: u32,
+    error: Option<String>,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Compiles the kernels for each architecture, in a jail. `scripts` is the folder of the compiling program on the host.
+///
+/// # Errors
+/// `Ok(Err(_))` is the candidate's fault.
+pub(crate) fn compile(
+    sandbox: &Sandbox,
+    environment: &Environment,
+    scripts: &Path,
+    triton: &Triton,
+    launches: &[Launch],
+    architectures: &[Architecture],
+) -> Result<Result<Vec<CompiledKernel>, Failure>, Error> {
+    if let Err(failure) = sound(triton, launches) {
+        return Ok(Err(failure));
+    }
+    let numbers: Vec<u32> = architectures.iter().map(|a| a.0).collect();
+    let order = json!({
+        "paths": environment.paths(),
+        "source": triton.kernel_source,
+        "launches": launches,
+        "architectures": numbers,
+    });
+    let file = input(order.to_string().as_bytes())?;
+    let mut job = job(environment, scripts);
+    job.stdin = Some(file.as_raw_fd());
+    let finished = sandbox.run(&job)?;
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let last: Vec<&str> = said.lines().rev().take(6).collect();
+    let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+    match finished.exit {
+        exit if exit.success() => {}
+        // The jail's filter is ours, and so is a program that does not start in it.
+        Exit::ForbiddenSyscall => {
+            return Err(Error::Process {
+                process: "Triton's compiler",
+                detail: format!("a system call that the jail forbids ended it\n{last}"),
+            });
+        }
+        exit => {
+            let detail = format!("Triton's compiler ended with {exit:?}\n{last}");
+            return Ok(Err(Failure::new(CandidateFault::CompileLimit, detail)));
+        }
+    }
+    let answer: Answer = serde_json::from_slice(&finished.stdout).map_err(|e| Error::Process {
+        process: "Triton's compiler",
+        detail: format!("its answer cannot be read: {e}\n{last}"),
+    })?;
+    Ok(kernels(answer, launches))
+}
+
+/// Refuses notes of launches that no honest process makes.
+fn sound(triton: &Triton, launches: &[Launch]) -> Result<(), Failure> {
+    if launches.is_empty() {
+        let detail = "verification launched no kernel";
+        return Err(Failure::new(CandidateFault::SkippedWork, detail));
+    }
+    let defined = |launch: &&Launch| triton.kernels.iter().any(|k| k.name == launch.kernel);
+    match launches.iter().find(|launch| !defined(launch)) {
+        None => Ok(()),
+        Some(launch) => Err(Failure::new(
+            CandidateFault::Crash,
+            format!("it launched `{}`, which it does not define", launch.kernel),
+        )),
+    }
+}
+
+/// The compiled kernels, or the first failure in the compiler's words.
+fn kernels(answer: Answer, launches: &[Launch]) -> Result<Vec<CompiledKernel>, Failure> {
+    let mut all = Vec::new();
+    for one in answer.compiled {
+        let Some(launch) = launches.get(one.launch) else {
+            continue;
+        };
+        let architecture = Architecture(one.architecture);
+        if let Some(error) = one.error {
+            return Err(Failure::new(
+                CandidateFault::CompileError,
+                format!("`{}` for {architecture}: {error}", launch.kernel),
+            ));
+        }
+        let value = |kinds: &BTreeMap<String, Value>| kinds.values().next().cloned();
+        all.push(CompiledKernel {
+            kernel: launch.kernel.clone(),
+            architecture,
+            constants: launch
+                .constants
+                .iter()
+                .map(|(name, kinds)| (name.clone(), value(kinds).unwrap_or_default()))
+                .collect(),
+            figures: one.figures,
+        });
+    }
+    Ok(all)
+}
+
+fn job(environment: &Environment, scripts: &Path) -> Job {
+    let script = format!("{SCRIPTS_AT}/triton_compile.py");
+    let mut program = vec![environment.executable.clone().into_os_string()];
+    program.extend(["-I", "-S", "-B", script.as_str()].map(OsString::from));
+    let mut job = Job::new(Kind::Compile, program);
+    job.read_only = environment
+        .mounts()
+        .into_iter()
+        .map(|path| (path.clone(), path))
+        .collect();
+    job.read_only.push((scripts.to_owned(), SCRIPTS_AT.into()));
+    job.tmpfs_bytes = 1 << 30;
+    job.env = [
+        ("PATH", "/usr/bin:/bin"),
+        ("LC_ALL", "C.UTF-8"),
+        ("HOME", "/tmp"),
+        ("TMPDIR", "/tmp"),
+        ("TRITON_CACHE_DIR", "/tmp/triton"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
+    job.limits.wall = LIMIT;
+    job.limits.cpu = LIMIT;
+    job.limits.memory_bytes = 12 << 30;
+    job.limits.file_bytes = 1 << 30;
+    job.limits.open_files = 128;
+    job.limits.output_bytes = 4 << 20;
+    job
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::check::Kernel;
+
+    fn launch() -> Launch {
+        serde_json::from_value(json!({
+            "kernel": "twice",
+            "signature": {"x_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"},
+            "constants": {"BLOCK": {"value": 128}},
+            "aligned": ["x_ptr"],
+            "options": {"num_warps": 4},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn architectures_are_read_with_and_without_prefix() {
+        let read = |text: &str| text.parse::<Architecture>();
+        assert_eq!(read("sm_90"), Ok(Architecture(90)));
+        assert_eq!(read(" 80"), Ok(Architecture(80)));
+        assert!(read("91").is_err_and(|why| why.contains("90, 100")));
+        assert_eq!(json!(Architecture::DEFAULT), json!(["sm_80", "sm_90"]));
+    }
+
+    #[test]
+    fn a_launch_has_only_options_that_the_compiler_should_read() {
+        let mut noted = serde_json::to_value(launch()).unwrap();
+        assert_eq!(noted["options"], json!({"num_warps": 4}));
+        noted["options"] = json!({"ptx_options": "--help"});
+        assert!(serde_json::from_value::<Launch>(noted).is_err());
+    }
+
+    #[test]
+    fn notes_of_launches_are_not_believed() {
+        let triton = Triton {
+            kernels: vec![Kernel {
+                name: "other".into(),
+                configurations: 1,
+            }],
+            source: String::new(),
+            kernel_source: String::new(),
+        };
+        let fault = |launches: &[Launch]| sound(&triton, launches).unwrap_err().fault;
+        assert_eq!(fault(&[]), CandidateFault::SkippedWork);
+        assert_eq!(fault(&[launch()]), CandidateFault::Crash);
+    }
+
+    #[test]
+    fn the_first_error_of_the_compiler_is_the_failure() {
+        let answer = |text: &str| serde_json::from_str::<Answer>(text).unwrap();
+        let good = r#"{"compiled": [{"launch": 0, "architecture": 80, "registers": 29, "shared_bytes": 16}]}"#;
+        let all = kernels(answer(good), &[launch()]).unwrap();
+        assert_eq!(
+            (all[0].figures.registers, all[0].figures.shared_bytes),
+            (29, 16)
+        );
+        let shown = serde_json::to_value(&all[0]).unwrap();
+        assert_eq!(shown["constants"], json!({"BLOCK": 128}));
+        assert_eq!(shown["registers"], 29);
+        let bad = r#"{"compiled": [{"launch": 0, "architecture": 90, "error": "ptxas failed"}]}"#;
+        let failure = kernels(answer(bad), &[launch()]).unwrap_err();
+        assert_eq!(failure.fault, CandidateFault::CompileError);
+        assert_eq!(failure.detail, "`twice` for sm_90: ptxas failed");
+    }
+}

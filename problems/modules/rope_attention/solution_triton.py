@@ -26,13 +26,13 @@ def rope_attention_kernel(
     for start in range(0, tl.minimum(tokens, (tl.program_id(0) + 1) * BLOCK_Q), BLOCK_T):
         token = start + tl.arange(0, BLOCK_T)
         known = token[None, :] < tokens
-        at = key + head + token[None, :] * 2 * HALF + d[:, None]
-        first = tl.load(at, mask=known, other=0.0)
-        second = tl.load(at + HALF, mask=known, other=0.0)
-        c = tl.load(cosine + token[None, :] * HALF + d[:, None], mask=known, other=0.0)
-        s = tl.load(sine + token[None, :] * HALF + d[:, None], mask=known, other=0.0)
-        score = tl.dot(q_first, first * c - second * s, input_precision="ieee")
-        score = tl.dot(q_second, second * c + first * s, score, input_precision="ieee")
+        k = key + head + token[None, :] * 2 * HALF + d[:, None]
+        k_first = tl.load(k, mask=known, other=0.0)
+        k_second = tl.load(k + HALF, mask=known, other=0.0)
+        k_c = tl.load(cosine + token[None, :] * HALF + d[:, None], mask=known, other=0.0)
+        k_s = tl.load(sine + token[None, :] * HALF + d[:, None], mask=known, other=0.0)
+        score = tl.dot(q_first, k_first * k_c - k_second * k_s, input_precision="ieee")
+        score = tl.dot(q_second, k_second * k_c + k_first * k_s, score, input_precision="ieee")
         score = tl.where(token[None, :] <= row[:, None], score, float("-inf"))
         v = tl.load(value + head + token[:, None] * 2 * HALF + e[None, :], mask=token[:, None] < tokens, other=0.0)
         above = tl.maximum(largest, tl.max(score, axis=1))

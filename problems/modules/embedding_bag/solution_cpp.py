@@ -13,7 +13,7 @@ torch::Tensor embedding_bag(torch::Tensor indices, torch::Tensor weights, torch:
     const std::int64_t bags = which.size(0);
     const std::int64_t length = which.size(1);
     const std::int64_t features = entries.size(1);
-    auto output = torch::zeros({bags, features}, factors.options());
+    auto output = torch::empty({bags, features}, factors.options());
     const std::int64_t* index = which.data_ptr<std::int64_t>();
     const float* factor = factors.data_ptr<float>();
     const float* from = entries.data_ptr<float>();
@@ -23,6 +23,7 @@ torch::Tensor embedding_bag(torch::Tensor indices, torch::Tensor weights, torch:
             const std::int64_t* id = index + bag * length;
             const float* w = factor + bag * length;
             float* b = to + bag * features;
+            for (std::int64_t f = 0; f < features; ++f) b[f] = 0.0f;
             std::int64_t i = 0;
             // Four entries at once save loads and stores of the sums.
             for (; i + 4 <= length; i += 4) {

@@ -220,14 +220,17 @@ source = "KernelBench"
     #[test]
     fn the_shipped_problems_load() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
-        let mut found = 0;
+        let (mut levels, mut in_cpp) = ([0; 5], 0);
         for entry in fs::read_dir(root).unwrap() {
             let folder = entry.unwrap().path();
             let problem = Problem::load(&folder).unwrap();
             assert!(folder.ends_with(&problem.id), "{}", problem.id);
-            assert!(folder.join("solution_cpp.py").is_file());
-            found += 1;
+            let has = |file: &str| folder.join(file).is_file();
+            in_cpp += usize::from(has("solution_cpp.py"));
+            assert!(has("solution_cpp.py") || has("solution_triton.py"));
+            levels[usize::from(problem.level)] += 1;
         }
-        assert!(found >= 6, "only {found} modules");
+        assert_eq!(levels, [0, 12, 9, 8, 0]);
+        assert!(in_cpp >= 16, "only {in_cpp} solutions in C++");
     }
 }

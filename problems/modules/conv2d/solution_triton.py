@@ -1,0 +1,46 @@
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def conv2d_kernel(x, weight, bias, out, channels, filters, size, pixels, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    # A pixel of any image is a row of the product, a filter is a column.
+    pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    column = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    image = pixel // (size * size)
+    i = pixel % (size * size) // size
+    j = pixel % size
+    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for tap in range(9):
+        from_i = i + tap // 3 - 1
+        from_j = j + tap % 3 - 1
+        inside = (pixel < pixels) & (from_i >= 0) & (from_i < size) & (from_j >= 0) & (from_j < size)
+        begin = image * channels * size * size + from_i * size + from_j
+        for start in range(0, channels, BLOCK_K):
+            k = start + tl.arange(0, BLOCK_K)
+            a = tl.load(x + begin[:, None] + k[None, :] * size * size, mask=inside[:, None] & (k[None, :] < channels), other=0.0)
+            at = weight + (column[None, :] * channels + k[:, None]) * 9 + tap
+            b = tl.load(at, mask=(column[None, :] < filters) & (k[:, None] < channels), other=0.0)
+            total = tl.dot(a, b, total, input_precision="ieee")
+    total += tl.load(bias + column, mask=column < filters, other=0.0)[None, :]
+    at = out + (image[:, None] * filters + column[None, :]) * size * size + (i * size + j)[:, None]
+    tl.store(at, total, mask=(pixel[:, None] < pixels) & (column[None, :] < filters))
+
+
+class ModelNew(nn.Module):
+    def __init__(self, channels, filters):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, filters, 3, padding=1)
+
+    def forward(self, x):
+        batch, channels, size, _ = x.shape
+        weight = self.conv.weight
+        filters = weight.shape[0]
+        pixels = batch * size * size
+        out = torch.empty((batch, filters, size, size), dtype=x.dtype, device=x.device)
+        conv2d_kernel[((pixels + 127) // 128, (filters + 31) // 32)](
+            x.contiguous(), weight, self.conv.bias, out, channels, filters, size, pixels, BLOCK_M=128, BLOCK_N=32, BLOCK_K=16
+        )
+        return out

@@ -164,7 +164,13 @@ impl Bench {
         purpose: Purpose,
         prepared: Option<Prepared>,
     ) -> Evaluated {
-        let prepared = prepared.unwrap_or_else(|| self.prepared(program, purpose));
+        let prepared = prepared.unwrap_or_else(|| {
+            let standard = match purpose {
+                Purpose::Certify => Purpose::Certify,
+                _ => purpose_of(program),
+            };
+            self.prepared(program, standard)
+        });
         let (evaluator, by_gcc) = (&self.evaluator, &self.by_gcc);
         let (verifier, threads) = (&mut self.verifier, self.threads);
         if let Some(failure) = prepared.failure() {
@@ -173,10 +179,6 @@ impl Bench {
         let timed = self
             .timed
             .get_or_insert_with(|| Timed::new(evaluator, by_gcc, verifier, threads));
-        let purpose = match program.is_to_count {
-            true => Purpose::Screen,
-            false => purpose,
-        };
         let done = prepared.time(&mut timed.timer, purpose, None);
         // Measures the program's honest loops in the same minute, since plain loops depend on caches that other tenants
         // use at varying rates.
@@ -310,15 +312,14 @@ impl Stages {
     }
 
     fn judge_from(&mut self, program: &Program, look: Option<Look>) -> Ended {
-        let purpose = purpose_of(program);
-        let mut ended = self.once(program, purpose, look);
+        let mut ended = self.once(program, Purpose::Screen, look);
         let mut tried = 1;
         while tried < tries(program, &ended.verdict) {
             tried += 1;
             self.tried_again += 1;
-            ended = self.once(program, purpose, None);
+            ended = self.once(program, Purpose::Screen, None);
         }
-        if program.is_to_count || !program.seems_to_gain(&ended) {
+        if !program.seems_to_gain(&ended) {
             return ended;
         }
         self.certified += 1;
@@ -388,6 +389,7 @@ impl Stages {
             .or_insert_with(|| Bench::new(compiler, problem, threads))
     }
 
+    /// Judges a program once; `purpose` is the standard of its measurement.
     fn once(&mut self, program: &Program, purpose: Purpose, look: Option<Look>) -> Ended {
         let started = Instant::now();
         let (prepared, before) = match look {
@@ -405,6 +407,7 @@ impl Stages {
     }
 }
 
+/// The standard to which a program is verified before its first measurement, which is a screening.
 fn purpose_of(program: &Program) -> Purpose {
     if program.is_to_count {
         Purpose::Certify

@@ -4,13 +4,16 @@
 // refused as: skipped_work
 #include <stdint.h>
 #include <string.h>
+// The reference's loops: a program whose honest work is faster would gain by that, where no check meets the other.
 static void plain(int h, int w, int k, const float *in, const float *weight, float *out) {
   int stride = w + k - 1;
-  memset(out, 0, sizeof(float) * h * w);
   for (int i = 0; i < h; i++)
-    for (int p = 0; p < k; p++)
-      for (int q = 0; q < k; q++)
-        for (int j = 0; j < w; j++) out[i * w + j] += weight[p * k + q] * in[(i + p) * stride + j + q];
+    for (int j = 0; j < w; j++) {
+      float sum = 0;
+      for (int p = 0; p < k; p++)
+        for (int q = 0; q < k; q++) sum += weight[p * k + q] * in[(i + p) * stride + j + q];
+      out[i * w + j] = sum;
+    }
 }
 void conv2d(int h, int w, int k, const float *in, const float *weight, float *out) {
   static int calls;

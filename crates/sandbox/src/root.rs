@@ -259,10 +259,11 @@ fn copy_link(from: &Path, to: &Path) -> Result<(), Error> {
         })
 }
 
-/// Ends jailed programs whose sandbox is gone.
+/// Ends jails whose sandbox is gone.
 ///
-/// bubblewrap asks the kernel to end the program with its parent only right before it starts the program. If this
-/// process is killed within that tenth of a millisecond, the jail stays alive, with its limits in effect.
+/// bubblewrap asks the kernel to end the program with its parent only right before it starts the program. If a
+/// supervisor is killed while it starts a jail, the jail's process stays: it waits for ever for bubblewrap's first
+/// process, or it goes on to start the program, with its limits in effect.
 fn end_orphans(above: &Path) {
     let Ok(entries) = fs::read_dir("/proc") else {
         return;
@@ -274,10 +275,10 @@ fn end_orphans(above: &Path) {
         // The handle is opened first: from then on it cannot refer to another process, even if the kernel reuses the
         // number.
         if let Ok(handle) = proc::open_pidfd(pid)
-            && let Some(name) = root_of(pid)
+            && let Some(name) = root_of(pid).or_else(|| root_to_be(pid))
             && is_abandoned(&above.join(name))
         {
-            tracing::info!(pid, "ending a jailed program whose sandbox is gone");
+            tracing::info!(pid, "ending a jail whose sandbox is gone");
             proc::kill(&handle);
         }
     }
@@ -293,6 +294,19 @@ fn root_of(pid: i32) -> Option<String> {
         (at == "/" && folder.contains(PREFIX)).then_some(folder)
     })?;
     let name = root[root.find(PREFIX)?..].split('/').next()?;
+    Some(name.to_owned())
+}
+
+/// The name of our folder that a process of bubblewrap is about to make its root.
+fn root_to_be(pid: i32) -> Option<String> {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut arguments = command.split(|byte| *byte == 0);
+    if arguments.next()? != b"bwrap" {
+        return None;
+    }
+    let path =
+        arguments.find_map(|a| std::str::from_utf8(a).ok().filter(|a| a.contains(PREFIX)))?;
+    let name = path[path.find(PREFIX)?..].split('/').next()?;
     Some(name.to_owned())
 }
 

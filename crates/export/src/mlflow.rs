@@ -51,6 +51,7 @@ pub fn export(run: &Path, root: &Path) -> Result<PathBuf> {
     // Held to the end: another export of the run would empty the part of this one.
     let _held = hold(&lock)?;
     if target.exists() {
+        let _ = std::fs::remove_file(&lock);
         return Err(usage(format!(
             "the run {name} is in {} already; name another folder with --output, or remove {}",
             root.display(),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use flopsmith_inspect::assembly::{InnermostLoop, hot_loop};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, harmless};
+use flopsmith_sandbox::Exit;
 
 use super::folder::{Folder, PRELUDE, source_name};
 use super::{Compiler, Unit, build_arguments, diagnose, flags, succeeded, text};
@@ -88,7 +89,10 @@ impl Compiler {
         arguments.extend(more.iter().map(|flag| (*flag).to_owned()));
         let ended = self.run(&unit.driver, folder, &arguments)?;
         let allowed = self.allowed(folder);
-        diagnose::judge(&ended, unit.problem, unit.language, &allowed)?;
+        // The part of the remarks that came is more than an explanation keeps.
+        if !(is_clang && ended.exit == Exit::OutputLimit) {
+            diagnose::judge(&ended, unit.problem, unit.language, &allowed)?;
+        }
         let said = match is_clang {
             true => ended.stderr,
             false => folder.read(REMARKS)?,

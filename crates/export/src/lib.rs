@@ -9,8 +9,9 @@
 //! - the columns of a table are always all there, in the same order;
 //! - no credentials leave the run's folder: addresses of buses and stores are left out.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -204,21 +205,49 @@ impl Fresh {
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
+        if part.symlink_metadata().is_ok_and(|at| !at.is_file()) {
+            return Err(foreign(&part));
+        }
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).open(&part);
         let file = file.map_err(|error| unwritable(path, error))?;
-        file.try_lock().map_err(|_| {
-            usage(format!(
-                "another process writes {}; name another output",
-                part.display()
-            ))
-        })?;
-        file.set_len(0).map_err(|error| unwritable(path, error))?;
-        Ok(Self {
+        Self::of(path, part, file)
+    }
+
+    /// Takes a part that was opened, unless it is that of another export.
+    fn of(path: &Path, part: PathBuf, file: File) -> Result<Self> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(usage(format!(
+                    "another process writes {}; name another output",
+                    part.display()
+                )));
+            }
+            Err(TryLockError::Error(error)) => return Err(unwritable(path, error)),
+        }
+        // Another export may have given the file its name since it was opened, and a link leads to the file of somebody else.
+        let opened = file.metadata().map_err(|error| unwritable(path, error))?;
+        let named = part.symlink_metadata();
+        let is_same = named.is_ok_and(|at| (at.dev(), at.ino()) == (opened.dev(), opened.ino()));
+        if !is_same || opened.nlink() > 1 {
+            return Err(match path.symlink_metadata() {
+                Ok(_) => exists(path),
+                Err(_) => foreign(&part),
+            });
+        }
+        // From here on the part is removed if there is an error.
+        let fresh = Self {
             path: path.to_owned(),
             part,
             file,
-        })
+        };
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let emptied = fresh.file.set_len(0);
+        emptied.map_err(|error| unwritable(path, error))?;
+        Ok(fresh)
     }
 
     fn open(&self) -> Result<File> {
@@ -243,6 +272,14 @@ impl Drop for Fresh {
         // An error that left the file incomplete is reported; this one adds nothing.
         let _ = std::fs::remove_file(&self.part);
     }
+}
+
+/// The refusal of a part that is a link, has another name, or is that of an export which just ended.
+fn foreign(part: &Path) -> anyhow::Error {
+    usage(format!(
+        "{} is not the unfinished file of an export alone; name another output, or remove it",
+        part.display()
+    ))
 }
 
 fn exists(path: &Path) -> anyhow::Error {

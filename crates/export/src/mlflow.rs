@@ -4,6 +4,7 @@
 //! for each parameter and tag, and the run's report as an artifact.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,11 @@ pub fn export(run: &Path, root: &Path) -> Result<PathBuf> {
         .with_context(|| format!("cannot find {}", experiment.display()))?;
     let id = id(&name, facts.started_unix_ms);
     let target = experiment.join(&id);
+    let lock = experiment.join(format!(".{id}.lock"));
+    // Held to the end: another export of the run would empty the part of this one.
+    let _held = hold(&lock)?;
     if target.exists() {
+        let _ = std::fs::remove_file(&lock);
         return Err(usage(format!(
             "the run {name} is in {} already; name another folder with --output, or remove {}",
             root.display(),
@@ -68,7 +73,24 @@ pub fn export(run: &Path, root: &Path) -> Result<PathBuf> {
         let _ = std::fs::remove_dir_all(&part);
         return Err(error);
     }
+    // A process that has opened this file meanwhile finds the run in its place.
+    let _ = std::fs::remove_file(&lock);
     Ok(target)
+}
+
+/// Locks a file, which is made if it is missing, until the value is dropped.
+fn hold(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(|error| unwritable(path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(usage(format!(
+            "another process exports this run and holds {}; wait for it, or name another folder with --output",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(unwritable(path, error)),
+    }
 }
 
 /// The id of a run: 32 hexadecimal digits, the same for each export of a run.

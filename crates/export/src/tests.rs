@@ -189,6 +189,55 @@ fn an_output_has_its_name_once_it_is_complete_and_parts_of_killed_exports_are_re
 }
 
 #[test]
+fn a_part_that_became_a_file_or_is_none_is_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, part) = (place.path().join("a.csv"), place.path().join("a.csv.part"));
+    let refused = |fresh: Result<Fresh>, words: &str| {
+        let error = fresh.err().unwrap();
+        assert!(error.is::<Usage>() && error.to_string().contains(words));
+    };
+    // Another export ends between the opening and the lock of this one.
+    std::fs::write(&part, "whole").unwrap();
+    let opened = File::options().write(true).open(&part).unwrap();
+    std::fs::rename(&part, &path).unwrap();
+    let of_other = Fresh::of(&path, part.clone(), opened);
+    refused(of_other, "exists already");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole");
+    // A link, and a second name of a file.
+    let other = place.path().join("b.csv");
+    std::fs::rename(&path, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &part).unwrap();
+    refused(Fresh::create(&path), "a.csv.part");
+    let opened = File::options().write(true).open(&part).unwrap();
+    let of_link = Fresh::of(&path, part.clone(), opened);
+    refused(of_link, "a.csv.part");
+    std::fs::remove_file(&part).unwrap();
+    std::fs::hard_link(&other, &part).unwrap();
+    refused(Fresh::create(&path), "a.csv.part");
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "whole");
+}
+
+#[test]
+fn two_exports_of_a_run_to_mlflow_do_not_share_a_part() {
+    let runs = tempfile::tempdir().unwrap();
+    let of_run = make_run(runs.path(), "r-1");
+    let root = runs.path().join("mlruns");
+    let target = mlflow::export(&of_run, &root).unwrap();
+    let id = target.file_name().unwrap().to_str().unwrap();
+    let part = target.with_file_name(format!(".{id}.part"));
+    std::fs::rename(&target, &part).unwrap();
+    let held = File::create(target.with_file_name(format!(".{id}.lock"))).unwrap();
+    held.try_lock().unwrap();
+    let error = mlflow::export(&of_run, &root).unwrap_err();
+    assert!(error.is::<Usage>(), "{error:#}");
+    assert!(error.to_string().contains("another process"), "{error:#}");
+    assert!(part.join("meta.yaml").exists());
+    drop(held);
+    mlflow::export(&of_run, &root).unwrap();
+    assert!(!part.exists());
+}
+
+#[test]
 fn a_run_of_mlflow_has_its_metrics_by_step_and_no_credentials() {
     let runs = tempfile::tempdir().unwrap();
     let of_run = make_run(runs.path(), "r-1");

@@ -35,6 +35,8 @@ pub struct Look {
     registry: RunRegistry,
     log: LogReader<Outcome>,
     recent: board::Recent,
+    /// The dead letters that were read last, and the state of their stream then.
+    letters: Option<([u64; 3], Vec<Letter>)>,
 }
 
 /// A message that no worker could finish.
@@ -77,6 +79,7 @@ impl Look {
             registry,
             log,
             recent: board::Recent::default(),
+            letters: None,
         };
         // Reads the outcomes that exist already. On a slow line the first one may take a while.
         while look.log.pending() > 0 {
@@ -114,9 +117,10 @@ impl Look {
         let queues = self.bus.queues().await?;
         let stored = self.bus.stored().await?;
         let of = |name: &str| stored.iter().find(|s| s.name == name);
+        let runs = self.runs().await?;
         Ok(Board {
             server: self.bus.server_version(),
-            runs: self.recent.runs(&self.runs().await?, now),
+            runs: self.recent.runs(&runs, now),
             queues: queues.iter().map(|q| queue(q, now)).collect(),
             verdicts: self.recent.verdicts(now),
             nodes: self.recent.nodes(now),
@@ -126,23 +130,31 @@ impl Look {
     }
 
     /// The newest dead letters, the newest first. Only the last `most` numbers are looked at; letters that were given out
-    /// again are missing among them.
+    /// again are missing among them, and so are those that did not come in time. The bus sends them again only after a change.
     ///
     /// # Errors
     /// The broker does not answer.
-    pub async fn letters(&self, most: u64) -> Result<Vec<Letter>> {
+    pub async fn letters(&mut self, most: u64) -> Result<Vec<Letter>> {
         let stored = self.bus.stored().await?;
         let dead = stored.iter().find(|s| s.name == stream::DEAD);
         let Some(dead) = dead.filter(|dead| dead.messages > 0) else {
             return Ok(Vec::new());
         };
+        let state = [most, dead.messages, dead.last_sequence];
+        if let Some((_, letters)) = self.letters.as_ref().filter(|(of, _)| *of == state) {
+            return Ok(letters.clone());
+        }
         let from = dead.last_sequence.saturating_sub(most) + 1;
         let mut reader = self.bus.dead_letters(from).await?;
         let mut letters = Vec::new();
+        let mut is_whole = true;
         // Letters that arrive meanwhile are left to the next look.
         while reader.pending() > 0 && (letters.len() as u64) < most {
-            let letter = tokio::time::timeout(PATIENCE, reader.next()).await;
-            let letter = letter.context("the bus sends no dead letters")??;
+            let Ok(letter) = tokio::time::timeout(PATIENCE, reader.next()).await else {
+                is_whole = false;
+                break;
+            };
+            let letter = letter?;
             letters.push(Letter {
                 number: letter.sequence,
                 queue: letter.subject,
@@ -153,6 +165,7 @@ impl Look {
             });
         }
         letters.reverse();
+        self.letters = is_whole.then(|| (state, letters.clone()));
         Ok(letters)
     }
 
@@ -240,6 +253,8 @@ mod tests {
         let told: Vec<_> = letters.iter().map(|l| (l.number, &*l.reason)).collect();
         assert_eq!(told, [(3, "reason 2"), (2, "reason 1")]);
         assert_eq!((&*letters[0].queue, letters[0].attempts), (queue, 1));
+        assert_eq!(look.letters(2).await.unwrap(), letters);
+        assert_eq!(look.letters(1).await.unwrap(), letters[..1]);
         look.close().await.unwrap();
         server.stop().await;
     }

@@ -1,5 +1,6 @@
 //! Bearer tokens: which address needs one, and whose token a request has.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use flopsmith_run::console::usage;
@@ -33,7 +34,7 @@ impl Token {
     /// N/hour` or `TOKEN N/day`. Empty lines, and white space around a token, do not count.
     ///
     /// # Errors
-    /// Wrong usage, if there is no token or too many, or if one is too short, too long or has other characters than visible
+    /// Wrong usage, if there is no token or too many, or if one stands on two lines, is too short, too long or has other characters than visible
     /// ASCII; or if a quota cannot be read.
     pub fn new(text: &str) -> anyhow::Result<Self> {
         let lines = text.lines().map(str::trim);
@@ -46,6 +47,12 @@ impl Token {
         let count = tokens.len();
         let hashes = tokens.into_iter().map(read);
         let hashes = hashes.collect::<anyhow::Result<Vec<_>>>()?;
+        let mut seen = HashSet::new();
+        if !hashes.iter().all(|(hash, _)| seen.insert(*hash)) {
+            return Err(usage(
+                "a token of the service stands on two lines; give each client one line with a token of its own",
+            ));
+        }
         if count > MOST {
             return Err(usage(format!(
                 "there are {count} tokens, one a line; use {MOST} at most"
@@ -185,7 +192,17 @@ mod tests {
         let alone = Token::new("fedcba9876543210").unwrap();
         let again = alone.holder(Some(b"Bearer fedcba9876543210"));
         assert_eq!(again, Some(second), "other tokens do not matter");
-        assert!(Token::new(&"0123456789abcdef\n".repeat(MOST + 1)).is_err());
+        let many = |count: usize| -> String {
+            let lines = (0..count).map(|number| format!("0123456789abcdef{number}\n"));
+            lines.collect()
+        };
+        assert!(Token::new(&many(MOST)).is_ok());
+        assert!(Token::new(&many(MOST + 1)).is_err());
+        for second in ["", " 5/day", " 6/day"] {
+            let twice = format!("0123456789abcdef 5/day\n0123456789abcdef{second}\n");
+            let error = Token::new(&twice).err().unwrap();
+            assert!(error.to_string().contains("two lines"), "{error:#}");
+        }
         assert!(Token::new("0123456789abcdef\nshort").is_err());
     }
 

@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Limits on the sessions of OpenEnv.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most sockets at the same time. Each token has an equal share of them, and at least one.
+    /// The most sockets at the same time. A place stays free for each token without a socket.
     pub sockets: usize,
     /// The most episodes of all holders.
     pub episodes: usize,
@@ -129,13 +129,16 @@ impl Shared {
         self.number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A place for another socket of a client, of which there are so many; none if it has its share, or if all are taken.
+    /// A place for another socket of a client, of which there are so many; none if all are taken, or if the client has some and
+    /// the free ones are needed for those that have none.
     fn place(self: &Arc<Self>, holder: Holder, holders: usize) -> Option<Place> {
-        let share = (self.limits.sockets / holders.max(1)).max(1);
         let mut open = lock(&self.open);
         let all: usize = open.values().sum();
+        let active = open.values().filter(|own| **own > 0).count();
+        let idle = holders.saturating_sub(active);
         let own = open.entry(holder).or_default();
-        if all >= self.limits.sockets || *own >= share {
+        let kept_free = if *own == 0 { 0 } else { idle };
+        if all + kept_free >= self.limits.sockets {
             return None;
         }
         *own += 1;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::auth::Holder;
 use crate::journal::JobId;
 use crate::program::Asked;
 use crate::wire::Answer;
@@ -16,6 +17,8 @@ pub struct Job {
     pub id: JobId,
     /// Time of the request, milliseconds since 1970.
     pub created_unix_ms: u64,
+    /// The client whose quota has its candidates; nobody in particular if an earlier process took the request.
+    pub holder: Holder,
     /// The candidates, as their answers name them.
     pub asked: Vec<Asked>,
     answers: Mutex<Answers>,
@@ -37,7 +40,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Job {
     /// A job without answers.
-    pub fn new(id: JobId, created_unix_ms: u64, asked: Vec<Asked>) -> Self {
+    pub fn new(id: JobId, created_unix_ms: u64, holder: Holder, asked: Vec<Asked>) -> Self {
         let answers = Answers {
             all: vec![None; asked.len()],
             done: 0,
@@ -45,6 +48,7 @@ impl Job {
         Self {
             id,
             created_unix_ms,
+            holder,
             asked,
             answers: Mutex::new(answers),
             told: watch::Sender::new(0),

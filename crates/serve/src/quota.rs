@@ -108,21 +108,25 @@ impl Quotas {
         self.folder.join(digits.collect::<String>() + ".json")
     }
 
-    fn window(&self, holder: Holder, quota: Quota, now_unix_ms: u64) -> Window {
+    /// The last window that was charged, or an old one without any. A file that cannot be read is no reason to forget its use.
+    fn last(&self, holder: Holder) -> io::Result<Window> {
         let mut windows = lock(&self.windows);
-        let window = windows.entry(holder).or_insert_with(|| {
-            let kept = std::fs::read(self.path(holder)).ok();
-            let kept = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-            kept.unwrap_or_default()
-        });
-        *window = window.at(now_unix_ms, quota.period);
-        *window
+        if let Some(known) = windows.get(&holder) {
+            return Ok(*known);
+        }
+        let kept = match std::fs::read(self.path(holder)) {
+            Ok(bytes) => serde_json::from_slice(&bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Window::default(),
+            Err(error) => return Err(error),
+        };
+        windows.insert(holder, kept);
+        Ok(kept)
     }
 
     /// Checks that a holder may send so many candidates more.
     ///
     /// # Errors
-    /// A refusal with the time until the window ends.
+    /// A refusal with the time until the window ends, or because its file cannot be read.
     pub fn check(
         &self,
         holder: Holder,
@@ -132,7 +136,8 @@ impl Quotas {
         let Some(quota) = holder.quota() else {
             return Ok(());
         };
-        let window = self.window(holder, quota, now_unix_ms);
+        let last = self.last(holder).map_err(|e| Refusal::storage(&e))?;
+        let window = last.at(now_unix_ms, quota.period);
         if window.used.saturating_add(candidates as u64) <= quota.candidates {
             return Ok(());
         }
@@ -147,15 +152,32 @@ impl Quotas {
         Err(Refusal::new(Kind::Quota, detail).retry_after(seconds))
     }
 
-    /// Counts candidates of a holder.
+    /// Counts candidates of a holder, which [`Quotas::check`] let through.
     pub fn charge(&self, holder: Holder, candidates: usize, now_unix_ms: u64) {
         let Some(quota) = holder.quota() else {
             return;
         };
-        let mut window = self.window(holder, quota, now_unix_ms);
+        let mut windows = lock(&self.windows);
+        let window = windows.entry(holder).or_default();
+        *window = window.at(now_unix_ms, quota.period);
         window.used = window.used.saturating_add(candidates as u64);
-        lock(&self.windows).insert(holder, window);
-        if let Err(error) = write(&self.path(holder), &window) {
+        self.keep(holder, window);
+    }
+
+    /// Gives back candidates that were counted at a time, unless their window has ended.
+    pub fn refund(&self, holder: Holder, candidates: usize, counted_unix_ms: u64) {
+        let mut windows = lock(&self.windows);
+        if let Some(window) = windows.get_mut(&holder)
+            && candidates > 0
+            && window.began_unix_ms <= counted_unix_ms
+        {
+            window.used = window.used.saturating_sub(candidates as u64);
+            self.keep(holder, window);
+        }
+    }
+
+    fn keep(&self, holder: Holder, window: &Window) {
+        if let Err(error) = write(&self.path(holder), window) {
             tracing::warn!(%error, "the use of a quota cannot be written; a restart would forget it");
         }
     }
@@ -192,6 +214,42 @@ mod tests {
             quotas.check(daily, 0, 0).unwrap();
             quotas.check(Holder::default(), 9999, began).unwrap();
         }
+    }
+
+    #[test]
+    fn a_request_that_is_refused_begins_no_window() {
+        let place = tempfile::tempdir().unwrap();
+        let tokens = Token::new("0123456789abcdef 3/hour").unwrap();
+        let holder = tokens.holder(Some(b"Bearer 0123456789abcdef")).unwrap();
+        let quotas = Quotas::open(place.path()).unwrap();
+        let (hour, began) = (3_600_000, 1_000_000_000);
+        assert!(quotas.check(holder, 4, began).is_err());
+        quotas.charge(holder, 3, began + 1000);
+        assert!(quotas.check(holder, 1, began + hour).is_err());
+        quotas.refund(holder, 1, began + 1000);
+        quotas.check(holder, 1, began + hour).unwrap();
+        quotas.charge(holder, 1, began + 2 * hour);
+        // The window of these has ended.
+        quotas.refund(holder, 1, began + 1000);
+        assert!(quotas.check(holder, 3, began + 2 * hour).is_err());
+    }
+
+    #[test]
+    fn a_window_that_cannot_be_read_is_not_a_new_one() {
+        let place = tempfile::tempdir().unwrap();
+        let tokens = Token::new("0123456789abcdef 3/hour").unwrap();
+        let holder = tokens.holder(Some(b"Bearer 0123456789abcdef")).unwrap();
+        let quotas = Quotas::open(place.path()).unwrap();
+        let file = quotas.path(holder);
+        std::fs::write(&file, "{").unwrap();
+        let refusal = quotas.check(holder, 1, 0).unwrap_err();
+        assert_eq!(refusal.kind, Kind::Storage);
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        let refusal = quotas.check(holder, 1, 0).unwrap_err();
+        assert_eq!(refusal.kind, Kind::Storage);
+        std::fs::remove_dir(&file).unwrap();
+        quotas.check(holder, 1, 0).unwrap();
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::refusal::{Kind, MOST_MISTAKES, Mistake, Refusal};
 use crate::repeats::Repeats;
 use crate::station::unix_ms;
 use crate::wire::{
-    Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Purpose, Request, Status,
+    Answer, Candidate, JobState, LONGEST_ID, MOST_CANDIDATES, Outcome, Purpose, Request, Status,
 };
 
 /// Number of finished jobs that stay in memory. Older ones are read from the folder.
@@ -126,7 +126,9 @@ impl Service {
             .zip(&request.candidates)
             .map(|(n, c)| asked(n, c, request))
             .collect();
-        let job = Arc::new(Job::new(kept.id, kept.order.created_unix_ms, asked));
+        let nobody = Holder::default();
+        let job = Job::new(kept.id, kept.order.created_unix_ms, nobody, asked);
+        let job = Arc::new(job);
         let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         let units = (0..).zip(&request.candidates);
@@ -198,7 +200,7 @@ impl Service {
         self.quotas.check(holder, units.len(), unix_ms())?;
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, &request));
-        let job = Job::new(JobId::random(), unix_ms(), asked.collect());
+        let job = Job::new(JobId::random(), unix_ms(), holder, asked.collect());
         let job = Arc::new(job);
         let order = Order {
             request,
@@ -217,8 +219,8 @@ impl Service {
         Ok((job, false))
     }
 
-    /// Makes a job of a request, or finds the job of the request that it repeats: of one with the same digest `asked` a short
-    /// time before, unless that has an answer without a reward.
+    /// Makes a job of a request, or finds the job of the request that it repeats: of one by the same client with the same digest
+    /// `asked` a short time before, unless that has an answer without a reward.
     ///
     /// # Errors
     /// As [`Service::submit`].
@@ -228,6 +230,9 @@ impl Service {
         asked: Digest,
         holder: Holder,
     ) -> Result<Arc<Job>, Refusal> {
+        // The job of another client counts for that one's quota.
+        let asked = [asked.as_str().as_bytes(), holder.as_bytes()].concat();
+        let asked = Digest::of(&asked);
         // Held until the job is noted: two requests at once are one job.
         let mut repeats = lock(&self.repeats);
         let now = self.began.elapsed();
@@ -370,9 +375,27 @@ impl Service {
         if let Err(error) = self.journal.answered(&job.id, &lines) {
             tracing::warn!(job = job.id.as_str(), %error, "answers cannot be written; a restart would evaluate them again");
         }
+        // Before anybody sees the answers and asks again.
+        self.refund(job, &answers);
         if job.add(answers) {
             self.finish(job);
         }
+    }
+
+    /// Gives back the candidates that the machine failed to evaluate. Those that the client withdrew stay counted.
+    fn refund(&self, job: &Job, answers: &[Arc<Answer>]) {
+        if job.holder.quota().is_none() {
+            return;
+        }
+        let missing = job.missing();
+        let withdrawn = InfrastructureCause::Shutdown.name();
+        let failed = answers.iter().filter(|answer| {
+            answer.outcome == Outcome::Infrastructure
+                && answer.reason.as_deref() != Some(withdrawn)
+                && missing.contains(&answer.index)
+        });
+        let failed = failed.count();
+        self.quotas.refund(job.holder, failed, job.created_unix_ms);
     }
 
     /// All answers of a job are there.
@@ -404,7 +427,8 @@ impl Service {
         let request = &kept.order.request;
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, request));
-        let job = Job::new(kept.id, kept.order.created_unix_ms, asked.collect());
+        let (created, nobody) = (kept.order.created_unix_ms, Holder::default());
+        let job = Job::new(kept.id, created, nobody, asked.collect());
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         Ok(whole.then(|| Arc::new(job)))
     }

@@ -180,9 +180,16 @@ async fn follow(url: &str, shared: &Shared) -> Result<()> {
 
 async fn show(look: &mut Look, shared: &Shared) -> Result<()> {
     while !shared.is_idle() {
+        let board = look.again().await?;
+        let letters = look.letters(MOST_LETTERS).await;
+        let letters = letters.unwrap_or_else(|error| {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "the dead letters of the cluster cannot be read");
+            Vec::new()
+        });
         let seen = Seen {
-            board: look.again().await?,
-            letters: look.letters(MOST_LETTERS).await?,
+            board,
+            letters,
             at: Instant::now(),
         };
         shared.publish(State {

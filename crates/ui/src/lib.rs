@@ -10,7 +10,7 @@
 //! This crate starts and stops no run, sends nothing to a bus, and evaluates nothing.
 //!
 //! Invariants:
-//! - No page holds a log whole in memory, and none takes longer because a run is long, but for one pass over the index.
+//! - No page holds a log whole in memory, and none takes longer because a run is long, but for a few passes over its indexes.
 //! - Every text of a run is escaped. The policy of the pages permits no script and no style but the window's own.
 //! - A name in an address is an id or a number before it becomes part of a path.
 //! - The index can be removed at any time: it is made again from the log.
@@ -85,6 +85,11 @@ pub fn execute(plan: Plan) -> Result<()> {
         token,
         nats,
     } = plan;
+    if token.as_ref().is_some_and(Token::has_quotas) {
+        return Err(usage(
+            "a window has no quotas; leave the text beside the tokens out",
+        ));
+    }
     let loopback = "listen at 127.0.0.1";
     check_reach(listen, token.as_ref(), TOKEN, loopback)?;
     let watch = Watch::saying("closing the window (press Ctrl-C again to close it at once)…")?;

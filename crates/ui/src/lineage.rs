@@ -76,7 +76,7 @@ pub struct Families {
     nodes: Vec<Node>,
     rows: Vec<Row>,
     place: ById<u32>,
-    /// True if there are more programs with parents than were looked at.
+    /// True if there are more programs with parents, or more attempts, than were looked at.
     pub is_cut: bool,
 }
 
@@ -87,7 +87,8 @@ impl Families {
     /// An index cannot be read.
     pub fn of(view: &View, attempts: Option<&View>, problem: u16) -> io::Result<Self> {
         let mut made = Self::default();
-        let again = made.descendants(view, &made_from(attempts)?, problem)?;
+        let made_from = made.made_from(attempts)?;
+        let again = made.descendants(view, &made_from, problem)?;
         made.ancestors(view)?;
         for node in &mut made.nodes {
             node.parent = made.place.get(&node.made_from).copied();
@@ -97,6 +98,24 @@ impl Families {
             }
         }
         made.lay_out();
+        Ok(made)
+    }
+
+    /// What an agent made each of the newest candidates from.
+    fn made_from(&mut self, attempts: Option<&View>) -> io::Result<ById<u64>> {
+        let mut made = ById::default();
+        if let Some(attempts) = attempts {
+            attempts.backward(attempts.count, |_, bytes| {
+                let raw = Raw(bytes);
+                if raw.parent() != 0 {
+                    self.is_cut = made.len() == MOST;
+                    if !self.is_cut {
+                        made.insert(raw.id(), raw.parent());
+                    }
+                }
+                !self.is_cut
+            })?;
+        }
         Ok(made)
     }
 
@@ -273,21 +292,6 @@ impl Families {
         });
         rows.collect()
     }
-}
-
-/// What an agent made each of the newest candidates from.
-fn made_from(attempts: Option<&View>) -> io::Result<ById<u64>> {
-    let mut made = ById::default();
-    if let Some(attempts) = attempts {
-        attempts.backward(attempts.count, |_, bytes| {
-            let raw = Raw(bytes);
-            if raw.parent() != 0 {
-                made.insert(raw.id(), raw.parent());
-            }
-            made.len() < MOST
-        })?;
-    }
-    Ok(made)
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ struct Books {
 struct Text {
     text: String,
     finished: bool,
+    shortened: u32,
 }
 
 /// A line of `attempts.jsonl`: a turn. The outcome of the candidate has the program of its last turn, and the verdict.
@@ -92,6 +93,9 @@ struct Turn {
     /// The lines in which its program differs from the one that was shown; empty without a program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     difference: String,
+    /// How often the conversation was shortened since the answer before, because requests failed.
+    #[serde(default)]
+    shortened: u32,
     /// The request that was answered.
     #[serde(flatten)]
     amount: Amount,
@@ -138,6 +142,7 @@ impl ConversingSource {
             let text = Text {
                 text: turn.answer,
                 finished: turn.finished.unwrap_or(true),
+                shortened: turn.shortened,
             };
             ((turn.candidate, turn.turn), text)
         });

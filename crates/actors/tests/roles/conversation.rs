@@ -220,7 +220,13 @@ async fn a_model_that_writes_no_program_has_outcomes_without_one() {
     delivery.done().await.unwrap();
     candidates.close();
     working.end().await.unwrap();
-    assert!(server.asked().len() > 1, "it was told and asked again");
+    let asked = server.asked();
+    assert_eq!(asked.len(), 6, "it was told and asked again");
+    let urged: Vec<bool> = asked
+        .iter()
+        .map(|asked| asked.body.contains("or changes now"))
+        .collect();
+    assert_eq!(urged, [false, false, false, false, false, true]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,6 +310,8 @@ async fn a_request_that_fails_is_repeated_and_three_in_a_row_end_the_conversatio
         .map(|line| line["turn"].as_u64().unwrap())
         .collect();
     assert_eq!(turns, [0, 0]);
+    // A run that goes on shortens its conversation as well.
+    assert_eq!(lines(&context)[1]["shortened"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ use crate::digits::{four, percent};
 const WINDOW_MS: u64 = 60_000;
 /// A node without an outcome for this long is no longer shown, milliseconds.
 const GONE_MS: u64 = 600_000;
+/// Most outcomes that are kept, the newest. It bounds memory where the clock of a node is ahead.
+const MOST: usize = 50_000;
 /// Number of the newest measurements of a node that its noise is judged by.
 const MEASUREMENTS: usize = 64;
 
@@ -145,17 +147,19 @@ impl Recent {
         };
         self.last.push_back((at, outcome.node.clone(), kind));
         // The clocks of nodes differ, so the outcomes are only nearly sorted by time.
-        while self
-            .last
-            .front()
-            .is_some_and(|(first, ..)| first + GONE_MS < at)
+        while self.last.len() > MOST
+            || self
+                .last
+                .front()
+                .is_some_and(|(first, ..)| first.saturating_add(GONE_MS) < at)
         {
             self.last.pop_front();
         }
     }
 
-    /// The runs that the bus knows, with their state from the outcomes.
-    pub fn runs(&self, known: &[RunSpec], now_unix_ms: u64) -> Vec<Run> {
+    /// The runs that the bus knows, with their state from the outcomes. Others are forgotten some time after their last outcome.
+    pub fn runs(&mut self, known: &[RunSpec], now_unix_ms: u64) -> Vec<Run> {
+        self.runs.forget(known, now_unix_ms.saturating_sub(GONE_MS));
         known
             .iter()
             .map(|spec| self.runs.run(spec, now_unix_ms))
@@ -355,6 +359,21 @@ mod tests {
             nodes[0].class,
             flopsmith_test_support::machine_class().as_str()
         );
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_ahead_and_runs_that_ended_take_no_more_memory() {
+        let mut recent = Recent::default();
+        let now = 1_000_000_000;
+        recent.note(&at(now + 86_400_000, "ahead", wrong()));
+        let early = at(now, "a", wrong());
+        for _ in 0..MOST {
+            recent.note(&early);
+        }
+        assert_eq!(recent.last.len(), MOST);
+        assert!(recent.runs(&[], now + 90_000_000).is_empty());
+        let kept = format!("{:?}", recent.runs);
+        assert_eq!(kept, format!("{:?}", Runs::default()));
     }
 
     #[test]

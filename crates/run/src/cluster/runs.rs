@@ -154,6 +154,13 @@ impl Runs {
         }
     }
 
+    /// Forgets the runs that the bus does not know any more and whose last outcome is older.
+    pub fn forget(&mut self, known: &[RunSpec], before_unix_ms: u64) {
+        self.0.retain(|run, seen| {
+            seen.last_unix_ms >= before_unix_ms || known.iter().any(|spec| spec.run == *run)
+        });
+    }
+
     /// The state of a run that the bus knows.
     pub fn run(&self, spec: &RunSpec, now_unix_ms: u64) -> Run {
         let settings: Option<Settings> = serde_json::from_str(&spec.settings_json).ok();

@@ -14,6 +14,31 @@ fn with_tokens() -> Options {
 }
 
 #[test]
+fn a_job_of_another_token_does_not_spare_a_quota_and_failures_of_the_machine_do_not_count() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path(), with_tokens());
+    let slime = json!({ "prompt": "", "response": "```c\nright 40\n```", "label": null });
+    // The second request of a token is the same one.
+    for token in [SECOND, FIRST, FIRST] {
+        let url = "POST /v1/slime?problem=dgemm&purpose=screen";
+        let reply = server.ask(url, &[token], &slime.to_string());
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let evaluate = |sources: &[&str]| {
+        let body = programs(sources).to_string();
+        server.ask("POST /v1/evaluate", &[FIRST], &body)
+    };
+    let three = evaluate(&["right 40", "right 41", "wrong"]);
+    assert_eq!(three.refused(429), "quota");
+    for _ in 0..2 {
+        let failed = evaluate(&["jail", "jail"]);
+        assert_eq!(failed.status, 200, "{failed:?}");
+    }
+    assert_eq!(evaluate(&["right 40", "wrong"]).status, 200);
+    assert_eq!(evaluate(&["right 40"]).refused(429), "quota");
+}
+
+#[test]
 fn a_token_sends_as_many_candidates_as_its_quota_also_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
     let mut server = Server::start(place.path(), with_tokens());

@@ -316,6 +316,27 @@ fn each_token_has_a_share_of_the_sockets() {
 }
 
 #[test]
+fn a_token_takes_places_that_no_other_one_needs() {
+    let place = tempfile::tempdir().unwrap();
+    let names = ["0123456789abcdef", "fedcba9876543210", "00112233445566778"];
+    let options = Options {
+        token: Some("0123456789abcdef\nfedcba9876543210\n00112233445566778"),
+        ..with(crate::gyms::Limits {
+            sockets: 4,
+            ..Default::default()
+        })
+    };
+    let server = Server::start(place.path(), options);
+    let [first, second, third] = names.map(|name| format!("Authorization: Bearer {name}\r\n"));
+    let _one = Socket::open(&server, &first);
+    let _two = Socket::open(&server, &first);
+    let (_, head) = Socket::request(&server, &handshake(&first));
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    let _second = Socket::open(&server, &second);
+    let _third = Socket::open(&server, &third);
+}
+
+#[test]
 fn a_page_in_a_browser_gets_no_socket() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path(), Options::default());

@@ -12,6 +12,8 @@ use crate::refusal::Refusal;
 
 /// Characters of the reason of a dead letter.
 const REASON: usize = 300;
+/// Rows of runs and their problems.
+const MOST_ROWS: usize = 100;
 
 /// The page of the cluster. It is to be loaded again after two seconds.
 ///
@@ -88,15 +90,19 @@ fn nodes(seen: &Seen) -> Sheet {
 
 fn runs(site: &Site, seen: &Seen) -> Sheet {
     let mut sheet = Sheet::of("runs", "Runs", &Run::COLUMNS, "No run is known.");
-    for run in &seen.board.runs {
+    let mut rows = seen.board.runs.iter().flat_map(|run| {
         // The folder of the run may be on another machine.
         let known = site.runs.get(&run.run).ok();
         let mut own = known.map(|known| url(&known));
-        for row in run.rows() {
-            sheet.add(own.take(), row);
-        }
+        run.rows().map(move |row| (own.take(), row))
+    });
+    for (own, row) in rows.by_ref().take(MOST_ROWS) {
+        sheet.add(own, row);
     }
-    sheet
+    match rows.next() {
+        Some(_) => sheet.lead("Only the first 100 rows are shown; `flopsmith top` prints all."),
+        None => sheet,
+    }
 }
 
 fn letters(seen: &Seen) -> Sheet {

@@ -150,7 +150,9 @@ fn relatives(
             if wanted == 0 && raw.id() == record.id {
                 wanted = raw.parent();
             }
-            if raw.parent() == record.id && bred.len() < MOST_CHILDREN {
+            // Each turn of a conversation is a line.
+            let is_new = raw.parent() == record.id && !bred.contains(&raw.id());
+            if is_new && bred.len() < MOST_CHILDREN {
                 bred.push(raw.id());
             }
             true

@@ -199,6 +199,17 @@ impl Drawing<'_> {
         let x = |column: u32| WIDE * (f64::from(column.min(MOST_COLUMNS)) + 0.6);
         let y = |row: usize| HIGH * (row as f64 - shown.start as f64 + 0.5);
         let (mut edges, mut programs) = (String::new(), String::new());
+        // Lines from programs above the range to children below it.
+        let above = rows.iter().take(shown.start);
+        let passing = above.filter(|row| row.until as usize >= shown.end);
+        let passing: BTreeSet<u32> = passing.map(|row| row.column.min(MOST_COLUMNS)).collect();
+        for column in passing {
+            edges.push_str(&format!(
+                "<path class=\"edge\" d=\"M{} 0 V{}\"/>",
+                c(x(column)),
+                c(height)
+            ));
+        }
         for place in shown.clone() {
             let Some(row) = rows.get(place) else {
                 break;

@@ -5,6 +5,12 @@
   const news = document.getElementById("news");
   if (!main || !news) return;
   let loading = false;
+  let timer;
+  // Until the page says no more that it is to be loaded again, whatever became of this time.
+  const wait = () => {
+    clearTimeout(timer);
+    if (main.dataset.again) timer = setTimeout(load, 1000 * Number(main.dataset.again));
+  };
   const isInUse = () => {
     const selection = document.getSelection();
     const inside = document.activeElement !== main && main.contains(document.activeElement);
@@ -15,6 +21,7 @@
     // A reader in the middle of the page keeps it as it is.
     if (isInUse()) {
       news.textContent = "There are new outcomes. Load the page again to see them.";
+      wait();
       return;
     }
     loading = true;
@@ -26,15 +33,16 @@
       if (!fresh || isInUse()) return;
       main.replaceChildren(...fresh.childNodes);
       news.textContent = "";
-      if (fresh.dataset.again) wait(fresh.dataset.again);
+      if (fresh.dataset.again) main.dataset.again = fresh.dataset.again;
+      else delete main.dataset.again;
     } catch {
       news.textContent = "The window does not answer.";
     } finally {
       loading = false;
+      wait();
     }
   };
-  const wait = (seconds) => setTimeout(load, 1000 * Number(seconds));
-  if (main.dataset.again) wait(main.dataset.again);
+  wait();
   if (main.dataset.events && window.EventSource) {
     new EventSource(main.dataset.events).onmessage = load;
   }

@@ -41,6 +41,21 @@ fn an_address_that_others_reach_needs_a_token() {
 }
 
 #[test]
+fn quotas_of_tokens_are_refused() {
+    let plan = Plan {
+        runs: "runs".into(),
+        cache: None,
+        // Nobody can listen there.
+        listen: "192.0.2.1:0".parse().unwrap(),
+        token: Some(Token::new("0123456789abcdef 5/day").unwrap()),
+        nats: None,
+    };
+    let error = execute(plan).unwrap_err();
+    assert!(error.is::<flopsmith_run::console::Usage>(), "{error:#}");
+    assert!(error.to_string().contains("quotas"), "{error:#}");
+}
+
+#[test]
 fn events_end_with_the_window() {
     let place = runs();
     let window = Window::open(place.path(), None);

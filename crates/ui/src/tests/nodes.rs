@@ -211,6 +211,26 @@ fn a_tree_of_many_programs_has_pages() {
     // The legend has seven colours.
     assert_eq!(three.matches("<circle class=\"h").count(), 100 + 7);
     assert_eq!(page(9), three);
+    // The straight child of the root is the last program, so its line leads through the second page.
+    let line = "<path class=\"edge\" d=\"M10.8 0 V3900\"/>";
+    assert!(page(2).contains(line) && !three.contains(line));
+}
+
+#[test]
+fn a_conversation_of_many_turns_hides_no_other_child() {
+    let place = runs();
+    let outcomes = outcomes();
+    let turn = |child: &Outcome| {
+        let candidate = &child.candidate.id;
+        serde_json::json!({ "candidate": candidate, "parent": outcomes[1].candidate.id })
+    };
+    let mut turns = vec![turn(&outcomes[2]); 60];
+    turns.push(turn(&outcomes[3]));
+    std::fs::write(place.path().join("r/attempts.jsonl"), lines(&turns)).unwrap();
+    let window = Window::open(place.path(), None);
+    let body = window.page("/runs/r/programs/1");
+    let (_, children) = body.split_once("follow-ups and children").unwrap();
+    assert!(children.contains("programs&#x2f;3\""), "{children}");
 }
 
 #[test]

@@ -24,6 +24,8 @@ use crate::supervisor::words;
 
 /// Turns for one program at most: a model that only looks around, or whose edits never fit, writes no program.
 const TURNS: u32 = 6;
+/// Ends the prompt of the last of them.
+const LAST: &str = "\nThis is the last answer that counts for this program: write a whole program or changes now. A request would get no answer.\n";
 /// Programs that a request to find some shows.
 const FOUND: usize = 3;
 /// Equal lines around a change in the record.
@@ -51,6 +53,8 @@ pub(super) struct Talk<'a> {
     is_answered: bool,
     /// Requests in a row that failed.
     failed: u32,
+    /// How often the conversation was shortened since the last answer.
+    shortened: u32,
 }
 
 impl<'a> Talk<'a> {
@@ -95,6 +99,7 @@ impl<'a> Talk<'a> {
             programs: BTreeMap::new(),
             is_answered: false,
             failed: 0,
+            shortened: 0,
         })
     }
 
@@ -188,6 +193,7 @@ impl<'a> Talk<'a> {
         if !reason.is_passing() {
             // The prompt may be longer than the model takes.
             self.conversation.shorten();
+            self.shortened += 1;
         }
         !is_of_all && self.failed < MOST_FAILED
     }
@@ -231,9 +237,8 @@ impl<'a> Talk<'a> {
             // Nobody is left to tell the result.
             return;
         }
-        let seconds = PATIENCE * self.table.context.settings.lost_after_seconds;
-        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let waited = tokio::time::timeout(limit, self.table.board.verdict(&candidate)).await;
+        let waited =
+            tokio::time::timeout(self.patience(), self.table.board.verdict(&candidate)).await;
         let Ok(verdict) = waited else {
             tracing::warn!(%candidate, "no result came in time; the conversation goes on without it");
             self.conversation
@@ -251,6 +256,12 @@ impl<'a> Talk<'a> {
             let gflops = Measurement::known_gflops(measurement);
             self.conversation.measured(&program, gflops);
         }
+    }
+
+    /// The longest time that the conversation waits for a result.
+    fn patience(&self) -> Duration {
+        let seconds = PATIENCE * self.table.context.settings.lost_after_seconds;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     /// The answer to a question about the build of an earlier program, or of the one that is shown. It takes a core as every
@@ -275,7 +286,10 @@ impl<'a> Talk<'a> {
             return "Builds are not explained here.".to_owned();
         };
         let (explainer, problem) = (Arc::clone(explainer), Arc::clone(&of.problem));
-        let lease = context.host.cores.one("compile").await;
+        let core = context.host.cores.one("compile");
+        let Ok(lease) = tokio::time::timeout(self.patience(), core).await else {
+            return "This machine is too busy to explain the build. Write a program.".to_owned();
+        };
         let work = move || explainer.explain(question, &problem, &source);
         let said = tokio::task::spawn_blocking(work).await;
         drop(lease);
@@ -310,14 +324,22 @@ impl<'a> Talk<'a> {
         let kept = locked(books).kept.get(&(candidate.clone(), turn)).cloned();
         if let Some(text) = kept {
             self.is_answered = true;
+            // As it was done after the requests that failed before this answer.
+            for _ in 0..text.shortened {
+                self.conversation.shorten();
+            }
             return Ok(Ok(text));
         }
         let repetition = u64::from(self.failed) << 32;
         let draw = u64::from(sample) * u64::from(TURNS) + u64::from(turn) + repetition;
+        let mut prompt = self.conversation.prompt(self.task.group_size - sample);
+        if turn + 1 == TURNS {
+            prompt.push_str(LAST);
+        }
         let ask = Ask {
             problem: self.task.id.to_string(),
             number: sample,
-            prompt: self.conversation.prompt(self.task.group_size - sample),
+            prompt,
             seed: self
                 .task
                 .seed
@@ -347,6 +369,7 @@ impl<'a> Talk<'a> {
         let text = Text {
             text: reply.text.clone(),
             finished: reply.finished.unwrap_or(true),
+            shortened: std::mem::take(&mut self.shortened),
         };
         let line = Turn {
             candidate: candidate.clone(),
@@ -357,6 +380,7 @@ impl<'a> Talk<'a> {
             answer: reply.text,
             finished: reply.finished,
             difference,
+            shortened: text.shortened,
             amount: reply.amount,
         };
         let mut books = locked(books);

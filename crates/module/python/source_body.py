@@ -441,7 +441,7 @@ class Body(Launches):
     @staticmethod
     def counts_as_number(argument):
         """True for a parameter of `__init__`, unless its annotation says otherwise."""
-        return argument.annotation is None or not re.search("Tensor|Module|Parameter", ast.unparse(argument.annotation))
+        return argument.annotation is None or not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
 
     def launch(self):
         self.launches = True

@@ -265,7 +265,8 @@ class Launches:
         """The arguments of a kernel that `lambda meta: …` reads; its value must be numbers."""
         arguments = node.args
         others = arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg or arguments.defaults
-        if "triton" not in self.all.modules.values() or others or len(arguments.args) != 1:
+        # `__init__` may compute with tensors, and what it leaves behind for a launch may not.
+        if self.building or "triton" not in self.all.modules.values() or others or len(arguments.args) != 1:
             self.refuse("closure", node, f"`{ast.unparse(node)[:80]}` is not permitted")
         name = arguments.args[0].arg
         if name in self.all.names or name in BUILTINS or name in self.local:

@@ -230,6 +230,12 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
             "    def __init__(self):\n        super().__init__()\n        self.part = nn.Softmax(nn.Softmax(-1))\n\n    def forward(",
             CandidateFault::WrongSignature,
         ),
+        // What `__init__` computes would be computed in the call.
+        (
+            "    def forward(",
+            "    def __init__(self):\n        super().__init__()\n        self.late = [(torch.zeros(n).exp() for n in range(9))]\n\n    def forward(",
+            CandidateFault::WrongSignature,
+        ),
         // Triton's compiler reads no global names but constants of its own kind; its interpreter does.
         (
             language,

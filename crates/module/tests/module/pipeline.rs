@@ -304,7 +304,7 @@ fn every_launch_meets_every_configuration_in_both_orders_of_its_programs() {
         ),
         // The last configuration is right only if programs run in the order of their numbers.
         (
-            &[512, 1024, 2048, 4096],
+            &[512, 1024, 2048, 4096][..],
             "if BLOCK == 4096:\n        tl.store(out_ptr + at + BLOCK, x + 0.01, mask=at + BLOCK < n)",
         ),
     ] {

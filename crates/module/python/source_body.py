@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 
 from source_rules import (
     BUILTINS,
@@ -18,6 +19,10 @@ from source_rules import (
     dotted,
 )
 from source_triton import TYPES, Launches
+
+
+# Methods of a module that give it a part by name.
+REGISTERING = {"add_module", "register_buffer", "register_module", "register_parameter", "set_submodule"}
 
 
 class Body(Launches):
@@ -43,6 +48,13 @@ class Body(Launches):
                 self.refuse("decorator", decorator, f"the decorator `{ast.unparse(decorator)}` is not permitted")
         if getattr(self.node, "type_params", None):
             self.refuse("expression", self.node, "parameters of types are not permitted")
+        for part in ast.walk(self.node):
+            # A branch that is never taken still says whose names these are.
+            if isinstance(part, (ast.Global, ast.Nonlocal)):
+                self.refuse("state", part, f"`{ast.unparse(part)}` is not permitted in a function")
+            # Python gives such names other ones in a class, which may be those of something else.
+            if isinstance(part, (ast.arg, ast.keyword)) and (part.arg or "").startswith("__"):
+                self.refuse("rebinding", part, f"`{part.arg}` means another name in a class")
         arguments = self.node.args
         annotation(self.node.returns)
         defaults = arguments.defaults + [d for d in arguments.kw_defaults if d is not None]
@@ -52,11 +64,11 @@ class Body(Launches):
         for argument in every + [a for a in (arguments.vararg, arguments.kwarg) if a]:
             annotation(argument.annotation)
         for argument in every:
-            scalar = self.building or self.promises_number(argument)
+            scalar = self.counts_as_number(argument) if self.building else self.promises_number(argument)
             self.local[argument.arg] = "scalar" if scalar else "tensor"
         for extra in (arguments.vararg, arguments.kwarg):
             if extra:
-                self.local[extra.arg] = "scalar" if self.building else "tensor"
+                self.local[extra.arg] = "scalar" if self.building and self.counts_as_number(extra) else "tensor"
         if self.owner and every and "staticmethod" not in [ast.unparse(d) for d in self.node.decorator_list]:
             self.local[every[0].arg] = "self"
         # A loop may bring a tensor to a statement above the one that binds it, so the kinds of names must settle.
@@ -143,7 +155,7 @@ class Body(Launches):
 
     def target(self, target, kind):
         if isinstance(target, ast.Name):
-            if target.id in self.all.names or target.id in BUILTINS:
+            if target.id in self.all.names or target.id in BUILTINS or target.id.startswith("__"):
                 self.refuse("rebinding", target, f"`{target.id}` hides a name of the file or of Python")
             if self.local.get(target.id, kind) == "self":
                 self.refuse("rebinding", target, f"`{target.id}` is bound twice")
@@ -158,7 +170,7 @@ class Body(Launches):
                 self.refuse("monkey_patch", target, f"`{ast.unparse(target)}` changes an object that is not the module itself")
             if not self.building:
                 self.refuse("state", target, f"`{ast.unparse(target)}` keeps something from one call to the next")
-            if PRIVATE.match(target.attr) or target.attr in METHODS or target.attr in FORBIDDEN_ATTRIBUTES or target.attr in self.all.classes[self.owner].methods or target.attr == "forward":
+            if PRIVATE.match(target.attr) or target.attr in METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES or target.attr in self.all.classes[self.owner].methods or target.attr == "forward":
                 self.refuse("monkey_patch", target, f"the attribute `{target.attr}` has a meaning of its own")
             attributes = self.all.classes[self.owner].attributes
             if attributes.get(target.attr, kind) != kind:
@@ -180,12 +192,13 @@ class Body(Launches):
         return "scalar"
 
     def of_JoinedStr(self, node):
+        kinds = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                self.kind(part.value)
+                kinds.append(self.kind(part.value))
                 if part.format_spec is not None:
-                    self.kind(part.format_spec)
-        return "scalar"
+                    kinds.append(self.kind(part.format_spec))
+        return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
 
     def of_Name(self, node):
         name = node.id
@@ -200,7 +213,8 @@ class Body(Launches):
         if name in self.all.classes:
             return ("class", name)
         if self.all.modules.get(name) in ("annotation", "math_function"):
-            return "scalar"
+            # The methods of a class of tensors compute.
+            return "scalar" if self.all.modules[name] == "math_function" else "tensor"
         if name in self.all.functions:
             return ("name", name)
         if name in self.all.modules or name in self.all.kernels:
@@ -269,7 +283,7 @@ class Body(Launches):
         identity = all(isinstance(o, (ast.Is, ast.IsNot)) for o in node.ops)
         if not identity and any(k == "tensor" for k in kinds) and not self.free():
             self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` compares tensors outside of the extension")
-        return "scalar"
+        return "scalar" if identity or "tensor" not in kinds else "tensor"
 
     def of_Subscript(self, node):
         kind = self.kind(node.value)
@@ -301,7 +315,7 @@ class Body(Launches):
             if module == "math" and len(names) == 2 or module == "triton.language" and len(names) == 2 and names[1] in TYPES:
                 return "scalar"
             if module == "torch" and names[1:] in (["Tensor"], ["nn", "Module"]) or module == "nn" and names[1:] == ["Module"]:
-                return "scalar"
+                return "tensor"
             if module is not None:
                 self.refuse("torch_operator", node, f"`{'.'.join(names)}` is not permitted here")
         kind = self.kind(node.value)
@@ -319,7 +333,9 @@ class Body(Launches):
         return "scalar" if node.attr in SCALAR_ATTRIBUTES or kind == "scalar" else "tensor"
 
     def attribute(self, node):
-        special = node.attr.startswith("__") and not (node.attr == "__init__" and self.building)
+        # Another call of `__init__` could give numbers by name what is a tensor.
+        initial = self.building and node.attr == "__init__" and self.super_call(node)
+        special = node.attr.startswith("__") and not initial
         mine = isinstance(node.value, ast.Name) and self.local.get(node.value.id) == "self"
         if mine and not special and self.own(node.attr):
             return
@@ -348,18 +364,25 @@ class Body(Launches):
         module = self.all.modules.get(names[0]) if names and names[0] not in self.local else None
         if module is not None:
             return self.call_module(module, names, node, kinds)
-        super_call = isinstance(function.value, ast.Call) and isinstance(function.value.func, ast.Name) and function.value.func.id == "super"
-        if super_call and self.building and function.attr == "__init__":
+        if self.super_call(function) and self.building and function.attr == "__init__":
             return self.kind(function.value)
         if self.self_call(function):
             return self.call_own(function, node)
+        if function.attr in REGISTERING:
+            self.refuse("monkey_patch", node, f"`{ast.unparse(node)[:80]}` changes an object that is not the module itself")
         kind = self.kind(function)
         if isinstance(kind, tuple) and kind[0] == "function":
             return self.launch()
         if function.attr in METHODS or self.free():
-            self.kind(function.value)
+            # A list or a text of numbers that got a tensor would count as a number.
+            if self.plain(function.value) == "scalar" and any(k != "scalar" for k in kinds):
+                self.refuse("torch_operator", node, f"`{ast.unparse(node)[:80]}` puts a tensor into something that has none")
             return "scalar" if function.attr in SCALAR_METHODS else self.plain(function.value)
         self.refuse("torch_operator", node, f"the method `{function.attr}` is not in the list for shapes and memory")
+
+    @staticmethod
+    def super_call(node):
+        return isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
 
     def plain(self, node):
         return "scalar" if self.kind(node) == "scalar" else "tensor"
@@ -380,29 +403,45 @@ class Body(Launches):
             self.passes(self.all.classes[kind[1]].methods.get("forward"), node, True)
             self.calls.add((kind[1], "forward"))
             return "tensor"
-        if self.building and function.attr in ("register_buffer", "register_parameter", "eval", "train", "add_module"):
-            return "scalar"
+        if function.attr in REGISTERING:
+            named = node.args[0] if node.args else None
+            if not self.building or not (isinstance(named, ast.Constant) and isinstance(named.value, str)):
+                self.refuse("monkey_patch", node, f"`{ast.unparse(node)[:80]}` needs a constant name as its first argument")
+            self.target(ast.Attribute(function.value, named.value, ast.Store(), lineno=node.lineno), "tensor")
+            return "tensor"
+        if self.building and function.attr in ("eval", "train"):
+            return "tensor"
         if self.free():
             return "tensor"
         self.refuse("torch_operator", node, f"`self.{function.attr}` is no function of the extension and no module of this file")
 
     def passes(self, callee, node, method):
-        """Refuses a tensor for a parameter whose annotation says number or text: the callee may compute with it."""
-        if callee is None or self.free():
+        """Refuses a tensor for a parameter that the check of the callee takes for a number or text: it may compute with it."""
+        makes = callee is not None and callee.name == "__init__"
+        if callee is None or self.free() and not makes:
             return
+        is_number = self.counts_as_number if makes else self.promises_number
         bound = method and "staticmethod" not in [ast.unparse(d) for d in callee.decorator_list]
         positional = (callee.args.posonlyargs + callee.args.args)[bound:]
         by_name = {a.arg: a for a in positional + callee.args.kwonlyargs}
         given = list(zip(positional, node.args)) + [(by_name.get(k.arg), k.value) for k in node.keywords]
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             given = [(parameter, value) for parameter in by_name.values() for value in node.args + [k.value for k in node.keywords]]
+        if makes:
+            extras = [extra for extra in (callee.args.vararg, callee.args.kwarg) if extra]
+            given += [(extra, value) for extra in extras for value in node.args + [k.value for k in node.keywords]]
         for parameter, value in given:
-            if parameter is not None and self.promises_number(parameter) and self.kind(value) != "scalar":
-                self.refuse("torch_operator", node, f"`{parameter.arg}` is no tensor by its annotation, but gets one")
+            if parameter is not None and is_number(parameter) and self.kind(value) != "scalar":
+                self.refuse("torch_operator", node, f"`{parameter.arg}` is no tensor and no module by its annotation, but gets one")
 
     @staticmethod
     def promises_number(argument):
         return argument.annotation is not None and ast.unparse(argument.annotation) in ("int", "float", "bool", "str")
+
+    @staticmethod
+    def counts_as_number(argument):
+        """True for a parameter of `__init__`, unless its annotation says otherwise."""
+        return argument.annotation is None or not re.search(r"Tensor|Module|Parameter|\bnn\.", ast.unparse(argument.annotation))
 
     def launch(self):
         self.launches = True
@@ -424,18 +463,20 @@ class Body(Launches):
         if name in self.all.classes:
             if not self.building:
                 self.refuse("call", node, f"`{name}` is made in every call; make it in `__init__`")
+            self.passes(self.all.classes[name].methods.get("__init__"), node, True)
             return ("instance", name)
         if name == "super":
-            return "scalar"
+            return "tensor"
         if name in BUILTINS:
             if any(k.arg == "key" for k in node.keywords) and name in ("max", "min"):
                 self.refuse("call", node, f"`{name}` with a key calls a function that this check does not know")
             if name == "sum" and any(k != "scalar" for k in kinds) and not self.free():
                 self.refuse("torch_operator", node, "`sum` of tensors computes outside of the extension")
             if name in SCALAR_CALLS:
-                if name in ("float", "int", "bool", "abs", "max", "min", "round") and any(k != "scalar" for k in kinds) and not self.free():
+                if name in ("float", "int", "bool", "abs", "max", "min", "range", "round", "str") and any(k != "scalar" for k in kinds) and not self.free():
                     self.refuse("torch_operator", node, f"`{name}` of a tensor computes outside of the extension")
-                return "scalar"
+                if name in ("float", "int", "bool", "len", "isinstance"):
+                    return "scalar"
             return "scalar" if all(k == "scalar" for k in kinds) else "tensor"
         if self.all.modules.get(name) == "math_function":
             return self.call_module("math", [name], node, kinds)
@@ -463,7 +504,8 @@ class Body(Launches):
         if module == "functional" and self.building and len(rest) == 1:
             return "tensor"
         if module == "torch" and len(rest) == 1 and (rest[0] in TORCH or self.building):
-            return "scalar" if rest[0] in ("numel", "is_tensor", "device", "Size") else "tensor"
+            numbers = rest[0] in ("device", "Size") and all(k == "scalar" for k in kinds)
+            return "scalar" if numbers or rest[0] in ("numel", "is_tensor") else "tensor"
         known = len(rest) == 1 or module == "torch" and len(rest) == 2 and rest[0] in ("fft", "linalg", "special")
         if self.all.permits_torch and module in ("torch", "nn", "functional") and known:
             return "tensor"

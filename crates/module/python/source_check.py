@@ -27,6 +27,7 @@ from source_rules import (  # noqa: E402
     IMPORTS,
     METHODS,
     PRIVATE,
+    SCALAR_ATTRIBUTES,
     Refused,
     annotation,
     dotted,
@@ -49,9 +50,12 @@ class Check:
         model = self.classes.get("ModelNew")
         if model is None:
             raise Refused("no_model", self.tree, "the source defines no class `ModelNew`")
-        # The attributes of all classes are known before any other method is read.
+        # The methods of all classes are known before any is read, and their attributes before any but `__init__`.
+        for found in self.classes.values():
+            self.members(found)
         for name, found in self.classes.items():
-            self.members(name, found)
+            if "__init__" in found.methods:
+                Body(self, name, found.methods["__init__"], building=True).check()
         for name, found in self.classes.items():
             for method, node in found.methods.items():
                 if method != "__init__":
@@ -275,20 +279,18 @@ class Check:
         if not node.bases:
             raise Refused("class", node, "a class must be a torch.nn.Module")
 
-    def members(self, name, found):
+    def members(self, found):
         for member in found.node.body:
             if isinstance(member, ast.FunctionDef):
                 if member.name.startswith("__") and member.name != "__init__":
                     raise Refused("special_method", member, f"the method `{member.name}` is not permitted")
                 if PRIVATE.match(member.name) and member.name != "__init__":
                     raise Refused("monkey_patch", member, f"`{member.name}` is a name of torch.nn.Module")
-                if member.name in found.methods or member.name in METHODS or member.name in FORBIDDEN_ATTRIBUTES:
+                if member.name in found.methods or member.name in METHODS | SCALAR_ATTRIBUTES | FORBIDDEN_ATTRIBUTES:
                     raise Refused("rebinding", member, f"`{member.name}` is bound twice or is a method of tensors")
                 found.methods[member.name] = member
             elif not (isinstance(member, ast.Expr) and isinstance(member.value, ast.Constant) or isinstance(member, ast.Pass)):
                 raise Refused("class", member, "a class may only have methods and a text that describes it")
-        if "__init__" in found.methods:
-            Body(self, name, found.methods["__init__"], building=True).check()
 
     def launched(self, names, node):
         extension = self.extensions[names[0]]

@@ -61,13 +61,13 @@ class Kernel:
         raise Refused("triton_kernel", node, detail)
 
     def annotated(self, annotation):
-        """True for `tl.constexpr`; there may be no other annotation."""
+        """True for `tl.constexpr`; there may be no other annotation, because the interpreter would ignore it."""
         if annotation is None:
             return False
         names = dotted(annotation) or [""]
-        if self.all.modules.get(names[0]) != "triton.language" or names[1:] not in [["constexpr"], *[[t] for t in TYPES]]:
+        if self.all.modules.get(names[0]) != "triton.language" or names[1:] != ["constexpr"]:
             self.refuse(annotation, f"the annotation `{ast.unparse(annotation)[:80]}` of a kernel is not permitted")
-        return names[1] == "constexpr"
+        return True
 
     # Decorators
 
@@ -125,12 +125,21 @@ class Kernel:
 
     def check(self):
         self.local = set(self.parameters)
+        for name in self.parameters:
+            self.own(name, self.node)
         for part in ast.walk(self.node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                if part.id in self.all.names or part.id in BUILTINS or part.id.startswith("__"):
-                    raise Refused("rebinding", part, f"`{part.id}` hides a name of the file or of Python")
+                if part.id in self.all.names:
+                    raise Refused("rebinding", part, f"`{part.id}` hides a name of the file")
+                self.own(part.id, part)
                 self.local.add(part.id)
         self.block(self.node.body)
+
+    @staticmethod
+    def own(name, node):
+        """Refuses a name that Python or Triton's interpreter looks up while it runs the kernel."""
+        if name in BUILTINS or name.startswith(("__", "interpreter_")):
+            raise Refused("rebinding", node, f"`{name}` hides a name of Python or of Triton's interpreter")
 
     def block(self, body):
         for statement in body:
@@ -235,12 +244,14 @@ class Kernel:
         self.arguments(node, combines)
 
     def arguments(self, node, combines=False):
+        for keyword in node.keywords:
+            # Triton's interpreter gives its functions arguments of its own by name.
+            if keyword.arg is None or keyword.arg.startswith("_") or keyword.arg == "member":
+                self.refuse(node, f"`{keyword.arg or '**'}` is no keyword that a kernel may use")
         for value in [*node.args, *[k.value for k in node.keywords]]:
             if combines and isinstance(value, ast.Name) and value.id in self.all.kernels and value.id not in self.local:
                 continue
             self.value(value)
-        if any(k.arg is None for k in node.keywords):
-            self.refuse(node, "`**` is not permitted in a kernel")
 
 
 class Launches:
@@ -254,7 +265,8 @@ class Launches:
         """The arguments of a kernel that `lambda meta: …` reads; its value must be numbers."""
         arguments = node.args
         others = arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg or arguments.defaults
-        if "triton" not in self.all.modules.values() or others or len(arguments.args) != 1:
+        # `__init__` may compute with tensors, and what it leaves behind for a launch may not.
+        if self.building or "triton" not in self.all.modules.values() or others or len(arguments.args) != 1:
             self.refuse("closure", node, f"`{ast.unparse(node)[:80]}` is not permitted")
         name = arguments.args[0].arg
         if name in self.all.names or name in BUILTINS or name in self.local:
@@ -281,6 +293,10 @@ class Launches:
         if len(node.args) > len(kernel.parameters):
             self.refuse("call", node, f"`{node.func.value.id}` has {len(kernel.parameters)} parameters")
         given = list(zip(kernel.parameters, node.args)) + [(k.arg, k.value) for k in node.keywords]
+        names = [name for name, _ in given]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            self.refuse("call", node, f"`{twice}` of `{node.func.value.id}` has two values")
         # The host could compute with a tensor, so values that it may read must be numbers.
         numbers = kernel.constants | kernel.read | OPTIONS | set(grid[1] if isinstance(grid, tuple) else ())
         for name, value in given:

@@ -66,7 +66,9 @@ def words(error):
     text = str(error) or type(error).__name__
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("Repro command")]
     causes = [f"{type(error.__cause__).__name__}: {error.__cause__}"] if error.__cause__ is not None else []
-    return "\n".join([f"{type(error).__name__}: " + "\n".join(lines[:12]), *causes])[:4000]
+    said = "\n".join([f"{type(error).__name__}: " + "\n".join(lines[:12]), *causes])[:4000]
+    # A text of the program may hold halves of characters, which no JSON can.
+    return said.encode("utf-8", "replace").decode()
 
 
 def main():

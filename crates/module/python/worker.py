@@ -20,6 +20,9 @@ sys.path[:0] = settings["paths"]
 import torch  # noqa: E402
 import torch.nn.functional  # noqa: E402
 
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from source_rules import METHODS, SCALAR_ATTRIBUTES  # noqa: E402
+
 torch.set_num_threads(settings["threads"])
 memory = mmap.mmap(ARENA, os.fstat(ARENA).st_size)
 
@@ -125,21 +128,59 @@ def load(order):
 
 def worker_triton():
     """The part for Triton's kernels. Its import takes time, so it is made before the first candidate that has any."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    if folder not in sys.path:
-        sys.path.append(folder)
     import worker_triton
 
     return worker_triton
+
+
+def check_names(model):
+    """Refuses modules and containers that give a method of tensors another meaning.
+
+    The check of sources lets a call use these methods and attributes on everything. Attributes of PyTorch's modules may be
+    anything, by names that the candidate chose.
+    """
+    names = METHODS | SCALAR_ATTRIBUTES
+    waiting, seen = [model], []
+    known = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in known:
+            continue
+        known.add(id(part))
+        # What was made here must live as long as its number is known.
+        seen.append(part)
+        if isinstance(part, torch.nn.Module):
+            held = {**vars(part), **part._parameters, **part._buffers, **part._modules}
+            for name in names & set(held):
+                if not plain(held[name]):
+                    raise Mismatch(f"a {type(part).__name__} of ModelNew has something of its own by the name `{name}`")
+            waiting.extend(held.values())
+        elif isinstance(part, (torch.Tensor, str, range)):
+            continue
+        elif isinstance(part, dict):
+            waiting.extend([*part.keys(), *part.values()])
+        elif hasattr(type(part), "__next__"):
+            raise Mismatch(f"ModelNew keeps a {type(part).__name__}; keep a list")
+        elif hasattr(type(part), "__iter__"):
+            waiting.extend(part)
+
+
+def plain(value):
+    """True for numbers, text, types and devices, and lists of these."""
+    if isinstance(value, (list, tuple)):
+        return all(plain(each) for each in value)
+    return value is None or isinstance(value, (bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format))
 
 
 class Candidate:
     def __init__(self):
         self.kind = self.model = self.inputs = self.outputs = None
         self.parameters = []
+        self.triton = None
 
     def load(self, order):
         self.kind = load(order)
+        self.triton = worker_triton() if order["triton"] else None
 
     def build(self, order):
         """Makes a `ModelNew`, which must have the parameters and buffers of the reference, by name and shape."""
@@ -147,6 +188,7 @@ class Candidate:
         with torch.no_grad():
             self.model = self.kind(**arguments) if isinstance(arguments, dict) else self.kind(*arguments)
         self.model.eval()
+        check_names(self.model)
         found = {k: v for k, v in self.model.state_dict(keep_vars=True).items()}
         wanted = {p["name"]: p for p in order["parameters"]}
         if set(found) != set(wanted):
@@ -188,6 +230,8 @@ class Candidate:
             if result.shape != to.shape or result.dtype != to.dtype:
                 raise Mismatch(f"the result is {result.dtype} {list(result.shape)}, not {to.dtype} {list(to.shape)}")
             to.copy_(result)
+        if self.triton:
+            self.triton.state["turn"] += 1
 
 
 class Mismatch(Exception):

@@ -21,7 +21,7 @@ MOST = 64
 # The largest grid that a GPU takes.
 GRID = (2**31 - 1, 65535, 65535)
 
-noted, state = {}, {"knock_out": False}
+noted, state = {}, {"knock_out": False, "turn": 0}
 
 
 class Kept:
@@ -76,24 +76,28 @@ class Kernel(interpreter.InterpretedFunction):
 
     def __init__(self, function):
         super().__init__(function)
-        self.configurations, self.values, self.count = [{}], {}, 0
+        self.configurations, self.values = [{}], {}
         self.defaults = dict(zip(self.arg_names[::-1], (function.__defaults__ or ())[::-1]))
         constant = lambda kind: "constexpr" in str(kind)  # noqa: E731
         self.constants = {name for name, kind in function.__annotations__.items() if constant(getattr(kind, "__name__", kind))}
 
     def run(self, *arguments, grid, warmup=False, **named):
-        # The configurations take turns, so that each is verified: which one is fastest is not known here.
-        configuration = self.configurations[self.count % len(self.configurations)]
-        if set(configuration) & set(named) or set(self.arg_names[: len(arguments)]) & set(configuration):
-            raise ValueError(f"{self.__name__}: a launch gives values that its configurations give, too")
-        state["backwards"] = self.count // len(self.configurations) % 2 == 1
-        self.count += 1
+        # The configurations take turns from call to call of the module, so that each is verified in every launch of the
+        # kernel: which one is fastest is not known here.
+        count = len(self.configurations)
+        configuration = self.configurations[state["turn"] % count]
+        by_position = set(self.arg_names[: len(arguments)])
+        if by_position & (set(named) | set(configuration)) or set(configuration) & set(named):
+            raise ValueError(f"{self.__name__}: a launch or its configurations give a value twice")
+        state["backwards"] = state["turn"] // count % 2 == 1
         named.update(configuration)
         given = {**self.defaults, **dict(zip(self.arg_names, arguments)), **named}
         for name, value in self.values.items():
-            given[name] = value(given)
+            given[name] = named[name] = value(given)
         grid = tuple(grid(given) if callable(grid) else grid)
-        options = {name: given.pop(name) for name in OPTIONS if name in given}
+        # A parameter may have the name of an option, which gets the same value.
+        options = {name: named[name] for name in OPTIONS if name in named}
+        given = {name: value for name, value in given.items() if name not in OPTIONS or name in self.arg_names}
         if not 1 <= len(grid) <= 3 or not all(type(n) is int and 0 <= n <= most for n, most in zip(grid, GRID)):
             raise ValueError(f"{self.__name__}: a GPU takes no grid {grid}")
         missing = set(self.arg_names) ^ set(given)

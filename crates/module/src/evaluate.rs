@@ -83,6 +83,7 @@ impl Evaluator {
         for (name, text) in [
             ("jail/worker.py", worker::SCRIPT),
             ("jail/worker_triton.py", worker::TRITON_SCRIPT),
+            ("jail/source_rules.py", check::RULES),
             ("jail/cpuinfo", cpuinfo.as_str()),
             ("trusted/reference.py", reference::SCRIPT),
         ] {
@@ -368,9 +369,9 @@ impl Evaluator {
         self.fork_worker(true)?;
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         worker.ask(&load, SLOW)?;
-        // The configurations of a kernel take turns from launch to launch.
+        // The configurations of a kernel take turns from call to call, first forwards and then backwards.
         let configurations = triton.kernels.iter().map(|k| k.configurations);
-        let error = self.verify_all(configurations.max().unwrap_or(1), patience)?;
+        let error = self.verify_all(2 * configurations.max().unwrap_or(1), patience)?;
         outcome.largest_error = Some(error);
         let worker = self.worker.as_mut().ok_or_else(unprepared)?;
         let launches = worker.launches()?;

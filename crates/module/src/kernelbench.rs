@@ -1,11 +1,12 @@
 //! Problems from a user's checkout of KernelBench: a file in its contract becomes a folder with `problem.toml` and the file
 //! itself as `reference.py`.
 //!
-//! Files are parsed, never executed. A folder of a problem appears whole or not at all.
+//! Files are parsed, never executed. A new folder of a problem appears whole or not at all; in one that is there, the files
+//! are replaced one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -181,11 +182,18 @@ fn one(level: u8, file: &str, path: &Path, parsed: Option<(u32, String)>) -> Res
         return Err("its name is not NUMBER_NAME.py with letters, digits, `_` and `-`".into());
     };
     let unreadable = |e: io::Error| format!("it cannot be read: {e}");
-    let size = fs::metadata(path).map_err(unreadable)?.len();
-    if size > LARGEST {
-        return Err(format!("it has {size} bytes; at most {LARGEST} are read"));
+    // A link may lead to a device, and neither that nor a pipe need have an end.
+    if !fs::symlink_metadata(path).map_err(unreadable)?.is_file() {
+        return Err("it is no plain file".into());
     }
-    let source = String::from_utf8(fs::read(path).map_err(unreadable)?);
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it has more than {LARGEST} bytes"));
+    }
+    let source = String::from_utf8(bytes);
     Ok(Found {
         level,
         number,
@@ -272,6 +280,13 @@ fn write(output: &Path, problems: &[(Found, BTreeMap<String, Value>)]) -> io::Re
         fs::write(made.join("reference.py"), &file.source)?;
     }
     for (file, _) in problems {
+        let place = output.join(&file.id);
+        if fs::symlink_metadata(&place).is_ok_and(|found| !found.is_dir()) {
+            let why = format!("{} exists and is no folder", place.display());
+            return Err(io::Error::other(why));
+        }
+    }
+    for (file, _) in problems {
         let (made, place) = (scratch.path().join(&file.id), output.join(&file.id));
         if !place.exists() {
             fs::rename(made, place)?;
@@ -330,6 +345,8 @@ fn definition(file: &Found, constants: &BTreeMap<String, Value>) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use flopsmith_test_support::skipped;
 
     use super::*;
@@ -469,6 +486,31 @@ def get_init_inputs():
             (RELU, "mine")
         );
         Problem::load(&folder).unwrap();
+    }
+
+    #[test]
+    fn links_are_neither_read_nor_written_through() {
+        let long = "#".repeat(LARGEST as usize + 1);
+        let place = checkout(&[("level1/1_a.py", RELU), ("level1/2_long.py", &long)]);
+        let zero = place.path().join("checkout/KernelBench/level1/3_zero.py");
+        symlink("/dev/zero", zero).unwrap();
+        fs::create_dir(place.path().join("problems")).unwrap();
+        let order = Order {
+            checkout: &place.path().join("checkout"),
+            levels: &[],
+            output: &place.path().join("problems"),
+            force: true,
+        };
+        let (found, left_out) = files(&order).unwrap();
+        let why: Vec<_> = left_out.iter().map(|l| l.why.as_str()).collect();
+        assert_eq!(found.len(), 1);
+        assert!(why[0].contains("more than") && why[1].contains("no plain file"));
+        symlink("nowhere", order.output.join("level1_1_a")).unwrap();
+        let problems: Vec<_> = found.into_iter().map(|f| (f, BTreeMap::new())).collect();
+        let refused = write(order.output, &problems).unwrap_err();
+        assert!(refused.to_string().contains("no folder"), "{refused}");
+        // The scratch folder is gone, too.
+        assert_eq!(fs::read_dir(order.output).unwrap().count(), 1);
     }
 
     #[test]

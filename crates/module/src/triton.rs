@@ -184,11 +184,15 @@ pub(crate) fn compile(
             return Ok(Err(Failure::new(CandidateFault::CompileLimit, detail)));
         }
     }
-    let answer: Answer = serde_json::from_slice(&finished.stdout).map_err(|e| Error::Process {
-        process: "Triton's compiler",
-        detail: format!("its answer cannot be read: {e}\n{last}"),
-    })?;
-    Ok(kernels(answer, launches))
+    Ok(read(&finished.stdout).and_then(|answer| kernels(answer, launches)))
+}
+
+/// Reads the compiler's answer. The candidate's texts appear in it, so an unreadable one is the candidate's fault.
+fn read(answer: &[u8]) -> Result<Answer, Failure> {
+    serde_json::from_slice(answer).map_err(|e| {
+        let detail = format!("the answer of Triton's compiler cannot be read: {e}");
+        Failure::new(CandidateFault::CompileError, detail)
+    })
 }
 
 /// Refuses notes of launches that no honest process makes.
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_first_error_of_the_compiler_is_the_failure() {
-        let answer = |text: &str| serde_json::from_str::<Answer>(text).unwrap();
+        let answer = |text: &str| read(text.as_bytes()).unwrap();
         let good = r#"{"compiled": [{"launch": 0, "architecture": 80, "registers": 29, "shared_bytes": 16}]}"#;
         let all = kernels(answer(good), &[launch()]).unwrap();
         assert_eq!(
@@ -331,5 +335,8 @@ mod tests {
         let failure = kernels(answer(bad), &[launch()]).unwrap_err();
         assert_eq!(failure.fault, CandidateFault::CompileError);
         assert_eq!(failure.detail, "`twice` for sm_90: ptxas failed");
+        let half = r#"{"compiled": [{"launch": 0, "architecture": 90, "error": "\ud800"}]}"#;
+        let unreadable = read(half.as_bytes()).err().unwrap();
+        assert_eq!(unreadable.fault, CandidateFault::CompileError);
     }
 }

@@ -143,6 +143,10 @@ fn unknown(problems: &[Problem], candidate: &Candidate) -> String {
         (Some(name), _) => {
             format!("{file}: `definition` names {name}, which is none of the problems")
         }
+        (None, [only]) => format!(
+            "{file} is for another problem of KernelBench by its name, and the problem is {}; rename it, or name its problem",
+            only.id
+        ),
         (None, _) => format!(
             "{file} names none of the problems; call it level_1_problem_19_sample_0_kernel.py as KernelBench does, or by the problem, e.g. softmax.py or softmax/mine.py, or name one problem"
         ),
@@ -155,13 +159,19 @@ fn find(problems: &[Problem], candidate: &Candidate) -> Option<usize> {
     if let Some(definition) = &candidate.definition {
         return with_id(definition);
     }
+    let number_of = |problem: &Problem| kernelbench::number(problem).map(|n| (problem.level, n));
+    if let Some(of) = numbers(&candidate.name) {
+        let wanted = Some((of.level, of.problem));
+        if let Some(place) = problems.iter().position(|p| number_of(p) == wanted) {
+            return Some(place);
+        }
+        // A problem that is none of KernelBench's says nothing against the name of the file.
+        if problems.len() > 1 || problems.iter().any(|p| number_of(p).is_some()) {
+            return None;
+        }
+    }
     if problems.len() == 1 {
         return Some(0);
-    }
-    if let Some(of) = numbers(&candidate.name) {
-        return problems.iter().position(|problem| {
-            (problem.level, kernelbench::number(problem)) == (of.level, Some(of.problem))
-        });
     }
     let begins = |problem: &Problem| {
         let rest = candidate.name.strip_prefix(&problem.id);
@@ -273,7 +283,15 @@ pub(super) mod tests {
             error.to_string().contains("`definition` names softmax"),
             "{error}"
         );
-        assert_eq!(super::find(&problems[..1], &candidate("a.py")), Some(0));
+        for (only, file, place) in [
+            (0, "a.py", Some(0)),
+            (0, "level_1_problem_19_sample_0_kernel.py", Some(0)),
+            (0, "level_2_problem_19_sample_0_kernel.py", None),
+            (2, "level_2_problem_19_sample_0_kernel.py", Some(0)),
+        ] {
+            let found = super::find(&problems[only..=only], &candidate(file));
+            assert_eq!(found, place, "{file}");
+        }
     }
 
     #[test]

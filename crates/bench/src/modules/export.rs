@@ -81,10 +81,13 @@ pub struct Prepared {
 /// Checks that each file can be written, before anything is measured. `problems` are those with candidates.
 ///
 /// # Errors
-/// A usage error if a file is of another kind, or KernelBench's file would have problems of several levels, which have the
-/// same numbers.
+/// A usage error if a file is of another kind or named twice, or KernelBench's file would have problems of several levels,
+/// which have the same numbers.
 pub fn prepare(exports: &[Export], problems: &[&Problem]) -> Result<Vec<Prepared>> {
     let levels: BTreeSet<u8> = problems.iter().map(|problem| problem.level).collect();
+    // Two names of one file are found by its place once it exists.
+    let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut taken = BTreeSet::new();
     let prepared = exports.iter().map(|export| {
         if export.tool == Tool::Kernelbench && levels.len() > 1 {
             return Err(usage(format!(
@@ -96,9 +99,16 @@ pub fn prepare(exports: &[Export], problems: &[&Problem]) -> Result<Vec<Prepared
             Tool::Flashinfer => ("file of traces", "{\"definition\""),
         };
         let is_own = |begin: &[u8]| String::from_utf8_lossy(begin).contains(mark);
+        let output = Output::claim_of_kind(&export.path, kind, is_own)?;
+        if !taken.insert(place(&export.path)) {
+            return Err(usage(format!(
+                "--export names {} twice; name a file for each export",
+                export.path.display()
+            )));
+        }
         Ok(Prepared {
             tool: export.tool,
-            output: Output::claim_of_kind(&export.path, kind, is_own)?,
+            output,
         })
     });
     prepared.collect()
@@ -465,7 +475,7 @@ mod tests {
         ] {
             let outcome = refused(fault, detail);
             let Verdict::Refused(failure) = &outcome.verdict else {
-                continue;
+                unreachable!("it was refused")
             };
             assert_eq!(status(failure), expected, "{detail}");
         }
@@ -489,6 +499,9 @@ mod tests {
         let new = of("kernelbench", &place.path().join("eval_results.json"));
         let several = refused(&new, &[&first, &second]);
         assert!(several.contains("one level"), "{several}");
+        let same = of("flashinfer", &place.path().join("./eval_results.json"));
+        let twice = prepare(&[new.clone(), same], &[&first]).err().unwrap();
+        assert!(twice.to_string().contains("twice"), "{twice}");
         assert_eq!(prepare(&[new], &[&first]).unwrap().len(), 1);
         for wrong in ["kernelbench", "kernelbench=", "other=a.json"] {
             assert!(wrong.parse::<Export>().is_err(), "{wrong}");

@@ -14,7 +14,7 @@ use flopsmith_module::{
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_run::interrupt::{self, CancellationToken};
-use flopsmith_run::{exit, local, measuring_lock};
+use flopsmith_run::{exit, local, measuring_lock, paths};
 
 use super::candidates::{self, Sample};
 use super::export::{self, Export, Judged, Setting};
@@ -53,8 +53,8 @@ pub struct Order<'a> {
 /// Evaluates the candidates and prints the results; returns the exit code.
 ///
 /// # Errors
-/// Wrong usage, and failures that keep this machine from evaluating modules. If there are several problems, one that
-/// cannot be evaluated does not keep the others from it.
+/// Wrong usage, and failures that keep this machine from evaluating modules. If there are results or a folder of modules,
+/// a problem that cannot be evaluated keeps neither the results nor the other problems from it.
 pub fn run(order: &Order<'_>) -> Result<u8> {
     let mut problems = Vec::new();
     for folder in order.folders {
@@ -75,6 +75,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let listening = interrupt::Watch::start()?;
     let mut session = Session {
         order,
+        of_folder: paths::module(order.problem_name).is_none(),
         watched: watched(&cores),
         cores,
         patience: Patience::new(order.wait),
@@ -128,6 +129,8 @@ impl Done<'_> {
 
 struct Session<'a> {
     order: &'a Order<'a>,
+    /// True if the name of the problem is that of a folder of modules.
+    of_folder: bool,
     cores: Vec<usize>,
     watched: Watched,
     patience: Patience,
@@ -140,8 +143,10 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn is_of_several(&self) -> bool {
-        self.order.folders.len() > 1
+    /// Says that something could not be evaluated.
+    fn fails(&mut self, text: &str) {
+        say(&format!("error: {text}"));
+        self.failed = true;
     }
 
     /// Evaluates the candidates for a problem until a stop is requested.
@@ -158,7 +163,19 @@ impl<'a> Session<'a> {
             allow_weaker_jail: self.order.allow_weaker_jail,
             progress: |text| say(&format!("{text}…")),
         };
-        let mut evaluator = Evaluator::new(problem.clone(), options)?;
+        let mut evaluator = match Evaluator::new(problem.clone(), options) {
+            Ok(evaluator) => evaluator,
+            // This machine has evaluated modules, and their results count.
+            Err(error) if self.environment.is_some() => {
+                let error = anyhow::Error::new(error);
+                self.fails(&format!(
+                    "{error:#}; the programs for {} are left out",
+                    problem.id
+                ));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let environment = evaluator.environment().clone();
         if self.order.format == Format::Jsonl {
             data(&header(&problem.id, &environment));
@@ -173,22 +190,27 @@ impl<'a> Session<'a> {
             };
             let file = sample.candidate.file.display();
             say(&format!("evaluating {file}…"));
-            let evaluated = evaluator
-                .evaluate(&sample.candidate.source)
-                .with_context(|| format!("{file} could not be evaluated"));
-            let outcome = match evaluated {
+            let outcome = match evaluator.evaluate(&sample.candidate.source) {
                 Ok(outcome) => outcome,
                 // Ctrl-C also reaches the called processes, so a failure after it has no meaning.
                 Err(_) if self.stopped.is_cancelled() => return Ok(()),
-                Err(error) if self.is_of_several() => {
-                    say(&format!(
-                        "error: {error:#}; the other programs for {} are left out",
-                        problem.id
-                    ));
-                    self.failed = true;
-                    return Ok(());
+                Err(error) => {
+                    let next = next(&error, self.of_folder || !self.done.is_empty());
+                    let error =
+                        anyhow::Error::new(error).context(format!("{file} could not be evaluated"));
+                    match next {
+                        Next::Program => self.fails(&format!("{error:#}")),
+                        Next::Problem => {
+                            let id = &problem.id;
+                            self.fails(&format!(
+                                "{error:#}; the other programs for {id} are left out"
+                            ));
+                            return Ok(());
+                        }
+                        Next::Nothing => return Err(error),
+                    }
+                    continue;
                 }
-                Err(error) => return Err(error),
             };
             let done = Done {
                 problem,
@@ -226,7 +248,7 @@ impl<'a> Session<'a> {
             }
             _ => {}
         }
-        if !self.is_of_several() {
+        if !self.of_folder {
             return Ok(());
         }
         let of = |problem: &Problem| {
@@ -258,6 +280,27 @@ impl<'a> Session<'a> {
         } else {
             exit::CANDIDATE
         }
+    }
+}
+
+/// The work after an error of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The next program.
+    Program,
+    /// The next problem.
+    Problem,
+    /// None: the error ends the command.
+    Nothing,
+}
+
+/// The work after an error; `keeps` is true if there are results or other problems.
+fn next(error: &flopsmith_module::Error, keeps: bool) -> Next {
+    match error {
+        // Other programs may need no Triton.
+        flopsmith_module::Error::Triton { .. } => Next::Program,
+        _ if keeps => Next::Problem,
+        _ => Next::Nothing,
     }
 }
 
@@ -294,5 +337,27 @@ fn setting<'a>(environment: &'a Environment, cores: &[usize]) -> Setting<'a> {
         hardware: Hardware::of(cores.first().copied().unwrap_or(0)).cpu_model,
         environment,
         timestamp: local::utc(now.as_ref().map_or(0, Duration::as_secs)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopsmith_module::Error;
+
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_results_and_a_missing_triton_keeps_other_programs() {
+        let triton = Error::Triton {
+            python: "python3".into(),
+            missing: "Triton",
+        };
+        let broken = Error::Process {
+            process: "the reference",
+            detail: "it ended".into(),
+        };
+        assert_eq!(next(&triton, false), Next::Program);
+        assert_eq!(next(&broken, true), Next::Problem);
+        assert_eq!(next(&broken, false), Next::Nothing);
     }
 }

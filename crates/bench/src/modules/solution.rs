@@ -135,7 +135,8 @@ fn wrapped(source: &str, function: &str) -> Result<String, String> {
 fn parameters<'a>(source: &'a str, function: &str) -> Option<&'a str> {
     let head = format!("def {function}(");
     let at_line = |at: &usize| *at == 0 || source.as_bytes().get(at - 1) == Some(&b'\n');
-    let mut starts = source.match_indices(&head).map(|(at, _)| at);
+    // A text that describes the file may show the function before it.
+    let mut starts = source.rmatch_indices(&head).map(|(at, _)| at);
     let list = source.get(starts.find(at_line)? + head.len()..)?;
     let end = places(list).find(|place| place.depth == 0 && place.character == ')')?;
     list.get(..end.at)
@@ -270,6 +271,9 @@ def run(
         }
         let none = wrapped("def run():\n    return 1\n", "run").unwrap();
         assert!(none.contains("def forward(self):"), "{none}");
+        let shown = "\"\"\"\ndef run(a):\n\"\"\"\ndef run(x, y):\n    return x\n";
+        let last = wrapped(shown, "run").unwrap();
+        assert!(last.ends_with("return run(x, y)\n"), "{last}");
     }
 
     #[test]

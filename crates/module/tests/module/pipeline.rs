@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
-    Architecture, Error, Evaluator, NOT_TIMED, Options, Problem, Severity, Verdict,
+    Architecture, CompiledKernel, Error, Evaluator, NOT_TIMED, Options, Problem, Severity, Verdict,
 };
 use flopsmith_protocol::CandidateFault;
 use flopsmith_test_support::skipped;
@@ -224,6 +224,18 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
             "tl.core.exp(",
             CandidateFault::ForbiddenConstruct,
         ),
+        // `self.part.dim(x)` would call the inner module.
+        (
+            "    def forward(",
+            "    def __init__(self):\n        super().__init__()\n        self.part = nn.Softmax(nn.Softmax(-1))\n\n    def forward(",
+            CandidateFault::WrongSignature,
+        ),
+        // What `__init__` computes would be computed in the call.
+        (
+            "    def forward(",
+            "    def __init__(self):\n        super().__init__()\n        self.late = [(torch.zeros(n).exp() for n in range(9))]\n\n    def forward(",
+            CandidateFault::WrongSignature,
+        ),
         // Triton's compiler reads no global names but constants of its own kind; its interpreter does.
         (
             language,
@@ -242,4 +254,84 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
         };
         assert_eq!(failure.fault, fault, "{to}: {failure:?}");
     }
+}
+
+/// The shipped program in Triton with two more launches, of a kernel that copies and has these configurations. `more` are
+/// statements of that kernel.
+fn copied_twice(solution: &str, blocks: &[u32], more: &str) -> String {
+    let configurations: Vec<String> = blocks
+        .iter()
+        .map(|block| format!("triton.Config({{\"BLOCK\": {block}}})"))
+        .collect();
+    let kernel = format!(
+        "\
+@triton.autotune(configs=[{}], key=[\"n\"])
+@triton.jit
+def copy(x_ptr, out_ptr, n, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    {more}
+    tl.store(out_ptr + at, x, mask=at < n)
+
+
+class ModelNew",
+        configurations.join(", ")
+    );
+    let launch = |from: &str, to: &str, step: u32| {
+        format!(
+            "copy[lambda meta: (triton.cdiv(rows * columns, meta[\"BLOCK\"]),)]({from}, {to}, rows * columns, STEP={step})\n        "
+        )
+    };
+    let launches = format!(
+        "half = torch.empty_like(x)\n        {}{}return out",
+        launch("out", "half", 1),
+        launch("half", "out", 2)
+    );
+    let source = replaced(solution, "class ModelNew", &kernel);
+    replaced(&source, "return out", &launches)
+}
+
+#[test]
+fn every_launch_meets_every_configuration_in_both_orders_of_its_programs() {
+    let Some((mut evaluator, solution)) = triton() else {
+        return;
+    };
+    for (blocks, more) in [
+        // The first configuration is wrong in the second of two launches.
+        (
+            &[512, 1024][..],
+            "if STEP == 2 and BLOCK == 512:\n        x += 0.01",
+        ),
+        // The last configuration is right only if programs run in the order of their numbers.
+        (
+            &[512, 1024, 2048, 4096][..],
+            "if BLOCK == 4096:\n        tl.store(out_ptr + at + BLOCK, x + 0.01, mask=at + BLOCK < n)",
+        ),
+    ] {
+        let source = copied_twice(&solution, blocks, more);
+        let outcome = evaluator.evaluate(&source).unwrap();
+        let Verdict::Refused(failure) = &outcome.verdict else {
+            unreachable!("{outcome:?}")
+        };
+        assert_eq!(failure.fault, CandidateFault::WrongResult, "{failure:?}");
+    }
+}
+
+#[test]
+fn a_parameter_may_have_the_name_of_an_option() {
+    let Some((mut evaluator, solution)) = triton() else {
+        return;
+    };
+    let constant = replaced(
+        &solution,
+        "ELEMENTS: tl.constexpr)",
+        "ELEMENTS: tl.constexpr, num_warps: tl.constexpr)",
+    );
+    let outcome = evaluator.evaluate(&constant).unwrap();
+    let Verdict::Verified { kernels, .. } = &outcome.verdict else {
+        unreachable!("{outcome:?}")
+    };
+    let warps = |of: fn(&CompiledKernel) -> bool| kernels.iter().filter(|k| of(k)).count();
+    assert_eq!(warps(|k| k.figures.num_warps == 8), 2);
+    assert_eq!(warps(|k| k.constants["num_warps"] == 8), 2);
 }

@@ -1,0 +1,17 @@
+# expect: torch_operator
+# `max` of tensors is one of them.
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+extension = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x) { return torch::empty_like(x); }", functions=["twice"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.b = max([torch.zeros(16, 64)])
+
+    def forward(self, x):
+        out = extension.twice(x)
+        return self.b * self.b

@@ -1,4 +1,5 @@
 // honest: attributes in the newer brackets
+// needs: gcc
 [[gnu::noinline]] static double factor(int kind, [[maybe_unused]] int spare) {
   double x = 0;
   switch (kind) {

@@ -22,8 +22,10 @@ SAID = [
 ]
 
 TOKENS = {"eos_token": "<|end|>"}
+NAMED = "[{{ bos_token }}|{{ eos_token }}|{{ pad_token }}|{{ unk_token }}]{{ bos_token is defined }}{{ pad_token is defined }}"
 
-# The templates, with the tokenizer's settings where they matter.
+# The templates, with the tokenizer's settings where they matter. With `auto` there are no other settings, and `AutoTokenizer` finds the class,
+# by `config` as the model's configuration too; `metaspace` is for a tokenizer of characters in place of bytes.
 CASES = {
     # Special tokens.
     "bos that is not there": dict(template="[{{ bos_token }}]{{ eos_token }}"),
@@ -49,6 +51,29 @@ CASES = {
     "the older file does not count": dict(template="{{ bos_token }}|{{ eos_token }}", settings={"added_tokens_decoder": {}},
                                           older={"bos_token": "<|task|>"}),
     "the token that is padded with": dict(template="[{{ pad_token }}]", padding="<|task|>"),
+    # Special tokens of the tokenizer's class.
+    "tokens of Qwen2's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "Qwen2Tokenizer"}),
+    "tokens of Qwen2's class under its other name": dict(auto=True, template=NAMED, settings={"tokenizer_class": "Qwen2TokenizerFast"}),
+    "tokens of Qwen2's class but for some": dict(auto=True, template=NAMED,
+                                                 settings={"tokenizer_class": "Qwen2Tokenizer", "eos_token": "<|end|>", "pad_token": None}),
+    "tokens of Qwen2's class and the older file": dict(auto=True, template=NAMED, settings={"tokenizer_class": "Qwen2Tokenizer"},
+                                                       older={"pad_token": "<|task|>"}),
+    "tokens of Qwen2's class and padding": dict(auto=True, template=NAMED, settings={"tokenizer_class": "Qwen2Tokenizer"}, padding="<|task|>"),
+    "tokens of a Qwen2 model": dict(auto=True, template=NAMED, settings={}, config={"model_type": "qwen2"}),
+    "tokens of a Qwen2 model with another class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "LlamaTokenizer"},
+                                                       config={"model_type": "qwen2"}),
+    "tokens of a class in the configuration": dict(auto=True, template=NAMED, settings={},
+                                                   config={"model_type": "llama", "tokenizer_class": "Qwen2Tokenizer"}),
+    "no tokens of a Llama model": dict(auto=True, template=NAMED, settings={}, config={"model_type": "llama"}, metaspace=True),
+    "tokens of Llama's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "LlamaTokenizerFast"}, config={"model_type": "llama"},
+                                    metaspace=True),
+    "tokens of Llama's class and padding": dict(auto=True, template=NAMED, settings={"tokenizer_class": "LlamaTokenizer", "bos_token": None},
+                                                padding="<|task|>", metaspace=True),
+    "no tokens of Llama's class for bytes": dict(auto=True, template=NAMED, settings={"tokenizer_class": "LlamaTokenizer"},
+                                                 config={"model_type": "llama"}),
+    "tokens of Code Llama's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "CodeLlamaTokenizer"}, metaspace=True),
+    "tokens of GPT-2's class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "GPT2TokenizerFast"}, config={"model_type": "llama"}),
+    "no tokens of an unknown class": dict(auto=True, template=NAMED, settings={"tokenizer_class": "NonesuchTokenizer"}),
     # Variables that are always defined.
     "tools": dict(template="{{ tools is defined }}{{ tools is none }}{% if tools is not none %}tools{% endif %}{{ documents is none }}"),
     "no other variables": dict(template="[{{ date_string }}]{{ date_string is defined }}{{ enable_thinking is defined and not enable_thinking }}"),
@@ -135,15 +160,20 @@ def tokenizer(folder, case):
     """A folder with a tokenizer that has two special tokens."""
     inner = tokenizers.Tokenizer(tokenizers.models.BPE())
     inner.add_special_tokens(["<|end|>", "<|task|>"])
+    if case.get("auto"):
+        inner.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace() if case.get("metaspace") else tokenizers.pre_tokenizers.ByteLevel()
     if case.get("padding"):
         inner.enable_padding(pad_token=case["padding"])
     inner.save(str(folder / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast"} | TOKENS | case.get("settings", {})
+    settings = case["settings"] if case.get("auto") else {"tokenizer_class": "PreTrainedTokenizerFast"} | TOKENS | case.get("settings", {})
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     if case.get("older"):
         (folder / "special_tokens_map.json").write_text(json.dumps(case["older"]))
+    if case.get("config"):
+        (folder / "config.json").write_text(json.dumps(case["config"]))
     # Set directly: Python would change the line ends of a file.
-    made = transformers.PreTrainedTokenizerFast.from_pretrained(str(folder))
+    opens = transformers.AutoTokenizer if case.get("auto") else transformers.PreTrainedTokenizerFast
+    made = opens.from_pretrained(str(folder))
     made.chat_template = case["template"]
     return made
 
@@ -163,11 +193,11 @@ def main():
         made.append({
             "name": name,
             "template": case["template"],
-            "settings": TOKENS | case.get("settings", {}),
+            "settings": case["settings"] if case.get("auto") else TOKENS | case.get("settings", {}),
             "special_tokens_map": case.get("older"),
             "padding": case.get("padding"),
             "text": text,
-        })
+        } | {key: case[key] for key in ("config", "metaspace") if key in case})
     whole = {"transformers": transformers.__version__, "messages": SAID, "cases": made}
     out.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 

@@ -400,6 +400,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_bit_of_seed_and_stream_is_part_of_the_key() {
+        let bits = |seed: u64, stream: u64| Stream::new(seed, stream).bits(0);
+        // AES-128 of a block of zeros under a key of zeros.
+        let zeros = [0x66, 0xe9, 0x4b, 0xd4, 0xef, 0x8a, 0x2c, 0x3b];
+        assert_eq!(bits(0, 0), u64::from_le_bytes(zeros));
+        // Several words of each stream: were two keys the same, or one a shifted copy of another, words would return.
+        let ones = (0..64).map(|n| 1u64 << n);
+        let keys = ones.clone().map(|seed| (seed, 0));
+        let keys = keys.chain(ones.map(|stream| (0, stream)));
+        let keys: Vec<(u64, u64)> = keys.chain([(0, 0), (1, 1), (u64::MAX, 0)]).collect();
+        let mut words = std::collections::BTreeSet::new();
+        for (seed, stream) in &keys {
+            let stream = Stream::new(*seed, *stream);
+            for domain in [ELEMENTS, GRADES, APART] {
+                words.extend((0..32).map(|index| stream.word(index, domain)));
+            }
+        }
+        assert_eq!(words.len(), keys.len() * 3 * 32);
+    }
+
     /// Pearson's correlation of two equally long samples.
     fn correlation(x: &[f64], y: &[f64]) -> f64 {
         let dot: f64 = x.iter().zip(y).map(|(a, b)| a * b).sum();

@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use flopsmith_protocol::text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -193,14 +194,14 @@ fn one(level: u8, file: &str, path: &Path, parsed: Option<(u32, String)>) -> Res
     if bytes.len() as u64 > LARGEST {
         return Err(format!("it has more than {LARGEST} bytes"));
     }
-    let source = String::from_utf8(bytes);
+    let source = text::decode(bytes);
     Ok(Found {
         level,
         number,
         name: file.to_owned(),
         id: format!("level{level}_{number}_{}", name.to_ascii_lowercase()),
         title: name.replace('_', " "),
-        source: source.map_err(|_| "it is not UTF-8")?,
+        source: source.map_err(|e| e.to_string())?,
     })
 }
 
@@ -409,8 +410,9 @@ def get_init_inputs():
     #[test]
     fn files_become_problems_and_each_other_file_has_its_reason() {
         let other = RELU.replace("import torch\n", "import torch, transformers\n");
+        let marked = format!("\u{feff}{RELU}");
         let place = checkout(&[
-            ("level1/19_ReLU.py", RELU),
+            ("level1/19_ReLU.py", &marked),
             ("level1/2_Mat-mul_.py", RELU),
             ("level1/02_mat_mul.py", RELU),
             ("level1/3_a b.py", RELU),

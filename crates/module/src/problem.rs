@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flopsmith_protocol::text;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -85,7 +86,9 @@ impl Problem {
             path: path.clone(),
             detail,
         };
-        let text = fs::read_to_string(&path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let text = fs::read(&path)
+            .and_then(text::decode)
+            .map_err(|e| wrong(format!("cannot be read: {e}")))?;
         let fields: Fields = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         if fields.kind != "module" {
             return Err(wrong(format!(
@@ -195,7 +198,8 @@ source = "KernelBench"
     #[test]
     fn a_definition_gets_all_distributions_unless_it_names_some() {
         assert_eq!(load(GOOD).unwrap().distributions.len(), DISTRIBUTIONS.len());
-        let some = load(&format!("distributions = [\"plain\"]\n{GOOD}")).unwrap();
+        // The mark of Windows' editors is no part of the definition.
+        let some = load(&format!("\u{feff}distributions = [\"plain\"]\n{GOOD}")).unwrap();
         assert_eq!(some.distributions, ["plain"]);
         assert_eq!(some.workloads[0].constants["N"], serde_json::json!(4));
     }

@@ -44,15 +44,16 @@ impl Tokenizer {
             source,
         };
         let text = files::text(&path)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(unreadable)?;
+        let mut inner = tokenizers::Tokenizer::from_bytes(&text).map_err(unreadable)?;
         let mut settings = files::json_if_there(&folder.join("tokenizer_config.json"))?;
         let older = files::json_if_there(&folder.join("special_tokens_map.json"))?;
         let padding = inner.get_padding().map(|p| p.pad_token.clone());
-        complete(&mut settings, older, padding);
-        inner.with_padding(None);
-        inner.with_truncation(None).map_err(unreadable)?;
         let generation = files::json_if_there(&origin.base.join("generation_config.json"))?;
         let config = files::json_if_there(&origin.base.join("config.json"))?;
+        let usual = of_class(&settings, &config, &text);
+        complete(&mut settings, older, usual, padding);
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(unreadable)?;
         let named = |key: &str| token_text(&settings[key]);
         let id = |text: Option<String>| text.and_then(|t| inner.token_to_id(&t));
         let eos = ids(&generation["eos_token_id"])
@@ -259,11 +260,62 @@ impl Tokenizer {
     }
 }
 
-/// Adds to the settings the entries that transformers reads from other files: the special tokens of
-/// `special_tokens_map.json` if the settings describe no added tokens, and the padding token of `tokenizer.json` if no
-/// other file names one.
-fn complete(settings: &mut Value, older: Value, padding: Option<String>) {
-    if settings.is_null() && (older.is_object() || padding.is_some()) {
+/// Special tokens with their names.
+type Specials = &'static [(&'static str, &'static str)];
+
+const OF_LLAMA: Specials = &[
+    ("bos_token", "<s>"),
+    ("eos_token", "</s>"),
+    ("unk_token", "<unk>"),
+];
+
+/// The special tokens of transformers' classes, which a tokenizer has unless its files name others, or none by `null`.
+const OF_CLASSES: &[(&str, Specials)] = &[
+    (
+        "Qwen2Tokenizer",
+        &[
+            ("eos_token", "<|endoftext|>"),
+            ("pad_token", "<|endoftext|>"),
+            ("unk_token", "<|endoftext|>"),
+        ],
+    ),
+    ("LlamaTokenizer", OF_LLAMA),
+    ("CodeLlamaTokenizer", OF_LLAMA),
+    (
+        "GPT2Tokenizer",
+        &[
+            ("bos_token", "<|endoftext|>"),
+            ("eos_token", "<|endoftext|>"),
+            ("unk_token", "<|endoftext|>"),
+        ],
+    ),
+];
+
+/// The special tokens of the class as which transformers' `AutoTokenizer` opens a tokenizer; `file` is the text of
+/// `tokenizer.json`.
+fn of_class(settings: &Value, config: &Value, file: &str) -> Specials {
+    let named = settings["tokenizer_class"].as_str();
+    let named = named.or_else(|| config["tokenizer_class"].as_str());
+    let named = named.unwrap_or_default();
+    let class = match config["model_type"].as_str() {
+        // It takes any other class of these models for a mistake.
+        Some("qwen2") => "Qwen2Tokenizer",
+        _ => named.strip_suffix("Fast").unwrap_or(named),
+    };
+    // Those of Llama 3 and of DeepSeek name this class, which is of another kind, and it ignores the name.
+    if class == "LlamaTokenizer" && file.contains("\"ByteLevel\"") {
+        return &[];
+    }
+    let mut classes = OF_CLASSES.iter();
+    let found = classes.find(|(name, _)| *name == class);
+    found.map(|(_, tokens)| *tokens).unwrap_or_default()
+}
+
+/// Adds to the settings the special tokens that transformers has from elsewhere: those of `special_tokens_map.json` if
+/// the settings describe no added tokens, those of the tokenizer's class (`usual`), and the padding token of
+/// `tokenizer.json` if nothing else names one.
+fn complete(settings: &mut Value, older: Value, usual: Specials, padding: Option<String>) {
+    if settings.is_null() && (older.is_object() || !usual.is_empty() || padding.is_some()) {
         *settings = Value::Object(Map::new());
     }
     let Some(map) = settings.as_object_mut() else {
@@ -273,6 +325,9 @@ fn complete(settings: &mut Value, older: Value, padding: Option<String>) {
         && let Value::Object(older) = older
     {
         map.extend(older.into_iter().filter(|(name, _)| is_token(name)));
+    }
+    for (name, token) in usual {
+        map.entry(*name).or_insert_with(|| (*token).into());
     }
     if let Some(padding) = padding
         && !map.contains_key("pad_token")

@@ -53,6 +53,15 @@ pub const WORKS: &[LibraryWork] = &[
         fortran: &["matmul", "dot_product"],
     },
     LibraryWork {
+        name: "transpose",
+        what: "a transposition",
+        c: &[],
+        cxx: &[],
+        cxx_inside: &[],
+        // `reshape` transposes if its argument `order` says so.
+        fortran: &["transpose", "reshape"],
+    },
+    LibraryWork {
         name: "scan",
         what: "running sums",
         c: &[],

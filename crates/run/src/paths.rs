@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
 use flopsmith_config::{Mix, Settings};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec};
+use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec, text};
 
 use crate::console::usage;
 use crate::start;
@@ -101,7 +101,9 @@ fn places(name: &str) -> impl Iterator<Item = PathBuf> {
 
 /// True if the definition in a folder says that it is one of a module.
 fn is_module(folder: &Path) -> bool {
-    let text = std::fs::read_to_string(folder.join("problem.toml")).unwrap_or_default();
+    let text = std::fs::read(folder.join("problem.toml"))
+        .and_then(text::decode)
+        .unwrap_or_default();
     let table: Option<toml::Table> = text.parse().ok();
     table.is_some_and(|t| t.get("kind").and_then(toml::Value::as_str) == Some("module"))
 }
@@ -488,7 +490,9 @@ mod tests {
         for (name, kind) in [("b", "module"), ("a", "module"), ("c", "kernel")] {
             let folder = place.path().join("mine").join(name);
             std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(folder.join("problem.toml"), format!("kind = {kind:?}")).unwrap();
+            // Editors for Windows begin a file with a mark.
+            let text = format!("\u{feff}kind = {kind:?}");
+            std::fs::write(folder.join("problem.toml"), text).unwrap();
         }
         let found = |name: &str| {
             let folder = place.path().join(name);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use flopsmith_module::{Problem, kernelbench};
+use flopsmith_protocol::text;
 use flopsmith_run::console::usage;
 use walkdir::WalkDir;
 
@@ -97,7 +98,9 @@ fn one(file: &Path) -> Result<Candidate> {
             size.len()
         )));
     }
-    let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+    let text = std::fs::read(file)
+        .and_then(text::decode)
+        .map_err(|e| wrong(e.to_string()))?;
     if ending == Some("json") {
         let solution = solution::read(&text)
             .map_err(|why| usage(format!("{} cannot be evaluated: {why}", file.display())))?;
@@ -305,6 +308,19 @@ pub(super) mod tests {
         let samples = numbered(files.map(candidate).to_vec());
         let numbers: Vec<u32> = samples.iter().map(|sample| sample.number).collect();
         assert_eq!(numbers, [1, 0, 3, 2]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_candidate() {
+        let place = tempfile::tempdir().unwrap();
+        let solution = r#"{ "name": "quick", "definition": "softmax",
+            "spec": { "languages": ["pytorch"], "target_hardware": ["cpu"], "entry_point": "main.py::ModelNew" },
+            "sources": [{ "path": "main.py", "content": "x = 1" }] }"#;
+        for (name, text) in [("a.py", "x = 1"), ("b.json", solution)] {
+            let file = place.path().join(name);
+            std::fs::write(&file, format!("\u{feff}{text}")).unwrap();
+            assert_eq!(read(&[file]).unwrap()[0].source, "x = 1");
+        }
     }
 
     #[test]

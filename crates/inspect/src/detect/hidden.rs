@@ -10,6 +10,7 @@ mod chosen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::tidy;
 use crate::scan::token::{Kind, Token};
 
 /// A loop that the walk does not follow.
@@ -41,6 +42,7 @@ const LOOPING: &[&str] = &[
 
 /// The first loop that the walk does not follow.
 pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
+    let all = &tidy::without_brackets(all);
     let functions = functions(all);
     let found = [
         jumps(all, &functions),
@@ -192,28 +194,7 @@ fn is_label(all: &[Token<'_>], at: usize, label: &str) -> bool {
     text(all, at) == label
         && text(all, at + 1) == ":"
         && text(all, at + 2) != ":"
-        && (matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
-            || ends_attribute(all, at))
-}
-
-/// True if an attribute `[[…]]` ends before this place. The `]` of a subscript and of `delete[]` ends none.
-fn ends_attribute(all: &[Token<'_>], at: usize) -> bool {
-    let before = |n: usize| at.checked_sub(n).map_or("", |b| text(all, b));
-    if before(1) != "]" || before(2) != "]" {
-        return false;
-    }
-    let mut depth = 0i32;
-    for open in (0..at).rev() {
-        match text(all, open) {
-            "]" => depth += 1,
-            "[" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return text(all, open + 1) == "[";
-        }
-    }
-    false
+        && matches!(before, ";" | "{" | "}" | ":" | ")" | "else" | "do")
 }
 
 /// The kind of statement that a brace belongs to.

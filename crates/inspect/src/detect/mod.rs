@@ -244,6 +244,25 @@ mod tests {
     }
 
     #[test]
+    fn attributes_in_brackets_hide_no_loop() {
+        let of = |attribute: &str| {
+            let text = format!(
+                "void dgemm(int n, const double *A, const double *B, double *C) {{\nfor (int i = 0; i < n; i++) {attribute} for (int k = 0; k < n; k++) {attribute} {{\nfor (int j = 0; j < n; j++) {attribute} C[i * n + j] += A[i * n + k] * B[k * n + j];\n}}\n}}\n"
+            );
+            let user = UserText {
+                lines: (1..6).collect(),
+                text,
+            };
+            [Language::C, Language::Cxx].map(|language| {
+                let found = detect(&user, &[], &problem(), language).unwrap();
+                (found.techniques().to_string(), found.unsure)
+            })
+        };
+        assert_eq!(of("[[gnu::hot]]"), of(""));
+        assert_eq!(of("[[deprecated(\"]]\"), nodiscard]]")[0].0, "loop_reorder");
+    }
+
+    #[test]
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = |open: &str, inside: &str, close: &str| {
             let levels = 10_000;

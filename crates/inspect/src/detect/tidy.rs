@@ -20,8 +20,8 @@ pub(super) fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
         let (mut depth, mut attribute) = (0, false);
         for (at, token) in definition.iter().enumerate() {
             match token.text {
-                "(" => depth += 1,
-                ")" => {
+                "(" | "[" => depth += 1,
+                ")" | "]" => {
                     depth -= 1;
                     attribute &= depth > 0;
                 }
@@ -45,6 +45,40 @@ pub(super) fn vector_types(all: &[Token<'_>]) -> BTreeMap<String, i64> {
     sizes
 }
 
+/// The tokens without attributes in brackets, which may stand before a label and between a loop and its body.
+pub(super) fn without_brackets<'t>(all: &[Token<'t>]) -> Vec<Token<'t>> {
+    let mut found = Vec::with_capacity(all.len());
+    let mut at = 0;
+    while let Some(token) = all.get(at) {
+        at = match end_of_brackets(all, at) {
+            Some(end) => end + 1,
+            None => {
+                found.push(*token);
+                at + 1
+            }
+        };
+    }
+    found
+}
+
+/// The index of the last bracket of the attribute `[[…]]` that begins at `at`. Two opening brackets in a row begin
+/// nothing else.
+fn end_of_brackets(all: &[Token<'_>], at: usize) -> Option<usize> {
+    let sign = |at: usize| all.get(at).map_or("", |t| t.text);
+    if sign(at) != "[" || sign(at + 1) != "[" {
+        return None;
+    }
+    let mut depth = 0;
+    (at..all.len()).find(|place| {
+        match sign(*place) {
+            "[" => depth += 1,
+            "]" => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
 /// The text with attributes and GNU keywords blanked, because the grammar does not know all of them.
 pub(super) fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
     let mut bytes = text.as_bytes().to_vec();
@@ -57,6 +91,12 @@ pub(super) fn without_attributes(text: &str, all: &[Token<'_>]) -> String {
     };
     let mut at = 0;
     while let Some(token) = all.get(at) {
+        if let Some(end) = end_of_brackets(all, at) {
+            let last = &all[end];
+            blank(token.at, last.at + last.text.len());
+            at = end + 1;
+            continue;
+        }
         match token.text {
             "__attribute__" | "__attribute" | "_Alignas" | "alignas" | "__typeof__" => {
                 let mut depth = 0;

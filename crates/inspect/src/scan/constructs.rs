@@ -259,13 +259,9 @@ pub fn check(user: &UserText, entry: &str, language: Language) -> Result<(), Fai
                 }
             }
             Kind::Sign
-                if !is_cxx
-                    && token.text == "["
-                    && tokens.get(at + 1).is_some_and(|t| t.text == "[") =>
+                if token.text == "[" && tokens.get(at + 1).is_some_and(|t| t.text == "[") =>
             {
-                return construct(
-                    "attributes in `[[ ]]` are not permitted; write __attribute__".into(),
-                );
+                cxx::attributes(user, &tokens[at..])?;
             }
             // Also covers the digraph `%:`, and a directive that only a macro's expansion produced.
             Kind::Sign if token.text == "#" || (token.text == "%" && follows(&tokens, at, ":")) => {

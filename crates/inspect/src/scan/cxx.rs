@@ -50,55 +50,44 @@ const LIBRARY: &[&str] = &[
 
 /// Refuses constructs that only C++ has.
 pub(super) fn check(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
-    for (at, token) in tokens.iter().enumerate() {
+    let words = tokens.iter().enumerate();
+    for (at, token) in words.filter(|(_, token)| token.kind == Kind::Word) {
         let next = |n: usize| tokens.get(at + n).map_or("", |t| t.text);
         let construct = |what: String| {
             let line = user.line_at(token.at);
             Err(refused(CandidateFault::ForbiddenConstruct, line, what))
         };
-        match token.kind {
-            Kind::Sign if token.text == "[" && next(1) == "[" => attributes(user, &tokens[at..])?,
-            Kind::Word => {
-                if let Some((_, what)) = WORDS.iter().find(|(word, _)| *word == token.text) {
-                    return construct((*what).to_owned());
-                }
-                if let Some(start) = LIBRARY.iter().find(|p| token.text.starts_with(**p)) {
-                    let (word, name) = (token.text, start.trim_end_matches('_'));
-                    return construct(format!(
-                        "internal names of the run-time library ({name}) are not permitted (`{word}`)"
-                    ));
-                }
-                // The old exception specification `throw()` promises that the function throws nothing, and is
-                // permitted.
-                if token.text == "throw" && !(next(1) == "(" && next(2) == ")") {
-                    return construct(
-                        "exceptions are switched off: `throw` is not permitted".into(),
-                    );
-                }
-                let begins = at == 0 || matches!(tokens[at - 1].text, ";" | "}" | "{");
-                // The name of a module or header begins with a word, `<` or a quote. Any other token continues an
-                // expression.
-                let names = next(1)
-                    .starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '<' | '"' | ':'));
-                if matches!(token.text, "import" | "module") && begins && names {
-                    return construct("modules are not permitted".into());
-                }
-                if token.text == "operator"
-                    && matches!(next(1), "new" | "delete")
-                    && defines(&tokens[at..])
-                {
-                    return construct(format!(
-                        "`operator {}` may be called, but not defined",
-                        next(1)
-                    ));
-                }
-                if matches!(token.text, "R" | "LR" | "uR" | "UR" | "u8R")
-                    && follows_text(tokens, at)
-                {
-                    return construct("raw strings are not permitted".into());
-                }
-            }
-            _ => {}
+        if let Some((_, what)) = WORDS.iter().find(|(word, _)| *word == token.text) {
+            return construct((*what).to_owned());
+        }
+        if let Some(start) = LIBRARY.iter().find(|p| token.text.starts_with(**p)) {
+            let (word, name) = (token.text, start.trim_end_matches('_'));
+            return construct(format!(
+                "internal names of the run-time library ({name}) are not permitted (`{word}`)"
+            ));
+        }
+        // The old exception specification `throw()` promises that the function throws nothing, and is
+        // permitted.
+        if token.text == "throw" && !(next(1) == "(" && next(2) == ")") {
+            return construct("exceptions are switched off: `throw` is not permitted".into());
+        }
+        let begins = at == 0 || matches!(tokens[at - 1].text, ";" | "}" | "{");
+        // The name of a module or header begins with a word, `<` or a quote. Any other token continues an
+        // expression.
+        let names =
+            next(1).starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '<' | '"' | ':'));
+        if matches!(token.text, "import" | "module") && begins && names {
+            return construct("modules are not permitted".into());
+        }
+        if token.text == "operator" && matches!(next(1), "new" | "delete") && defines(&tokens[at..])
+        {
+            return construct(format!(
+                "`operator {}` may be called, but not defined",
+                next(1)
+            ));
+        }
+        if matches!(token.text, "R" | "LR" | "uR" | "UR" | "u8R") && follows_text(tokens, at) {
+            return construct("raw strings are not permitted".into());
         }
     }
     Ok(())
@@ -133,8 +122,8 @@ fn defines(tokens: &[Token<'_>]) -> bool {
     false
 }
 
-/// Checks one `[[…]]`; `tokens` begins with the first bracket.
-fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
+/// Checks one `[[…]]` of C or C++; `tokens` begins with the first bracket.
+pub(super) fn attributes(user: &UserText, tokens: &[Token<'_>]) -> Result<(), Failure> {
     let refuse = |at: usize, what: String| {
         let line = user.line_at(at);
         Err(refused(CandidateFault::ForbiddenConstruct, line, what))
@@ -241,7 +230,8 @@ mod tests {
         for (line, text) in (1..).zip(text.lines()) {
             user.push(line, text);
         }
-        constructs::check(&user.without_separators(), "dgemm", Language::Cxx)
+        let user = user.without_separators().with_braces(Language::Cxx);
+        constructs::check(&user, "dgemm", Language::Cxx)
     }
 
     #[test]
@@ -271,8 +261,8 @@ mod tests {
             ("[[ nodiscard, gnu::ifunc(\"r\") ]] int f();", "`ifunc`"),
             ("[[using gnu: constructor]] void f() {}", "`using`"),
             ("[ [gnu::constructor]] void f() {}", "`constructor`"),
-            ("int a<:3:>;", "digraphs"),
-            ("a<:::b:>", "digraphs"),
+            ("<:<:gnu::constructor:>:> void f() <% %>", "`constructor`"),
+            ("auto f = <::> <% asm(\"\"); %>;", "inline assembly"),
             ("%:define X", "`#`"),
             ("int x = 1'0; asm(\"\"); int y = 2'0;", "inline assembly"),
             (
@@ -315,6 +305,7 @@ mod tests {
             "if (x) [[likely]] { y(); }",
             "auto f = [&]<class T>(T x) { return x; };",
             "std::array<::T, 2> a;",
+            "int a<:3:>; <:<:maybe_unused:>:> int b = a<:::c:>;",
             "p = ::operator new(8 * n, std::align_val_t(64)); ::operator delete(p);",
             "struct B { B *clone() const { return 0; } void signal() noexcept {} }; b.clone(); b->signal();",
             "namespace mine { int system(int x) { return x; } } int x = mine::system(3);",

@@ -165,6 +165,34 @@ mod tests {
     }
 
     #[test]
+    fn attributes_in_brackets_are_the_standards_and_permitted_ones_of_gnu() {
+        for language in [Language::C, Language::Cxx] {
+            let found =
+                |text: &str| check_constructs(&in_language(text, language), "dgemm", language);
+            for text in [
+                "[[nodiscard]] static int f([[maybe_unused]] int n) { return 0; }",
+                "switch (n) { case 1: n++; [[fallthrough]]; default: n--; }",
+                "[[gnu::always_inline]] static inline int f(int n) { return n; }",
+                "<:<:maybe_unused:>:> int a<:3:>;",
+            ] {
+                found(text).unwrap();
+            }
+            for text in [
+                "[[gnu::constructor]] static void f(void) {}",
+                "[[__gnu__::__section__(\"x\")]] int x;",
+                "[[nodiscard, gnu::ifunc(\"r\")]] int f(void);",
+                "[ [gnu::no_sanitize_address]] void f(void);",
+                "[[clang::no_sanitize(\"all\")]] void f(void);",
+                "<:<:gnu::constructor:>:> static void f(void) <% %>",
+                "[<:gnu::target(\"avx2\"):>] void f(void);",
+                "[[nodiscard",
+            ] {
+                found(text).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
     fn a_helper_is_the_programs_own_in_any_spelling() {
         let text = "static void clone(int n) <% (void)n; %> void dgemm(int n) <% clone(n); %>";
         check_constructs(&with_braces(text), "dgemm", Language::C).unwrap();

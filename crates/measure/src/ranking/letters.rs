@@ -166,6 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::time::Resolution;
 
     fn at(value: f64, se: f64) -> LogRatio {
         LogRatio { value, se }
@@ -225,6 +226,23 @@ mod tests {
         let pair = |difference: f64| letters(&[at(0.0, 0.006), at(difference, 0.008)], 8);
         assert_eq!(pair(0.0273), ["a", "a"]);
         assert_eq!(pair(0.0274), ["b", "a"]);
+    }
+
+    #[test]
+    fn copies_that_the_clock_cannot_see_share_a_letter() {
+        let resolution = Resolution {
+            hand_shake_seconds: 5e-6,
+            taken_off_seconds: 5e-6,
+            error_seconds: 1e-7,
+        };
+        let baseline = 4e-7;
+        // Processes of one program, whose times differ by the error of their hand-shakes.
+        let copies: [f64; 4] = [4.6e-7, 3.2e-7, 4.0e-7, 4.9e-7];
+        let found = copies.map(|s| at((baseline / s).ln(), resolution.log_se(s, baseline)));
+        assert_eq!(letters(&found, 1), ["a"; 4]);
+        // By the scatter of their calls alone they would be four programs.
+        let scatter = copies.map(|s| at((baseline / s).ln(), 1e-3));
+        assert_eq!(letters(&scatter, 1), ["c", "a", "b", "d"]);
     }
 
     #[test]

@@ -174,6 +174,24 @@ const FUNCTIONS: &[Function] = &[
         single: COARSE_SINGLE,
     },
     Function {
+        name: "asinh",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "acosh",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
+        name: "atanh",
+        easy: None,
+        double: COARSE,
+        single: COARSE_SINGLE,
+    },
+    Function {
         name: "expm1",
         easy: None,
         double: COARSE,
@@ -531,6 +549,22 @@ mod tests {
         assert!(names(false).iter().all(|name| !name.contains("log")));
         let exp = &variants(text, true)[0].source;
         assert!(exp.contains("#define expf flopsmith_exp\n") && exp.ends_with(text));
+    }
+
+    #[test]
+    fn functions_without_an_easy_range_lose_digits_in_both_forms() {
+        for name in ["asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh"] {
+            for form in [name.to_owned(), format!("{name}f")] {
+                let text =
+                    format!("#include <math.h>\ndouble f(double x) {{ return {form}(x); }}\n");
+                for (single, bits) in [(false, 40), (true, 16)] {
+                    let found = &variants(&text, single)[0];
+                    assert_eq!(found.name, format!("`{name}` right to {bits} bits"));
+                    let both = format!("#define {name} flopsmith_{name}\n#define {name}f ");
+                    assert!(found.source.contains(&both), "{}", found.source);
+                }
+            }
+        }
     }
 
     #[test]

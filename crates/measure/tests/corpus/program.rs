@@ -5,10 +5,12 @@ use std::fmt;
 use std::path::Path;
 
 use flopsmith_problem::Language;
-use flopsmith_protocol::{CandidateFault, TechniqueSet, UnknownCause, Verdict};
+use flopsmith_protocol::{
+    CandidateFault, Certificate, Interval, TechniqueSet, UnknownCause, Verdict,
+};
 
 use crate::mutate::Acts;
-use crate::stages::Ended;
+use crate::stages::{Ended, Plain};
 
 /// The required and the optional keys in the first lines of an attack, and the same for an honest program.
 const OF_ATTACKS: (&[&str], &[&str]) = (
@@ -248,8 +250,8 @@ impl Program {
     }
 }
 
-/// True if it was measured, and is not surely faster than the plain loops of attacks. For a certified number the lower
-/// end of its interval decides.
+/// True if it was measured, and is not surely faster than the plain loops of attacks, neither with its arrays in caches
+/// nor, where that is known, without. For a certified number the lower end of its interval decides.
 pub fn gains_nothing(ended: &Ended) -> bool {
     let (Verdict::Measured { measurement }, Some(plain)) = (&ended.verdict, ended.plain) else {
         return false;
@@ -259,7 +261,50 @@ pub fn gains_nothing(ended: &Ended) -> bool {
         None => measurement.ratio,
     };
     let gflops_at_least = measurement.gflops * (at_least / measurement.ratio);
-    at_least < GAIN * plain.ratio || gflops_at_least < GAIN * plain.gflops
+    let by_caches = at_least >= GAIN * plain.ratio && gflops_at_least >= GAIN * plain.gflops;
+    !by_caches && !gains_without_caches(measurement.certificate.as_ref(), plain)
+}
+
+/// True if calls that find nothing in a cache are surely faster than those of the plain loops.
+fn gains_without_caches(certificate: Option<&Certificate>, plain: Plain) -> bool {
+    let interval = certificate.and_then(|certificate| certificate.cold_interval);
+    interval.is_some_and(|cold| cold.low >= GAIN * plain.cold_ratio.unwrap_or(1.0))
+}
+
+#[test]
+fn a_gain_without_caches_is_one() {
+    let plain = |cold_ratio: Option<f64>| Plain {
+        ratio: 1.0,
+        gflops: 1.0,
+        cold_ratio,
+    };
+    let certificate = |low: f64| Certificate {
+        layout_ratios: vec![1.0],
+        layout_spread: 0.0,
+        cold_seconds_per_call: Some(1e-3),
+        cold_ratio: Some(low * 1.1),
+        cold_interval: Some(Interval {
+            low,
+            high: low * 1.2,
+            confidence: 0.95,
+        }),
+        cold_stop: None,
+    };
+    for (low, of_plain, gains) in [
+        (1.1, None, false),
+        (1.2, None, true),
+        (1.2, Some(1.1), false),
+        (1.3, Some(1.1), true),
+    ] {
+        let found = gains_without_caches(Some(&certificate(low)), plain(of_plain));
+        assert_eq!(found, gains, "{low} {of_plain:?}");
+    }
+    let unknown = Certificate {
+        cold_interval: None,
+        ..certificate(9.0)
+    };
+    assert!(!gains_without_caches(Some(&unknown), plain(None)));
+    assert!(!gains_without_caches(None, plain(None)));
 }
 
 impl fmt::Display for Expected {

@@ -40,6 +40,8 @@ pub struct Plain {
     pub ratio: f64,
     /// 10⁹ operations a second in their last measurement.
     pub gflops: f64,
+    /// Largest seen ratio where no array is in a cache; none where it was not measured.
+    pub cold_ratio: Option<f64>,
 }
 
 impl Plain {
@@ -48,6 +50,10 @@ impl Plain {
         Plain {
             ratio: self.ratio.max(now.ratio),
             gflops: now.gflops,
+            cold_ratio: [self.cold_ratio, now.cold_ratio]
+                .into_iter()
+                .flatten()
+                .reduce(f64::max),
         }
     }
 }
@@ -101,7 +107,12 @@ impl Timed {
             }
             _ => {
                 let gflops = timer.reference_gflops();
-                (None, Plain { ratio: 1.0, gflops })
+                let plain = Plain {
+                    ratio: 1.0,
+                    gflops,
+                    cold_ratio: None,
+                };
+                (None, plain)
             }
         };
         eprintln!(
@@ -258,6 +269,7 @@ fn speed_of(loops: &Prepared, timer: &mut Timer) -> Plain {
         Verdict::Measured { measurement } => Plain {
             ratio: measurement.ratio,
             gflops: measurement.gflops,
+            cold_ratio: measurement.certificate.and_then(|c| c.cold_ratio),
         },
         other => panic!("plain loops: {other:?}"),
     }

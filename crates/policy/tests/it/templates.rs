@@ -30,6 +30,11 @@ struct Case {
     special_tokens_map: Option<Value>,
     /// The token for padding in `tokenizer.json`.
     padding: Option<String>,
+    /// `config.json`.
+    config: Option<Value>,
+    /// True for a tokenizer of characters in place of bytes.
+    #[serde(default)]
+    metaspace: bool,
     /// The text that transformers renders; none if it refuses.
     text: Option<String>,
 }
@@ -57,15 +62,29 @@ fn folder(settings: &Value) -> tempfile::TempDir {
     folder
 }
 
-fn pad_with(folder: &Path, token: &str) {
+/// Changes `tokenizer.json`.
+fn change(folder: &Path, change: impl FnOnce(&mut Value)) {
     let path = folder.join("tokenizer.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut file: Value = serde_json::from_str(&text).unwrap();
+    change(&mut file);
+    std::fs::write(path, file.to_string()).unwrap();
+}
+
+fn pad_with(file: &mut Value, token: &str) {
     file["padding"] = json!({
         "strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null,
         "pad_id": 1, "pad_type_id": 0, "pad_token": token,
     });
-    std::fs::write(path, file.to_string()).unwrap();
+}
+
+fn take_characters(file: &mut Value) {
+    let metaspace = json!({
+        "type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true,
+    });
+    file["pre_tokenizer"] = metaspace.clone();
+    file["decoder"] = metaspace;
+    file["post_processor"] = Value::Null;
 }
 
 #[test]
@@ -89,7 +108,13 @@ fn conversations_are_written_as_transformers_writes_them() {
             write(folder.path(), "special_tokens_map.json", map);
         }
         if let Some(token) = &case.padding {
-            pad_with(folder.path(), token);
+            change(folder.path(), |file| pad_with(file, token));
+        }
+        if case.metaspace {
+            change(folder.path(), take_characters);
+        }
+        if let Some(config) = &case.config {
+            write(folder.path(), "config.json", config);
         }
         let tokenizer = Tokenizer::load(folder.path()).unwrap();
         // And again from the file that it writes itself.

@@ -160,7 +160,14 @@ fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
         assert_timed(row);
         assert_eq!(row["hidden_by_clock"], true, "{row}");
         assert_consistent(row);
-        // Rows that did not converge have no letter and no rank; all others share one letter.
+        // Rows that did not converge have no letter and no rank; all others share one letter. In either case two copies lie
+        // within six standard errors of each other.
+        for other in &rows {
+            let of = |row: &Value, key: &str| row[key].as_f64().unwrap();
+            let apart = (of(row, "ratio") / of(other, "ratio")).ln().abs();
+            let error = of(row, "log_ratio_se").hypot(of(other, "log_ratio_se"));
+            assert!(apart <= 6.0 * error, "{row} {other}");
+        }
         let group = &row["group"];
         assert!(group.is_null() || group == "a", "{rows:?}");
         assert_eq!(group.is_null(), row["outcome"] == "unconverged", "{row}");

@@ -29,6 +29,14 @@ fn loops_that_no_statement_makes_are_found() {
             "void f(int n) { [[a]] [[b(c[0])]] again: n--; if (n) goto again; }",
             "jumps back",
         ),
+        (
+            "void f(int n) { switch (n) case 0: for (;;) [[likely]] { case 1: x(); } }",
+            "inside of a loop",
+        ),
+        (
+            "[[nodiscard]] static int f(int i) [[gnu::pure]] { return i ? f(i - 1) : 0; }",
+            "calls itself",
+        ),
         ("void f(void *p) { goto *p; }", "does not name"),
         (
             "void f(int n) { out:; void g(void) { goto out; } g(); }",

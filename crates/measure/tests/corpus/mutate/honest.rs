@@ -4,7 +4,7 @@
 //! These rules decide the forms of a program:
 //!
 //! - the entry keeps its name, and if its declaration differs from the problem's, nothing is put before it;
-//! - brackets keep their spelling: C programs may not have `<:`, since attributes could stand after two of them;
+//! - brackets keep their spelling, since `<:` before `:` is read in another way in C++;
 //! - macros come after the last header: the scan refuses changes of a header's text;
 //! - conditions of the preprocessor contain no pasted names, which the scan refuses because they could search for
 //!   files;

@@ -128,8 +128,9 @@ mod tests {
     use serde_json::json;
 
     fn pair() -> (Lines, Lines) {
-        let (a_out, a_in) = nix::unistd::pipe().unwrap();
-        let (b_out, b_in) = nix::unistd::pipe().unwrap();
+        // A process that another test starts meanwhile must not keep an end open.
+        let pipe = || nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
+        let ((a_out, a_in), (b_out, b_in)) = (pipe(), pipe());
         (Lines::new(a_in, b_out), Lines::new(b_in, a_out))
     }
 

@@ -314,7 +314,8 @@ pub(super) mod tests {
     fn a_byte_order_mark_is_no_part_of_a_candidate() {
         let place = tempfile::tempdir().unwrap();
         let solution = r#"{ "name": "quick", "definition": "softmax",
-            "spec": { "languages": ["pytorch"], "target_hardware": ["cpu"], "entry_point": "main.py::ModelNew" },
+            "spec": { "languages": ["pytorch"], "target_hardware": ["cpu"], "entry_point": "main.py::ModelNew",
+                "destination_passing_style": false },
             "sources": [{ "path": "main.py", "content": "x = 1" }] }"#;
         for (name, text) in [("a.py", "x = 1"), ("b.json", solution)] {
             let file = place.path().join(name);

@@ -29,7 +29,7 @@ import worker_triton  # noqa: E402
 from source_check import check  # noqa: E402
 
 DISTRIBUTIONS = ["plain", "large", "tiny", "shifted", "sparse", "rows"]
-# What the interpreter leaves of constants: each program of a grid takes milliseconds.
+# Largest constants for the interpreter, which takes milliseconds for each program of a grid.
 INTERPRETED = {"BATCH": 2, "ROWS": 70, "TOKENS": 140, "HEADS": 6, "SIDE": 20, "PIXELS": 300, "COLUMNS": 3000, "CLASSES": 9000}
 # Those of crates/module/src/compile.rs.
 FLAGS = ["-O3", "-std=c++17", "-fPIC", "-march=native", "-fopenmp", "-fno-math-errno", "-DTORCH_API_INCLUDE_EXTENSION_H"]

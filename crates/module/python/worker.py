@@ -147,7 +147,7 @@ def check_names(model):
         if id(part) in known:
             continue
         known.add(id(part))
-        # What was made here must live as long as its number is known.
+        # These objects must live as long as their numbers are known.
         seen.append(part)
         if isinstance(part, torch.nn.Module):
             held = {**vars(part), **part._parameters, **part._buffers, **part._modules}

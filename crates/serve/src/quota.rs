@@ -1,7 +1,7 @@
 //! Quotas: how many candidates a token may send in an hour or a day.
 //!
-//! A window begins with the first candidate, and the next one with the first candidate after its end. What a window has used is a
-//! file of the service's folder, so a restart forgets nothing.
+//! A window begins with the first candidate, and the next one with the first candidate after its end. A file in
+//! the service's folder holds the number of candidates of each token's window, so a restart forgets nothing.
 
 use std::collections::HashMap;
 use std::io;

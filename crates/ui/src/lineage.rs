@@ -101,7 +101,7 @@ impl Families {
         Ok(made)
     }
 
-    /// What an agent made each of the newest candidates from.
+    /// Reads the parent of each of the newest candidates from an agent's attempts, keyed by candidate.
     fn made_from(&mut self, attempts: Option<&View>) -> io::Result<ById<u64>> {
         let mut made = ById::default();
         if let Some(attempts) = attempts {

@@ -50,14 +50,14 @@ struct Context {
     later: Option<String>,
 }
 
-/// What the colour of a program tells.
+/// The property of a program that its colour shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     Speed,
     Stage,
 }
 
-/// The tree of a run's programs for a problem. The query may name the problem, the page, and what colours tell.
+/// The tree of a run's programs for a problem. The query may name the problem, the page, and the property that colours show.
 ///
 /// # Errors
 /// There is no such run or problem, the query has no meaning, or the run's files cannot be read.
@@ -317,7 +317,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// What the colours tell.
+    /// Lists the colours with their meanings, as HTML.
     fn legend(&self) -> String {
         let mut legend = String::from("<ul class=\"legend\">");
         let mut add = |class: &str, words: &str| {

@@ -453,7 +453,7 @@ async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive(
     let _bench = Worker::start(&cluster, "bench");
     let first = Worker::with_roles(&cluster, "keeper1", "archive,generator");
     let runs = cluster.folder.path().join("runs");
-    let mut starter = left_to(&cluster, "64").spawn().unwrap();
+    let mut starter = left_to(&cluster, "32").spawn().unwrap();
     let found = || only_run(&runs).map_or(0, |run| outcomes(&run).len());
     let limit = Duration::from_secs(240);
     wait_for(&mut starter, limit, "an outcome", || found() > 0);
@@ -484,7 +484,7 @@ async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive(
     assert_eq!(ended.status.code(), Some(0), "{said}");
     let all = objects(&run.join("outcomes.jsonl"));
     let fresh = |outcome: &&Value| outcome["candidate"]["purpose"] == "search";
-    assert_eq!(all.iter().filter(fresh).count(), 64);
+    assert_eq!(all.iter().filter(fresh).count(), 32);
     assert!(outcomes(&run).values().all(|times| *times == 1));
     assert_eq!(last_object(&ended)["finished"], true);
 }

@@ -32,8 +32,8 @@ const TIMED: [&str; 5] = ["axpby", "bsquare", "gemver", HALF, "mix64"];
 
 /// Long enough for some tens of calls.
 const LONG: Limits = Limits {
-    min: Duration::from_millis(150),
-    max: Duration::from_millis(300),
+    min: Duration::from_millis(60),
+    max: Duration::from_millis(120),
     target_log_se: 0.0,
     usable_log_se: 1.0,
 };

@@ -7,12 +7,10 @@ use flopsmith_test_support::skipped;
 
 use crate::program::{Expected, Program, attacks, gains_nothing, honest};
 use crate::stages::{Stages, first_looks};
-use crate::{Log, fixtures, sampled, words};
+use crate::{Log, fixtures, sampled_to_run, words};
 
 const CLANG: &str = "clang";
 
-/// Each commit tries one of this many programs, and other commits try others.
-const SAMPLED: usize = 4;
 /// Minimum number of programs for clang.
 const AT_LEAST: usize = 240;
 
@@ -46,7 +44,7 @@ fn programs_built_by_clang_get_their_verdict() {
         .filter(|program| is_for_clang(program) && program.can_run(cores))
         .collect();
     assert!(programs.len() >= AT_LEAST, "{} programs", programs.len());
-    programs = sampled(programs, SAMPLED);
+    programs = sampled_to_run(programs);
     // All programs of a problem that follow each other share one bench.
     programs.sort_by(|a, b| (&a.problem, a.threads).cmp(&(&b.problem, b.threads)));
     let mut wrong = Vec::new();

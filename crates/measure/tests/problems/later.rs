@@ -12,8 +12,8 @@ use super::*;
 const HONEST: u32 = 12;
 /// Time for some tens of calls of any problem, whatever their results.
 const LONG: Limits = Limits {
-    min: Duration::from_millis(150),
-    max: Duration::from_millis(300),
+    min: Duration::from_millis(60),
+    max: Duration::from_millis(120),
     target_log_se: 0.0,
     usable_log_se: 1.0,
 };

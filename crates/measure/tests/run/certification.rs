@@ -193,10 +193,10 @@ fn programs_faster_than_uncached_memory_get_no_number_and_no_blame() {
             caches,
             ..Problem::clone(&problem)
         }));
-        // The megabytes are renewed and compared at each of its calls, which take microseconds: thousands of times in this span.
+        // The megabytes are renewed and compared at each of its calls, which take microseconds: hundreds of times in this span.
         let limits = Limits {
-            min: Duration::from_millis(2),
-            max: Duration::from_millis(4),
+            min: Duration::from_micros(200),
+            max: Duration::from_micros(400),
             ..Purpose::Certify.limits()
         };
         timer.set_limits(Purpose::Certify, limits);

@@ -13,9 +13,7 @@ use flopsmith_report::{
 use proptest::prelude::*;
 use serde_json::json;
 
-mod well_formed;
-
-use well_formed::well_formed;
+use crate::well_formed::well_formed;
 
 /// Workloads of this name and these numbers.
 fn workloads(name: &str, numbers: &[f64], interval: Interval) -> Vec<WorkloadMeasurement> {

@@ -52,6 +52,21 @@ def answers_to_threads_name_their_places(_):
         assert symptom and not missing and (files or docs.links(answer)), f"{thread}: {missing or 'no place'}"
 
 
+def every_weakness_says_where_its_size_comes_from(_):
+    _, table = (docs.DOCS / "explanation/what-it-trusts.md").read_text().split("\n| weakness | size | why it stays |\n|---|---|---|\n")
+    sizes = [row.split(" | ")[1] for row in table.splitlines() if row.startswith("| ")]
+    assert len(sizes) >= 18, len(sizes)
+    silent = [size for size in sizes if not re.match(r"(measured|limit|reasoned|unknown|none)\b", size)]
+    assert not silent, silent
+
+
+def crates_with_several_test_programs_are_named(_):
+    crates = {folder.name: [*folder.glob("tests/*.rs"), *folder.glob("tests/*/main.rs")] for folder in (docs.ROOT / "crates").iterdir()}
+    _, _, text = (docs.DOCS / "decisions/0067-tests.md").read_text().partition("crates have several")
+    named = crates.keys() & set(re.findall(r"`(\w+)`", text.partition("Tests of whole runs")[0]))
+    assert named == {crate for crate, programs in crates.items() if len(programs) > 1}, named
+
+
 def links_that_lead_nowhere_are_found(place):
     (place / "other.md").write_text("# A `heading` of [two](x) words\n\n```sh\n# no heading\n```\n")
     page = place / "page.md"
@@ -76,5 +91,6 @@ def links_of_the_site_stay_on_the_site(place):
 if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
-        links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
+        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, links_that_lead_nowhere_are_found,
+        links_of_the_site_stay_on_the_site,
     )))

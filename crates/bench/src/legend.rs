@@ -125,7 +125,7 @@ pub fn of_all_sizes(rows: &[&Row], against: Option<&str>) -> Vec<String> {
 const RATIO: &str = "ratio: times as fast as the plain reference";
 const TIMES: [&str; 2] = [
     "call: the time of an undisturbed call, computed from the ratio",
-    "min, median: of the timed calls by the clock; spread: their median deviation from the median",
+    "min, median: of the timed calls by the clock, — where not converged or more than 5 % from call; spread: their median deviation from the median",
 ];
 const PEAK: &str = "peak: share of the measured floating-point peak";
 const ROOF: &str = "roof: share of the roof";

@@ -10,6 +10,7 @@
 //! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
 mod against;
+mod clock;
 pub mod compare;
 mod crossover;
 pub mod facts;

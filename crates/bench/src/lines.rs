@@ -3,6 +3,7 @@
 use flopsmith_protocol::Measurement;
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::rows::Row;
 use crate::workloads;
 
@@ -10,6 +11,7 @@ use crate::workloads;
 pub fn object(problem: &str, row: &Row) -> Value {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
+    let clock = measurement.map(Clock::of);
     // Several workloads have their parameters each.
     let params = match row.sizes.as_slice() {
         [one] => Some(one),
@@ -27,8 +29,8 @@ pub fn object(problem: &str, row: &Row) -> Value {
         "gflops": measurement.map(|m| m.gflops),
         "gb_per_second": row.gb_per_second(),
         "seconds_per_call": measurement.map(|m| m.seconds_per_call),
-        "minimum_seconds": measurement.and_then(|m| m.minimum_seconds),
-        "median_seconds": measurement.and_then(|m| m.median_seconds),
+        "minimum_seconds": clock.and_then(|c| c.minimum),
+        "median_seconds": clock.and_then(|c| c.median),
         "hand_shake_seconds": row.resolution.hand_shake_seconds,
         "hidden_by_clock": row.is_hidden(),
         "ratio": measurement.map(|m| m.ratio),
@@ -158,6 +160,7 @@ pub fn csv_header() -> String {
 pub fn csv(problem: &str, row: &Row) -> String {
     let (outcome, reason, _) = row.said();
     let measurement = row.done.verdict.measurement();
+    let clock = measurement.map(Clock::of);
     let to_against = row.to_against;
     let to_saved = row.to_saved.as_ref();
     let place = row.place.as_ref();
@@ -209,17 +212,13 @@ pub fn csv(problem: &str, row: &Row) -> String {
         row.rank.map(|rank| rank.to_string()),
         row.gb_per_second().map(|gb| gb.to_string()),
         measurement.map(|m| m.seconds_per_call.to_string()),
-        measurement
-            .and_then(|m| m.median_seconds)
-            .map(|s| s.to_string()),
+        clock.and_then(|c| c.median).map(|s| s.to_string()),
         measurement.map(|_| row.resolution.hand_shake_seconds.to_string()),
         row.is_hidden().then(|| "true".to_owned()),
         worst.map(|w| w.name.clone()),
         worst.map(|w| w.ratio.to_string()),
         Some(row.size_words()),
-        measurement
-            .and_then(|m| m.minimum_seconds)
-            .map(|s| s.to_string()),
+        clock.and_then(|c| c.minimum).map(|s| s.to_string()),
         row.rate().map(|rate| rate.to_string()),
         row.rate().map(|_| row.unit().to_string()),
         row.roof().map(|roof| roof.to_string()),

@@ -14,6 +14,7 @@ use flopsmith_run::exit;
 use flopsmith_run::output::Output;
 use flopsmith_run::{interrupt, record, roofline};
 
+use crate::clock::Clock;
 use crate::outputs::{self, AtSize};
 use crate::rate::Unit;
 use crate::rows::{self, Row};
@@ -162,13 +163,7 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
                 "  an undisturbed call takes {}{mean}{other}",
                 span(m.seconds_per_call)
             ));
-            if let (Some(least), Some(median)) = (m.minimum_seconds, m.median_seconds) {
-                lines.push(format!(
-                    "  of the timed calls the fastest took {}, the median {}{mean}",
-                    span(least),
-                    span(median)
-                ));
-            }
+            lines.extend(by_clock(Clock::of(m)).map(|times| format!("{times}{mean}")));
             if row.is_hidden() {
                 lines.push(format!(
                     "  most of a call is the hand-shake with its process ({}): enlarge [timed] in problem.toml, or pass a larger --size",
@@ -248,6 +243,23 @@ fn text(row: &Row, size: &str, purpose: Purpose) -> Vec<String> {
     lines
 }
 
+/// The fastest and the median call by the clock; none if both contradict the speed.
+fn by_clock(clock: Clock) -> Option<String> {
+    let times = match (clock.minimum, clock.median) {
+        (Some(least), Some(median)) => {
+            format!(
+                "the fastest took {}, the median {}",
+                span(least),
+                span(median)
+            )
+        }
+        (Some(least), None) => format!("the fastest took {}", span(least)),
+        (None, Some(median)) => format!("the median took {}", span(median)),
+        (None, None) => return None,
+    };
+    Some(format!("  of the timed calls {times}"))
+}
+
 /// The reason why a measurement ended, and its precision at that moment.
 fn ended(measurement: &Measurement, purpose: Purpose) -> String {
     let sure = give_or_take(measurement.ratio, &measurement.interval);
@@ -286,6 +298,7 @@ mod tests {
     use flopsmith_protocol::{TechniqueSet, Verdict};
 
     use super::*;
+    use crate::clock::tests::disturbed;
     use crate::compare::tests::slower;
     use crate::rows::tests::{by_memory, certify, fast, hidden, row, unsure_when_cold};
     use crate::workloads::tests::over_two;
@@ -331,15 +344,29 @@ mod tests {
             measurement.stop = StopReason::Unconverged;
         }
         assert!(
-            text(&measured, "n = 8", Purpose::Rank)[4]
+            text(&measured, "n = 8", Purpose::Rank)[3]
                 .ends_with("did not converge: still ±0.39 % after 0.6 s, its time limit")
         );
         assert!(
-            text(&measured, "n = 8", Purpose::Certify)[4]
+            text(&measured, "n = 8", Purpose::Certify)[3]
                 .ends_with("after its time limit for each layout"),
             "{:?}",
             text(&measured, "n = 8", Purpose::Certify)
         );
+    }
+
+    #[test]
+    fn calls_that_contradict_the_speed_are_left_out() {
+        let line = |fastest: f64, median: f64| {
+            let row = disturbed("a.c", fastest, median);
+            let mut lines = text(&row, "n = 8", Purpose::Rank).into_iter();
+            lines.find(|line| line.contains("of the timed calls"))
+        };
+        let fastest = "  of the timed calls the fastest took 838.9 µs";
+        let median = "  of the timed calls the median took 838.9 µs";
+        assert_eq!(line(1.0, 1.1).as_deref(), Some(fastest));
+        assert_eq!(line(0.9, 1.0).as_deref(), Some(median));
+        assert_eq!(line(1.1, 1.2), None);
     }
 
     #[test]

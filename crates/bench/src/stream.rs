@@ -11,6 +11,7 @@ use flopsmith_problem::Problem;
 use flopsmith_run::exit;
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::crossover::Lead;
 use crate::rows::Row;
 use crate::stages::ReferenceSpeeds;
@@ -124,6 +125,7 @@ impl Stream {
             .iter()
             .map(|row| {
                 let measurement = row.done.verdict.measurement();
+                let clock = measurement.map(Clock::of);
                 let mut rank = json!({
                     "file": row.file,
                     "threads": row.threads,
@@ -133,8 +135,8 @@ impl Stream {
                     "group": row.group,
                     "gflops": measurement.map(|m| m.gflops),
                     "seconds_per_call": measurement.map(|m| m.seconds_per_call),
-                    "minimum_seconds": measurement.and_then(|m| m.minimum_seconds),
-                    "median_seconds": measurement.and_then(|m| m.median_seconds),
+                    "minimum_seconds": clock.and_then(|c| c.minimum),
+                    "median_seconds": clock.and_then(|c| c.median),
                     "mdape": measurement.map(|m| m.mdape),
                     "ratio": measurement.map(|m| m.ratio),
                     "interval": measurement.map(|m| m.interval),
@@ -200,7 +202,8 @@ pub(super) mod tests {
     use crate::rows::arrange;
     use crate::rows::tests::{fast, row, unsure};
 
-    fn stream() -> Stream {
+    /// A stream of one problem and workload.
+    pub fn stream() -> Stream {
         Stream {
             problem: "dgemm".into(),
             size: "n = 8".into(),

@@ -9,9 +9,10 @@ use flopsmith_run::digits::{between, four, percent, share, time};
 use flopsmith_run::roofline;
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::resolve::stop;
 use crate::rows::Row;
-use crate::table::Grid;
+use crate::table::{Grid, by_clock};
 
 /// Each workload over several measurements of one program by one timer. Each measurement has the weight that it has in the
 /// mean of the whole ([`LogRatio::mean`]), so that the ratio of the whole stays the geometric mean over the workloads.
@@ -82,6 +83,9 @@ pub fn objects(row: &Row) -> Vec<Value> {
     let workloads = measurement.map(|m| &m.workloads[..]).unwrap_or_default();
     let each = workloads.iter().enumerate().map(|(n, workload)| {
         let mut object = json!(workload);
+        let clock = Clock::of_workload(workload);
+        object["minimum_seconds"] = json!(clock.minimum);
+        object["median_seconds"] = json!(clock.median);
         object["params"] = json!(row.sizes.get(n));
         object["roofline"] = json!(row.places.get(n));
         object
@@ -135,14 +139,14 @@ pub fn grid(rows: &[Row]) -> Option<Grid> {
             cells.push(row.threads.to_string());
         }
         let place = row.places.get(n).and_then(Option::as_ref);
-        let seconds = |seconds: Option<f64>| seconds.map_or_else(String::new, time);
         cells.extend([
             workload.name.clone(),
             four(workload.gflops),
             workload.gb_per_second.map_or_else(String::new, four),
             time(workload.seconds_per_call),
-            seconds(workload.minimum_seconds),
-            seconds(workload.median_seconds),
+        ]);
+        cells.extend(by_clock(Clock::of_workload(workload)));
+        cells.extend([
             percent(workload.mdape),
             ratio(workload),
             between(&workload.interval),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, WorkloadMeasurement};
+use flopsmith_protocol::{Interval, PpoMetrics, TechniqueSet, VerifiedSizes, WorkloadMeasurement};
 use serde::{Deserialize, Serialize};
 
 /// A run. Everything but the title may be missing; the page then leaves that part out.
@@ -255,6 +255,9 @@ pub struct Best {
     /// Its speed at each of several workloads; empty where there is one.
     #[serde(default)]
     pub workloads: Vec<WorkloadMeasurement>,
+    /// The sizes of its verification; none if that was a screening.
+    #[serde(default)]
+    pub sizes: Option<VerifiedSizes>,
 }
 
 impl Best {

@@ -364,7 +364,8 @@ fn tiles(report: &RunReport) -> String {
     out
 }
 
-/// The ratio of the best program to the best one of the starter model's corpus, and the certainty of its speed.
+/// The ratio of the best program to the best one of the starter model's corpus, and the certainty of its speed and of
+/// its verification.
 fn claim(report: &RunReport) -> String {
     let Some(best) = &report.best else {
         return String::new();
@@ -381,6 +382,9 @@ fn claim(report: &RunReport) -> String {
     } else {
         "; measured once, not yet confirmed."
     });
+    if let Some(sizes) = &best.sizes {
+        text.push_str(&format!(" Right at {sizes}."));
+    }
     if let Some(corpus) = report.corpus_best_gflops.filter(|c| *c > 0.0) {
         text.push_str(&format!(
             " {}× the fastest program tried of the starter model's corpus.",

@@ -121,6 +121,7 @@ mod tests {
                 samples: None,
                 source: String::new(),
                 workloads,
+                sizes: None,
             }),
             roofline: Some(Roofline {
                 workloads: vec![WorkloadRoof {

@@ -260,6 +260,7 @@ fn best(best: &summary::Best) -> Best {
         samples: best.samples.clone(),
         source: best.source.clone(),
         workloads: best.workloads.clone(),
+        sizes: best.sizes,
     }
 }
 

@@ -15,7 +15,7 @@ use flopsmith_machine::roofline::Place;
 use flopsmith_measure::Chains;
 use flopsmith_protocol::{
     CandidateFault, CandidateId, Digest, Interval, MachineFacts, Measurement, Outcome,
-    PolicyPublished, ProblemId, Purpose, TechniqueSet, Verdict, WorkloadMeasurement,
+    PolicyPublished, ProblemId, Purpose, TechniqueSet, Verdict, VerifiedSizes, WorkloadMeasurement,
 };
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,9 @@ pub struct Best {
     /// Its speed at each of several workloads; empty where there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadMeasurement>,
+    /// The sizes of its verification, and the probability of finding a wrong program there; none if that was a screening.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<VerifiedSizes>,
 }
 
 /// The object on the last line of stdout with `--format json`.
@@ -554,6 +557,7 @@ impl Best {
             samples: measurement.samples.as_ref().map(|a| a.digest.to_string()),
             machine_busy: None,
             workloads: measurement.workloads.clone(),
+            sizes: measurement.sizes,
         }
     }
 }

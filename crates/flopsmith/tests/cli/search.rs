@@ -230,6 +230,9 @@ fn a_search_that_is_killed_is_resumed_without_losing_or_doubling_an_outcome() {
         certified[0]["measurement"]["gflops"], summary["best"]["gflops"],
         "what is called the best was measured after the end"
     );
+    let sizes = &summary["best"]["sizes"];
+    assert!(sizes["met"].as_u64() > Some(0), "{summary}");
+    assert_eq!(*sizes, certified[0]["measurement"]["sizes"]);
 
     let again = resume_search(&runs).output().unwrap();
     assert_eq!(

@@ -32,7 +32,11 @@ fn place_of(object: &[u8], name: &str) -> u64 {
     symbol.address() % 4096
 }
 
-/// The precision of a certificate does not matter here.
+/// Standard error that the placement of its pages adds to ln(ratio) of a single process. No certificate is asked to be
+/// more precise, however well its layouts happen to agree.
+const PLACED: f64 = 0.02;
+
+/// Short measurements, so certificates are less precise.
 fn soon(timer: &mut Timer) {
     let limits = Limits {
         min: Duration::from_millis(60),
@@ -68,9 +72,13 @@ fn a_certified_number_is_of_five_layouts_and_cold_calls_are_slower() {
     let m = timed.measurement;
     let certificate = m.certificate.as_ref().unwrap();
     assert_eq!(certificate.layout_ratios.len(), 5);
-    // The candidate is the baseline itself, so the error of its ratio is noise, and the interval covers its error.
+    // The candidate is the baseline itself, so ln of its ratio is the error, and the standard error states its size.
+    // That rests on five layouts: by Student's t with 4 degrees of freedom, 3 standard errors are exceeded in 1.3 of 100
+    // certificates. With the floor a certificate has to be 6 % off, which ten processes with `PLACED` each, 0.63 % in
+    // the mean, never are (below 1e-20). If disturbances raise the spread of certificates to 1 or 2 %, it happens in
+    // 2e-9 or 1e-3 of them.
     let log = (m.ratio.ln() - timer.chain().log_ratio).abs();
-    assert!(log < 0.5, "{m:?}");
+    assert!(log < 3.0 * m.log_ratio_se.max(PLACED), "{m:?}");
     // 512 × 512 doubles fit a cache or not.
     let cold = certificate.cold_seconds_per_call.unwrap();
     assert!(cold > m.seconds_per_call, "{cold} {m:?}");

@@ -317,10 +317,10 @@ fn nobody_is_blamed_for_not_sleeping_on_one_busy_core() {
         }
         // Now and then the busy loop takes the core for its whole slice of some milliseconds before a process can sleep,
         // and one call is charged for it. Charges for all inputs would show in every measurement.
-        assert!(much.len() < measured.max(2), "{much:?}");
         if measured == 0 {
-            skipped("the busy loop left the measured processes nothing of the only core");
+            return skipped("the busy loop left the measured processes nothing of the only core");
         }
+        assert!(much.len() < measured, "{much:?}");
     });
 }
 

@@ -207,6 +207,17 @@ impl Summary {
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
+    /// The sizes of the verification of a best program that is the least certain to find a wrong one.
+    fn least_verified(&self) -> Option<String> {
+        let bests = self.problems.iter().filter_map(|of| of.best.as_ref());
+        let sizes = bests.filter_map(|best| best.sizes);
+        // A verification at every size has no `one_in`, and is certain.
+        let least = sizes.min_by_key(|sizes| sizes.one_in.unwrap_or(u32::MAX))?;
+        Some(format!(
+            "the least certain of their verifications met {least}"
+        ))
+    }
+
     /// The rows of the problems, one for each, and their sums.
     pub(super) fn about_problems(&self) -> Vec<String> {
         if self.problems.is_empty() {
@@ -242,6 +253,7 @@ impl Summary {
             ]
         });
         let mut lines = table(&columns, rows);
+        lines.extend(self.least_verified());
         let solved = self.solved();
         lines.push(format!(
             "{} of {} {} a verified kernel{}",
@@ -263,7 +275,7 @@ impl Summary {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use flopsmith_actors::role::recorder::files;
-    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Purpose, Verdict};
+    use flopsmith_protocol::{CandidateRef, InfrastructureCause, Purpose, Verdict, VerifiedSizes};
     use flopsmith_test_support::{
         ATTESTED, Measured, candidate, infrastructure, machine, outcome, wrong,
     };
@@ -332,6 +344,33 @@ mod tests {
             assert!(table.contains(part), "`{part}` is not in\n{table}");
         }
         assert!(!table.contains("no verified kernel yet"), "{table}");
+    }
+
+    #[test]
+    fn the_least_certain_verification_of_the_best_programs_has_a_line() {
+        let mut summary = summary();
+        let said = |summary: &Summary| summary.table().join("\n");
+        assert!(
+            !said(&summary).contains("verifications"),
+            "only a screening"
+        );
+        let right = summary.problems[0].clone();
+        let verified = |sizes| {
+            let best = right.best.clone();
+            OfProblem {
+                best: best.map(|best| Best {
+                    sizes: Some(sizes),
+                    ..best
+                }),
+                ..right.clone()
+            }
+        };
+        summary.problems = vec![
+            verified(VerifiedSizes::of(8, 8, 8)),
+            verified(VerifiedSizes::of(97, 400, 90)),
+        ];
+        let line = "\nthe least certain of their verifications met 97 of 400 sizes: a program that is wrong at 1 in 20 sizes is found with a probability of 0.99 or more\n";
+        assert!(said(&summary).contains(line), "{}", said(&summary));
     }
 
     #[test]

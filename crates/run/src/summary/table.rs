@@ -126,6 +126,7 @@ impl Summary {
                 interval(best)
             ),
         ];
+        lines.extend(best.sizes.map(|sizes| format!("  right at {sizes}")));
         if best.ratio_to_reference < 1.0 {
             lines.push(
                 "  the plain reference is faster: keep it, or search longer on a quiet machine"
@@ -231,6 +232,7 @@ fn start_to_end(start: &Samples, end: Option<&Samples>, with_speeds: bool) -> Ve
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use flopsmith_protocol::{Measurement, VerifiedSizes};
     use flopsmith_test_support::{Measured, first};
 
     use super::super::{Facts, summarise};
@@ -269,6 +271,20 @@ mod tests {
         let slow = table(best(Measured::at(0.7)));
         assert!(slow.contains(line), "{slow}");
         assert!(!table(best(Measured::at(1.2))).contains(line));
+    }
+
+    #[test]
+    fn the_sizes_of_the_verification_and_its_probability_have_a_line() {
+        let measured = Measured::at(40.0);
+        let outcome = first(0, "a", "simd", measured.verdict());
+        let certified = Measurement {
+            sizes: Some(VerifiedSizes::of(97, 400, 90)),
+            ..measured.measurement()
+        };
+        let said = table(Best::of(&outcome, &certified, true));
+        let line = "\n  right at 97 of 400 sizes: a program that is wrong at 1 in 20 sizes is found with a probability of 0.99 or more\n";
+        assert!(said.contains(line), "{said}");
+        assert!(!table(best(measured)).contains("right at"));
     }
 
     #[test]

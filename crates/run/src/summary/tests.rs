@@ -15,6 +15,7 @@ fn certified(outcome: &Outcome, gflops: f64) -> Certified {
         candidate: outcome.candidate.id.clone(),
         measurement: Measurement {
             attestation: Digest::of(b"after the end"),
+            sizes: Some(VerifiedSizes::of(97, 400, 90)),
             ..Measured::at(gflops).measurement()
         },
         record: Some(format!("certified/{}.json", outcome.candidate.id)),
@@ -69,6 +70,7 @@ fn the_best_is_one_measured_after_the_end() {
     assert!(best.measured_again);
     assert_eq!(best.attestation, Digest::of(b"after the end"));
     assert_eq!(best.samples, last[1].record);
+    assert_eq!(best.sizes, last[1].measurement.sizes);
 }
 
 #[test]

@@ -16,8 +16,9 @@ fn lines(stdout: Vec<u8>) -> Vec<Value> {
         .collect()
 }
 
-/// GFLOPS, ratio and reference of a row agree.
-fn assert_consistent(row: &Value) {
+/// No two numbers of a row contradict each other: GFLOPS, ratio, reference and the time of a call agree, and the clock
+/// differs from that time by 5 % at most.
+pub(super) fn assert_consistent(row: &Value) {
     let of = |key: &str| row[key].as_f64().unwrap();
     let told = of("ratio") * of("reference_gflops");
     assert!((told / of("gflops") - 1.0).abs() < 1e-9, "{row}");
@@ -25,6 +26,15 @@ fn assert_consistent(row: &Value) {
     if let Some(seconds) = row["seconds_per_call"].as_f64() {
         let work = of("gflops") * 1e9 * seconds;
         assert!((work / work.round() - 1.0).abs() < 1e-9, "{row}");
+    }
+    let by_clock = ["minimum_seconds", "median_seconds"].map(|key| row[key].as_f64());
+    for seconds in by_clock.into_iter().flatten() {
+        assert_ne!(row["outcome"], "unconverged", "{row}");
+        let times = seconds / of("seconds_per_call");
+        assert!((times - 1.0).abs() < 0.050_001, "{row}");
+    }
+    if let [Some(minimum), Some(median)] = by_clock {
+        assert!(minimum <= median, "{row}");
     }
 }
 
@@ -51,7 +61,7 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
     for row in [&lines[1], &lines[3]] {
         assert_timed(row);
         assert_consistent(row);
-        let seconds = row["median_seconds"].as_f64().unwrap();
+        let seconds = row["seconds_per_call"].as_f64().unwrap();
         assert!(seconds > 1e-5, "{row}");
         // 2 n³ operations for 3 n² doubles.
         let gb = row["gb_per_second"].as_f64().unwrap();

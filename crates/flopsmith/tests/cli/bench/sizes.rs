@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::ranks::assert_consistent;
 use super::{BROKEN, GOOD, IDLE, SLOW, assert_timed, programs, quick, said};
 
 fn lines(stdout: Vec<u8>) -> Vec<Value> {
@@ -49,7 +50,7 @@ fn a_range_of_sizes_has_rows_for_each_and_says_which_program_is_fastest_where() 
     for row in &rows {
         assert_timed(row);
         let of = |key: &str| row[key].as_f64().unwrap();
-        assert!(of("minimum_seconds") <= of("median_seconds"), "{row}");
+        assert_consistent(row);
         assert!(
             (of("rate") / of("roof") / of("share_of_roof") - 1.0).abs() < 1e-9,
             "{row}"

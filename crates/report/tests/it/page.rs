@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flopsmith_protocol::{
-    Interval, PpoMetrics, StopReason, Technique, TechniqueSet, WorkloadMeasurement,
+    Interval, PpoMetrics, StopReason, Technique, TechniqueSet, VerifiedSizes, WorkloadMeasurement,
 };
 use flopsmith_report::{
     ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
@@ -13,9 +13,7 @@ use flopsmith_report::{
 use proptest::prelude::*;
 use serde_json::json;
 
-mod well_formed;
-
-use well_formed::well_formed;
+use crate::well_formed::well_formed;
 
 /// Workloads of this name and these numbers.
 fn workloads(name: &str, numbers: &[f64], interval: Interval) -> Vec<WorkloadMeasurement> {
@@ -154,6 +152,7 @@ fn example() -> RunReport {
             source: "#include <stddef.h>\nvoid dgemm(int n){ if (n < 4 && n > 2) return; }\n"
                 .into(),
             workloads: Vec::new(),
+            sizes: Some(VerifiedSizes::of(97, 400, 90)),
         }),
         peak_gflops: Some(51.6),
         reference_gflops: Some(1.1),
@@ -226,7 +225,8 @@ fn a_whole_run_shows_every_part() {
         "96.0 GFLOPS", // QD score
         "compiled to vectors of 512 bits",
         "certified/dgemm-1-s17-g0-c3-m1.json",
-        "measured once more after the end of the run",
+        "measured once more after the end of the run. Right at 97 of 400 sizes: a program that is wrong at 1 in 20 sizes \
+         is found with a probability of 0.99 or more.",
         "its number there differs from the one here",
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
@@ -555,6 +555,7 @@ proptest! {
                 samples: Some(text.clone()),
                 source: text.clone(),
                 workloads: workloads(&text, &numbers, interval),
+                sizes: Some(VerifiedSizes { probability: Some(numbers[0]), ..VerifiedSizes::of(1, 2, 1) }),
             }),
             peak_gflops: Some(numbers[5]),
             reference_gflops: Some(numbers[6]),

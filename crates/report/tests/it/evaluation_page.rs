@@ -5,9 +5,7 @@ use flopsmith_report::bench::BenchTable;
 use flopsmith_report::evaluation::{EvaluationReport, Figures, html};
 use proptest::prelude::*;
 
-mod well_formed;
-
-use well_formed::well_formed;
+use crate::well_formed::well_formed;
 
 proptest! {
     #[test]

@@ -5,9 +5,7 @@ use flopsmith_report::bench::{BenchReport, BenchTable, SpeedLine, SpeedPlot, Spe
 use proptest::prelude::*;
 use serde_json::json;
 
-mod well_formed;
-
-use well_formed::well_formed;
+use crate::well_formed::well_formed;
 
 proptest! {
     #[test]

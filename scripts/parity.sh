@@ -17,11 +17,12 @@ rm -rf "$place/anew" "$place/saved"
 mkdir -p "$place/anew/models"
 "$python" tools/parity/make_fixtures.py "$place/anew/models"
 "$python" tools/parity/make_templates.py "$place/anew/templates.json"
+"$python" tools/parity/make_tokens.py "$place/anew/tokens.json"
 "$python" tools/parity/make_adapters.py "$place/anew/adapters" "$place/anew/rewards" "$place/anew/models"
 "$python" tools/parity/make_losses.py "$place/anew/losses" "$place/anew/models"
 "$python" tools/parity/make_preferences.py "$place/anew/losses"
 FLOPSMITH_PARITY=$place/anew cargo test --release --locked -p flopsmith-policy -p flopsmith-learner --lib --test it -- \
-    draw:: parity:: templates:: adapters:: preferences:: --skip decode --nocapture
+    draw:: parity:: templates:: tokens:: adapters:: preferences:: --skip decode --nocapture
 cargo run --release --locked -p flopsmith-policy --example parity_write -- "$place/saved"
 "$python" tools/parity/check_saved.py "$place/saved"
 echo "parity: all values agree"

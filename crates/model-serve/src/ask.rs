@@ -259,13 +259,15 @@ fn chat(fields: &mut Fields, served: &Served) -> Result<Found, Refusal> {
         .map(|(n, message)| turn(&format!("messages[{n}]"), message))
         .collect::<Result<_, _>>()?;
     let ids = served.tokenizer.encode_messages(&messages, true);
-    // The template may refuse an order of roles, and says so in its own words.
     let ids = ids.map_err(|error| {
-        let mut message = error.to_string();
-        if let Some(cause) = std::error::Error::source(&error) {
-            message = format!("{message}: {cause}");
+        let of_service = matches!(error, flopsmith_policy::Error::ChatTemplate(_));
+        let failure = format!("{:#}", anyhow::Error::new(error));
+        if of_service {
+            tracing::error!(failure, "a chat gets no answer");
+            return Refusal::failed(failure);
         }
-        Refusal::invalid("messages", message)
+        // The template may refuse an order of roles, and says so in its own words.
+        Refusal::invalid("messages", failure)
     })?;
     Ok((ids, None))
 }

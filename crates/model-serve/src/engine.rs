@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use flopsmith_policy::chat::Message;
 use flopsmith_policy::{Bounds, End, Live, Model, Request, Scored, Tokenizer};
+use flopsmith_run::console::usage;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -233,6 +235,7 @@ struct Opened {
 impl Opened {
     fn open(given: Models) -> Result<Self> {
         let (model, tokenizer) = (given.load)()?;
+        check_template(&tokenizer)?;
         let suits = Bounds::on(model.device());
         let positions = usize::try_from(model.config().max_position_embeddings)?;
         let vocabulary = u32::try_from(model.config().vocab_size)?;
@@ -295,6 +298,20 @@ impl Opened {
                 metrics.rate(rate);
             }
         }
+    }
+}
+
+/// Checks that the chat template can write a message, before any client sends one.
+///
+/// # Errors
+/// Wrong usage, if it cannot. A template that refuses the message by itself may accept those of clients.
+fn check_template(tokenizer: &Tokenizer) -> Result<()> {
+    match tokenizer.render(&[Message::user("?")]) {
+        Ok(_) | Err(flopsmith_policy::Error::Messages(_)) => Ok(()),
+        Err(error) => Err(usage(format!(
+            "{}; correct it, or remove it so that messages are joined as plain text",
+            words(error)
+        ))),
     }
 }
 

@@ -126,7 +126,7 @@ impl Refusal {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
-    /// The model failed at the answer.
+    /// The model failed at the answer, or the chat template at the messages.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
     }

@@ -33,10 +33,10 @@ fn trained() -> Tokenizer {
 }
 
 /// A tokenizer with a chat template. Only a tokenizer that is not `endless` has an end token that the model knows.
-fn tokenizer(endless: bool) -> Tokenizer {
+fn tokenizer(endless: bool, template: &str) -> Tokenizer {
     let folder = tempfile::tempdir().unwrap();
     trained().save(folder.path()).unwrap();
-    std::fs::write(folder.path().join("chat_template.jinja"), TEMPLATE).unwrap();
+    std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
     if endless {
         let path = folder.path().join("generation_config.json");
         std::fs::write(path, r#"{"eos_token_id": 999999}"#).unwrap();
@@ -44,7 +44,7 @@ fn tokenizer(endless: bool) -> Tokenizer {
     Tokenizer::load(folder.path()).unwrap()
 }
 
-static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| tokenizer(false));
+static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| tokenizer(false, TEMPLATE));
 
 fn model() -> Model {
     let mut config = Config::new(300, 32, 48, 2, 4, 2);
@@ -58,6 +58,7 @@ struct Options {
     token: Option<&'static str>,
     /// Answers end at their limits only.
     endless: bool,
+    template: &'static str,
     longest: usize,
     rows: usize,
     most_waiting: usize,
@@ -72,6 +73,7 @@ impl Default for Options {
         Self {
             token: None,
             endless: false,
+            template: TEMPLATE,
             longest: 400,
             rows: 64,
             most_waiting: 1000,
@@ -94,9 +96,9 @@ impl Server {
     fn start(options: Options) -> Self {
         let ended = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
-        let endless = options.endless;
+        let (endless, template) = (options.endless, options.template);
         let models = Models {
-            load: Box::new(move || Ok((model(), tokenizer(endless)))),
+            load: Box::new(move || Ok((model(), tokenizer(endless, template)))),
             name: "tiny".into(),
             adapters: options.adapters,
             longest: Some(options.longest),

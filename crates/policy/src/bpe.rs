@@ -15,7 +15,7 @@ use crate::tokenizer::Tokenizer;
 /// The pieces of text that a merge may not cross: Qwen2's own rule. transformers applies this rule (and NFC) to every
 /// folder whose `model_type` is `qwen2` and ignores the rule of its `tokenizer.json`. With any other rule transformers
 /// would read other tokens.
-const PIECES: &str = concat!(
+pub(crate) const PIECES: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
     r"|[^\r\n\p{L}\p{N}]?\p{L}+",
     r"|\p{N}",

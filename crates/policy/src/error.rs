@@ -116,6 +116,9 @@ pub enum Error {
     /// The chat template cannot be read or applied.
     #[error("the chat template cannot be used")]
     ChatTemplate(#[source] minijinja::Error),
+    /// The chat template refuses the messages by `raise_exception`.
+    #[error("the chat template refuses the messages: {0}")]
+    Messages(String),
     /// The thread that owns the model is gone.
     #[error("the thread that owns the model has ended")]
     ThreadEnded,
@@ -165,6 +168,7 @@ impl Error {
             | Error::Input(_)
             | Error::Tokenizer { .. }
             | Error::ChatTemplate(_)
+            | Error::Messages(_)
             | Error::Scores => true,
             Error::Write { .. }
             | Error::Torch { .. }

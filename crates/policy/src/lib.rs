@@ -17,11 +17,13 @@
 //! - a model's tensors are used by one thread at a time;
 //! - a file in a model folder is complete or absent.
 
+mod added;
 mod batch;
 mod block;
 mod bpe;
 pub mod chat;
 mod checkpoint;
+mod class;
 pub mod config;
 mod decode;
 mod draw;

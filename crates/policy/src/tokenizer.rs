@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::added;
 use crate::chat::Message;
+use crate::class::{Class, Specials};
 use crate::config::TokenIds;
 use crate::error::{Error, Result};
 use crate::files;
@@ -33,6 +35,9 @@ impl Tokenizer {
     /// `special_tokens_map.json` (which older folders have), `generation_config.json`, `chat_template.jinja` and
     /// `config.json` (for the end tokens).
     ///
+    /// The texts get the token ids that transformers gives them: `tokenizer_class` may replace parts of `tokenizer.json`,
+    /// and `add_bos_token` and `add_eos_token` do not count beside that file.
+    ///
     /// The settings of truncation and padding in `tokenizer.json` are for programs that encode batches, and are ignored
     /// here: a text is encoded whole and without padding.
     pub fn load(folder: &Path) -> Result<Self> {
@@ -44,16 +49,22 @@ impl Tokenizer {
             source,
         };
         let text = files::text(&path)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(&text).map_err(unreadable)?;
+        let mut file: Value = serde_json::from_str(&text).map_err(|e| unreadable(e.into()))?;
         let mut settings = files::json_if_there(&folder.join("tokenizer_config.json"))?;
         let older = files::json_if_there(&folder.join("special_tokens_map.json"))?;
-        let padding = inner.get_padding().map(|p| p.pad_token.clone());
+        let padding = file["padding"]["pad_token"].as_str().map(str::to_owned);
         let generation = files::json_if_there(&origin.base.join("generation_config.json"))?;
         let config = files::json_if_there(&origin.base.join("config.json"))?;
-        let usual = of_class(&settings, &config, &text);
-        complete(&mut settings, older, usual, padding);
+        let class = Class::of(&settings, &config, &text);
+        complete(&mut settings, older, class.specials(), padding);
+        class.rebuild(&mut file, &settings);
+        let inner = serde_json::from_value(file).map_err(|e| unreadable(e.into()));
+        let mut inner: tokenizers::Tokenizer = inner?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unreadable)?;
+        added::add(&mut inner, &settings, config["vocab_size"].as_u64());
+        let splits = settings["split_special_tokens"].as_bool();
+        inner.set_encode_special_tokens(splits.unwrap_or_default());
         let named = |key: &str| token_text(&settings[key]);
         let id = |text: Option<String>| text.and_then(|t| inner.token_to_id(&t));
         let eos = ids(&generation["eos_token_id"])
@@ -190,6 +201,9 @@ impl Tokenizer {
 
     /// A conversation as the text that precedes the answer: by the chat template, or, without a template, the plain
     /// contents one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the template refuses the messages, and [`Error::ChatTemplate`] if it fails otherwise.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
         match &self.template {
             Some(template) => template.render(messages),
@@ -260,57 +274,6 @@ impl Tokenizer {
     }
 }
 
-/// Special tokens with their names.
-type Specials = &'static [(&'static str, &'static str)];
-
-const OF_LLAMA: Specials = &[
-    ("bos_token", "<s>"),
-    ("eos_token", "</s>"),
-    ("unk_token", "<unk>"),
-];
-
-/// The special tokens of transformers' classes, which a tokenizer has unless its files name others, or none by `null`.
-const OF_CLASSES: &[(&str, Specials)] = &[
-    (
-        "Qwen2Tokenizer",
-        &[
-            ("eos_token", "<|endoftext|>"),
-            ("pad_token", "<|endoftext|>"),
-            ("unk_token", "<|endoftext|>"),
-        ],
-    ),
-    ("LlamaTokenizer", OF_LLAMA),
-    ("CodeLlamaTokenizer", OF_LLAMA),
-    (
-        "GPT2Tokenizer",
-        &[
-            ("bos_token", "<|endoftext|>"),
-            ("eos_token", "<|endoftext|>"),
-            ("unk_token", "<|endoftext|>"),
-        ],
-    ),
-];
-
-/// The special tokens of the class as which transformers' `AutoTokenizer` opens a tokenizer; `file` is the text of
-/// `tokenizer.json`.
-fn of_class(settings: &Value, config: &Value, file: &str) -> Specials {
-    let named = settings["tokenizer_class"].as_str();
-    let named = named.or_else(|| config["tokenizer_class"].as_str());
-    let named = named.unwrap_or_default();
-    let class = match config["model_type"].as_str() {
-        // It takes any other class of these models for a mistake.
-        Some("qwen2") => "Qwen2Tokenizer",
-        _ => named.strip_suffix("Fast").unwrap_or(named),
-    };
-    // Those of Llama 3 and of DeepSeek name this class, which is of another kind, and it ignores the name.
-    if class == "LlamaTokenizer" && file.contains("\"ByteLevel\"") {
-        return &[];
-    }
-    let mut classes = OF_CLASSES.iter();
-    let found = classes.find(|(name, _)| *name == class);
-    found.map(|(_, tokens)| *tokens).unwrap_or_default()
-}
-
 /// Adds to the settings the special tokens that transformers has from elsewhere: those of `special_tokens_map.json` if
 /// the settings describe no added tokens, those of the tokenizer's class (`usual`), and the padding token of
 /// `tokenizer.json` if nothing else names one.
@@ -337,7 +300,7 @@ fn complete(settings: &mut Value, older: Value, usual: Specials, padding: Option
 }
 
 /// True if this setting is a special token.
-fn is_token(name: &str) -> bool {
+pub(crate) fn is_token(name: &str) -> bool {
     name.ends_with("_token")
 }
 
@@ -354,7 +317,7 @@ fn special_tokens(settings: &Value) -> BTreeMap<String, String> {
 }
 
 /// A token as `tokenizer_config.json` writes it: its text, or an object with its `content`.
-fn token_text(value: &Value) -> Option<String> {
+pub(crate) fn token_text(value: &Value) -> Option<String> {
     value
         .as_str()
         .or_else(|| value["content"].as_str())

@@ -413,10 +413,49 @@ fn a_stop_ends_answers_that_take_too_long() {
     reader.join().unwrap();
 }
 
+/// The template writes the message that is tried at the start.
+#[test]
+fn a_template_that_fails_is_a_fault_of_the_service_and_one_that_refuses_is_none() {
+    let server = Server::start(Options {
+        template: "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system here') }}\
+            {% elif m.content == 'b' %}{{ nonesuch() }}{% endif %}{{ m.content }}{% endfor %}",
+        ..Options::default()
+    });
+    let chat = |role: &str, content: &str| {
+        let said = json!([{ "role": role, "content": content }]);
+        let body = json!({ "model": "tiny", "messages": said, "max_tokens": 3 });
+        server.post(CHAT, &body)
+    };
+    assert_eq!(chat("user", "a").status, 200);
+    let refused = chat("system", "a").refused(400);
+    assert_eq!(refused["type"], "invalid_request_error");
+    assert_eq!(refused["param"], "messages");
+    let failed = chat("user", "b").refused(500);
+    assert_eq!(failed["type"], "server_error");
+    for (error, part) in [(&refused, "no system here"), (&failed, "nonesuch")] {
+        assert!(error["message"].as_str().unwrap().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_template_that_wants_other_messages_does_not_stop_the_start() {
+    let server = Server::start(Options {
+        template: "{% if messages[0].role != 'system' %}{{ raise_exception('system first') }}{% endif %}go",
+        ..Options::default()
+    });
+    let chat = |role: &str| {
+        let said = json!([{ "role": role, "content": "a" }]);
+        let body = json!({ "model": "tiny", "messages": said, "max_tokens": 3 });
+        server.post(CHAT, &body)
+    };
+    assert_eq!(chat("system").status, 200);
+    assert_eq!(chat("user").refused(400)["param"], "messages");
+}
+
 #[test]
 fn a_model_that_cannot_be_opened_is_reported() {
-    let models = |name: &str, adapters| Models {
-        load: Box::new(|| Ok((model(), tokenizer(false)))),
+    let models = |name: &str, adapters, template: &'static str| Models {
+        load: Box::new(move || Ok((model(), tokenizer(false, template)))),
         name: name.into(),
         adapters,
         longest: None,
@@ -428,9 +467,14 @@ fn a_model_that_cannot_be_opened_is_reported() {
         folder: "there/is/none".into(),
     };
     let cases = [
-        (models("a b", Vec::new()), "cannot name"),
-        (models("tiny", vec![missing("tiny")]), "two models"),
-        (models("tiny", vec![missing("tuned")]), "tuned"),
+        (models("a b", Vec::new(), TEMPLATE), "cannot name"),
+        (
+            models("tiny", vec![missing("tiny")], TEMPLATE),
+            "two models",
+        ),
+        (models("tiny", vec![missing("tuned")], TEMPLATE), "tuned"),
+        (models("tiny", Vec::new(), "{% for m in"), "syntax error"),
+        (models("tiny", Vec::new(), "{{ nonesuch() }}"), "nonesuch"),
     ];
     for (models, part) in cases {
         let metrics = Arc::new(Metrics::default());

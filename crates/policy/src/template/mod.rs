@@ -24,6 +24,9 @@ pub(crate) struct Template {
 
 impl Template {
     /// The conversation as text, up to the beginning of the answer.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the template refuses the messages, and [`Error::ChatTemplate`] if it fails otherwise.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
         let source = blocks::known(&self.source);
         let environment = environment();
@@ -41,8 +44,28 @@ impl Template {
         environment
             .template_from_named_str("the chat template", &source)
             .and_then(|template| template.render(context))
-            .map_err(Error::ChatTemplate)
+            .map_err(|error| match raised(&error) {
+                Some(words) => Error::Messages(words),
+                None => Error::ChatTemplate(error),
+            })
     }
+}
+
+/// The words with which a template refuses messages.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Raised(String);
+
+/// The words of the template, if it raised the error itself.
+fn raised(error: &Jinja) -> Option<String> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(found) = cause {
+        if let Some(Raised(words)) = found.downcast_ref::<Raised>() {
+            return Some(words.clone());
+        }
+        cause = found.source();
+    }
+    None
 }
 
 fn environment<'a>() -> Environment<'a> {
@@ -51,7 +74,8 @@ fn environment<'a>() -> Environment<'a> {
     environment.set_lstrip_blocks(true);
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_function("raise_exception", |text: String| -> Result<Value, Jinja> {
-        Err(Jinja::new(ErrorKind::InvalidOperation, text))
+        let raised = Raised(text.clone());
+        Err(Jinja::new(ErrorKind::InvalidOperation, text).with_source(raised))
     });
     environment.add_function("strftime_now", clock::strftime_now);
     environment.add_filter("tojson", json::tojson);

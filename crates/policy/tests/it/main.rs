@@ -13,3 +13,4 @@ mod sampling;
 mod templates;
 mod text;
 mod thread;
+mod tokens;

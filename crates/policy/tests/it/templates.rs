@@ -156,7 +156,13 @@ fn a_template_that_cannot_be_used_is_told_by_an_inspection_and_stops_nothing_els
         let why = written["chat_template"]["error"].as_str().unwrap();
         assert!(why.contains(said), "{why}");
         let error = seen.chat_template.unwrap_err();
-        assert!(matches!(error, Error::ChatTemplate(_)), "{error:?}");
+        let raised = template.contains("raise_exception");
+        assert_eq!(matches!(error, Error::Messages(_)), raised, "{error:?}");
+        assert_eq!(
+            matches!(error, Error::ChatTemplate(_)),
+            !raised,
+            "{error:?}"
+        );
         assert!(error.is_of_the_input());
         let tokenizer = Tokenizer::load(folder.path()).unwrap();
         tokenizer.encode_prompt("for").unwrap();

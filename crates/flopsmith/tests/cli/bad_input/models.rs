@@ -236,6 +236,7 @@ fn a_broken_chat_template_is_wrong_usage_where_it_is_used() {
         ],
         &words,
     );
+    wrong(&["model", "serve", path, "--port", "0"], &words);
     // A prompt that is not a message works without one.
     let mut command = flopsmith();
     command.args(sample);
@@ -265,6 +266,7 @@ fn a_model_that_cannot_be_opened_is_wrong_usage_for_every_command() {
         let path = folder.path().to_str().unwrap();
         refused(folder.path(), &[words]);
         wrong(&["model", "sample", path, "--prompt", "x"], &[words]);
+        wrong(&["model", "serve", path, "--port", "0"], &[words]);
         let place = tempfile::tempdir().unwrap();
         let evaluation = place.path().join("evaluation");
         let evaluation = evaluation.to_str().unwrap();

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The result is a sum of elements of `in` with positive weights, so the sweeps of |in| are the sum of what is added,
-   without signs. A sweep adds four roundings to the longest way from an input to an output, and a fifth and a sixth
-   where the weights are multiplied apart. */
+/* A sweep is a mean with positive weights, so the sweeps of |in| are the sum of what is added, without signs. It has four
+   additions, and its weights are powers of two, whose products are exact; with errors of either sign, the sweeps add up
+   to some of sqrt(sweeps) times as many roundings. */
 void stencil2d_magnitude(int h, int w, int sweeps, const double *in, double *out)
 {
     double *old = malloc(sizeof *old * h * w);

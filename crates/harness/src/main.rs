@@ -207,7 +207,7 @@ fn call_words(plan: &Plan, buffers: &Mapping) -> [u64; MAX_ARGUMENTS] {
         .arguments
         .iter()
         .filter_map(|argument| match *argument {
-            Argument::Int(value) => Some(value as u64),
+            Argument::Int(value) => Some(word_of_int(value)),
             Argument::Scalar(_) => None,
             Argument::Input { offset, .. } | Argument::Output { offset, .. } => {
                 Some(buffers.as_ptr().wrapping_add(offset) as u64)
@@ -217,6 +217,14 @@ fn call_words(plan: &Plan, buffers: &Mapping) -> [u64; MAX_ARGUMENTS] {
         *word = value;
     }
     words
+}
+
+/// The word of a C `int`. Both conventions leave its upper half undefined, in registers and on the stack, and in practice
+/// it is often zero. Here it never is the extension of the lower half, so a program that takes eight bytes gets another
+/// number. As an address, the word points to nothing.
+fn word_of_int(value: i64) -> u64 {
+    const UPPER_HALF: u64 = 0xa5a5_a5a5 << 32;
+    UPPER_HALF | u64::from(value as u32)
 }
 
 unsafe fn call(entry: Entry, w: &[u64; MAX_ARGUMENTS], scalars: Scalars) {
@@ -290,5 +298,46 @@ fn poison(buffers: &Mapping, element: Element, (offset, count): (usize, usize)) 
         Element::U8 => each(buffers, offset, count, inputs::POISON_U8),
         Element::F16 => each(buffers, offset, count, inputs::POISON_F16),
         Element::Bf16 => each(buffers, offset, count, inputs::POISON_BF16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    static INTS: AtomicI64 = AtomicI64::new(0);
+    static LONGS: AtomicI64 = AtomicI64::new(0);
+
+    /// Six words fill the registers of x86-64, so the last one lies on the stack.
+    extern "C" fn takes_ints(a: i32, b: i32, c: i32, d: i32, e: i32, f: i32, g: i32) {
+        let sum = [a, b, c, d, e, f, g].map(i64::from).iter().sum();
+        INTS.store(sum, Ordering::Relaxed);
+    }
+
+    extern "C" fn takes_a_long(a: i64) {
+        LONGS.store(a, Ordering::Relaxed);
+    }
+
+    fn call_with(function: *mut c_void, value: i64) {
+        // SAFETY: the functions above take what the convention passes to them, and ignore the rest.
+        unsafe {
+            let entry = std::mem::transmute::<*mut c_void, Entry>(function);
+            let words = [word_of_int(value); MAX_ARGUMENTS];
+            call(entry, &words, Scalars::default());
+        }
+    }
+
+    #[test]
+    fn only_a_callee_that_takes_an_int_gets_its_number() {
+        for value in [0, 1, 256, -1, i64::from(i32::MAX), i64::from(i32::MIN)] {
+            call_with(takes_ints as *mut c_void, value);
+            assert_eq!(INTS.load(Ordering::Relaxed), 7 * value);
+            call_with(takes_a_long as *mut c_void, value);
+            let long = LONGS.load(Ordering::Relaxed);
+            assert_eq!(long as i32, value as i32);
+            assert!(long != value && long != i64::from(value as u32), "{value}");
+        }
     }
 }

@@ -65,7 +65,7 @@ pub type Scalars = [u64; MAX_SCALARS];
 /// One argument of the entry function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Argument {
-    /// An integer, passed by value.
+    /// A C `int`, passed by value.
     Int(i64),
     /// A floating-point number, passed by value: the bits of its register. Calls may have other ones
     /// ([`Control::set_scalars`](crate::Control::set_scalars)).

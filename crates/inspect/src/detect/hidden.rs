@@ -6,6 +6,7 @@
 //! module finds them by tokens, because text that the grammar cannot parse must not hide one.
 
 mod chosen;
+mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -47,7 +48,7 @@ pub(super) fn find(all: &[Token<'_>], is_cxx: bool) -> Option<Hidden> {
     let found = [
         jumps(all, &functions),
         cases(all),
-        states(all),
+        states::find(all, &functions),
         chosen::find(all, &functions),
         recursion(all, &functions),
         algorithms(all, &functions).filter(|_| is_cxx),
@@ -257,66 +258,6 @@ fn cases(all: &[Token<'_>]) -> Option<Hidden> {
         }
     }
     None
-}
-
-/// The first loop around a `switch` whose body sets a variable of the switch's own condition. Each state may be a
-/// separate loop.
-fn states(all: &[Token<'_>]) -> Option<Hidden> {
-    let braces = partners(all, "{", "}");
-    let parentheses = partners(all, "(", ")");
-    let mut open: Vec<Block> = Vec::new();
-    for (at, token) in all.iter().enumerate() {
-        match token.text {
-            "{" => open.push(block(all, at)),
-            "}" => {
-                open.pop();
-            }
-            "switch" => {
-                let Some(end) = parentheses.get(&(at + 1)) else {
-                    continue;
-                };
-                let bare = at > 0
-                    && (text(all, at - 1) == "do"
-                        || (text(all, at - 1) == ")"
-                            && opening(all, at - 1).is_some_and(|p| {
-                                matches!(text(all, p.wrapping_sub(1)), "for" | "while")
-                            })));
-                if !(bare || open.contains(&Block::Loop)) {
-                    continue;
-                }
-                let Some(close) = braces.get(&(end + 1)) else {
-                    continue;
-                };
-                let asked = all[at + 2..*end].iter().filter(|t| t.kind == Kind::Word);
-                let names: BTreeSet<&str> = asked.map(|t| t.text).collect();
-                let set = |place: &usize| {
-                    let next = text(all, place + 1);
-                    let steps = |sign: &str| matches!(sign, "++" | "--");
-                    names.contains(text(all, *place))
-                        && (is_assignment(next)
-                            || steps(next)
-                            || steps(text(all, place.wrapping_sub(1))))
-                };
-                if let Some(name) = (end + 1..*close).find(set).map(|place| text(all, place)) {
-                    return Some(Hidden {
-                        at: token.at,
-                        what: format!(
-                            "a `switch` inside a loop sets `{name}`, a variable of its own condition: a loop that runs through states"
-                        ),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-fn is_assignment(sign: &str) -> bool {
-    matches!(
-        sign,
-        "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>="
-    )
 }
 
 /// The first function that calls itself or is part of a cycle of calls. Calls through pointers count as far as the

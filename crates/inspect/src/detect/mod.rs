@@ -263,6 +263,34 @@ mod tests {
     }
 
     #[test]
+    fn a_branch_that_sets_a_counter_back_combines_loops() {
+        let hidden = |branch: &str| {
+            let text = format!(
+                "void dgemm(int n, const double *A, const double *B, double *C) {{\nint i = 0, k = 0, j = 0;\nwhile (i < n) {{\nC[i * n + j] += A[i * n + k] * B[k * n + j];\nj++;\nint last = j == n;\n{branch}\n}}\n}}\n"
+            );
+            let user = UserText {
+                lines: (1..10).collect(),
+                text,
+            };
+            let found = detect(&user, &[], &problem(), Language::C).unwrap();
+            found.hidden.map(|(_, what)| what)
+        };
+        for branch in [
+            "if (last) { j = 0; k++; }",
+            "switch (last) { case 1: j = 0; k++; }",
+            "switch (last) { case 0: break; default: j = 0, k++; }",
+        ] {
+            let what = hidden(branch);
+            assert!(
+                what.as_ref()
+                    .is_some_and(|what| what.contains("combines several loops")),
+                "{branch}: {what:?}"
+            );
+        }
+        assert_eq!(hidden("switch (last) { case 1: k++; }"), None);
+    }
+
+    #[test]
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = |open: &str, inside: &str, close: &str| {
             let levels = 10_000;

@@ -64,6 +64,7 @@ impl<'t> Walker<'t> {
             _ => &[],
         };
         found.extend(parts.iter().filter_map(|p| node.child_by_field_name(p)));
+        found.extend((node.kind() == "case_statement").then_some(node));
         let mut cursor = node.walk();
         let children: Vec<Node<'t>> = node.named_children(&mut cursor).collect();
         for child in children {

@@ -244,6 +244,13 @@ fn fill(
 }
 
 impl Specification {
+    /// The same arguments with the integers of other ones of the same problem.
+    #[must_use]
+    pub fn with_integers_of(self, other: &Self) -> Self {
+        let slots = other.slots.clone();
+        Self { slots, ..self }
+    }
+
     /// The arguments in order.
     pub fn given(&self) -> impl Iterator<Item = Given<'_>> {
         self.slots.iter().map(|slot| match *slot {

@@ -414,6 +414,18 @@ impl Case {
         shares.fold(0.0, f64::max)
     }
 
+    /// The share of the outputs' elements that are right, whatever the inputs hold.
+    pub fn right_share(&self, arena: &Arena, placement: &Placement) -> f64 {
+        let found = self.snapshot(arena, placement);
+        let (mut all, mut wrong) = (0usize, 0usize);
+        for (expected, found) in self.outputs.iter().zip(&found) {
+            all += expected.results.values.len();
+            let mismatch = self.compare(expected, found).err();
+            wrong += mismatch.map_or(0, |mismatch| mismatch.wrong);
+        }
+        1.0 - wrong as f64 / all.max(1) as f64
+    }
+
     /// The finding if bands or inputs were changed.
     fn intact(&self, arena: &Arena, placement: &Placement) -> Option<Finding> {
         if let Some((array, distance)) = arena.broken_band(placement) {

@@ -12,6 +12,7 @@ mod downgrades;
 pub(crate) mod oracle;
 mod pool;
 mod probes;
+mod repetitions;
 mod shortcuts;
 pub(crate) mod sizes;
 pub mod soundness;

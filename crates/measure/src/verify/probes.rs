@@ -186,6 +186,7 @@ impl Verifier {
         let rows = self.rows_without_weight(&mut process, (&plain, &timed), size, &mut rng)?;
         findings.extend(rows);
         process.exit().map_err(reference_failed)?;
+        findings.extend(self.repetitions(size, &mut rng)?);
         if findings.is_empty() {
             findings.push(Finding::Good(format!(
                 "no short cut is known for these inputs; at least {:.0} % of the elements of each input matter",

@@ -101,7 +101,7 @@ impl<'s, 't> Source<'s, 't> {
 }
 
 /// The places of the value that the `=` at this place assigns.
-fn value(all: &[Token<'_>], at: usize) -> impl Iterator<Item = usize> {
+pub(super) fn value(all: &[Token<'_>], at: usize) -> impl Iterator<Item = usize> {
     let mut depth = 0i32;
     (at + 1..all.len()).take_while(move |place| {
         match text(all, *place) {

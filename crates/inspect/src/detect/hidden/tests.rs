@@ -62,6 +62,59 @@ fn loops_that_no_statement_makes_are_found() {
             "void f(int s) { while (1) { switch (s) { case 0: s++; } } }",
             "states",
         ),
+        // States that are set through their address, behind the `switch`, and by other spellings.
+        (
+            "void f(int n) { int s = 0, j = 0; while (s < 2) switch (s) { case 0: g(j); step(&s, &j, n); break; case 1: step(&s, &j, n); } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0, *p = &s; while (s < 2) { switch (s) { case 0: *p = g(n); break; case 1: *p = h(n); } } }",
+            "states",
+        ),
+        (
+            "void f(int n) { struct q p = {0}; while (p.s < 2) switch (p.s) { case 0: step((void *)&p, n); } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0; while (s < 2) { switch (s) { case 0: g(n); break; case 1: h(n); } step(&(s)); } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0, j = 0; while (s < 2) { switch (s) { case 0: g(j); break; case 1: h(j); } if (++j == n) { j = 0; s++; } } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0, j = 0; while (s < 2) { switch (s) { case 0: g(j); break; case 1: h(j); } s = ++j < n ? s : s + 1; } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0, j = 0; while (s < 2) { switch (s) { case 0: g(j); if (++j < n) continue; } s++; } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0, j = 0; while (s < 2) { switch (s) { case 0: g(j); if (++j < n) goto next; } s++; next:; } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int next = 0; while (next < 2) { int s = next; switch (s) { case 0: next = g(n); break; case 1: next = h(n); } } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int next = 0, s; do { s = next; switch (s) { case 0: g(n); break; case 1: h(n); } next = r(n); } while (s < 2); }",
+            "states",
+        ),
+        (
+            "void f(int n) { for (;;) { static int s = 0; switch (s) { case 0: g(n); break; case 1: return; } if (h(n)) s = 1; } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0; while (s < 2) { if (n < 0) s = 0; switch (s) { case 0: g(n); break; case 1: h(n); } s += r(n); } }",
+            "states",
+        ),
+        (
+            "void f(int n) { int s = 0; while (s < 2) if (n) switch (s) { case 0: s = g(n); } }",
+            "states",
+        ),
         ("static void f(int i) { if (i) f(i - 1); }", "calls itself"),
         (
             "static void f(i) int i; { if (i) f(i - 1); }",
@@ -144,6 +197,18 @@ fn jumps_that_repeat_nothing_are_no_loops() {
         "void f(int n) { a:; } void h(int n) { goto a; a:; }",
         "void f(int n) { switch (n) { case 0: for (;;) g(); break; default: break; } }",
         "void f(int n) { for (int i = 0; i < n; i++) switch (i % 3) { case 0: g(i); } }",
+        // Variables of a condition that are no states: new ones in each iteration, and counters.
+        "void f(int n) { for (int i = 0; i < n; i += 4) { int r = n - i; if (r > 4) r = 4; switch (r) { case 1: g(i); break; default: h(i); } } }",
+        "void f(int n) { int r; for (int i = 0; i < n; i++) { g(i), r = (n - i) & 3; switch (r) { case 1: g(i); break; default: h(i); } r = 0; } }",
+        "void f(int n) { int i = 0; while (i < n) { switch (i & 3) { case 0: g(i); break; default: h(i); } i++; } }",
+        "void f(int n) { int i = 0; while (i < n) { switch (i & 3) { case 0: g(i); break; default: h(i); } j += 2, i += 4; } }",
+        "void f(int n) { int left = n; while (left > 0) { const int take = left < 4 ? left : 4; switch (take) { case 4: g(left); break; default: h(left); } left -= take; } }",
+        "void f(int n) { int j; for (int i = 0; i < n; i++) { for (j = 0; j < n; j++) switch (j % 2) { case 0: g(i); } for (j = 0; j < n; j++) h(j); } }",
+        "void f(int n) { for (int i = 0; i < n; i++) { int j = 0; while (j + 4 <= n) j += 4; switch (n - j) { case 1: g(j); } } }",
+        "void f(int n, int m) { for (int i = 0; i < n; i++) switch ((i + 1) & m) { case 0: g(i & m); } }",
+        "void f(int n) { for (int i = 0; i < n; i++) { touch(&kind[i + 8]); switch (kind[i]) { case 0: g(i); } } }",
+        "void f(int n) { read(&n); switch (n) { case 0: for (;;) g(n); } }",
+        "void h(int s) { step(&s); } void f(int s, int n) { for (int i = 0; i < n; i++) switch (s) { case 0: g(i); } }",
         "static void f(int i) { g(i); } static void h(int i) { f(i); f(i); }",
         "void f(int n) { x = n ? a : b; goto b; b:; }",
         "void f(int n) { x = n ? c[d[i]] : b; goto b; b:; }",

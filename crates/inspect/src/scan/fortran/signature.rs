@@ -2,7 +2,7 @@
 //!
 //! No compiler makes this comparison. A missing `value` causes a crash; an eight-byte `value` argument, where C passes
 //! four bytes, has an undefined upper half. Declarations that this module does not understand (a computed kind, for
-//! example) are left to the tests.
+//! example) are left to verification: the harness passes each `int` with another number in its upper half.
 
 mod types;
 

@@ -45,7 +45,6 @@ pub(super) mod tests {
     use flopsmith_protocol::Verdict;
     use serde_json::Value;
 
-    use super::*;
     use crate::rows::Row;
     use crate::rows::tests::{fast, unsure};
     use crate::stream::End;

@@ -335,10 +335,17 @@ impl Stages {
             return ended;
         }
         self.certified += 1;
+        eprintln!("{}, screened: {}", program.name, crate::words(&ended));
         // The majority of the certifications decides, since a single one may be wrong in either direction.
         let (mut gained, mut not) = (0, 0);
         for _ in 0..BESIDE {
             let certified = self.once(program, Purpose::Certify, None);
+            eprintln!(
+                "{}, certified: {}; plain loops: {:?}",
+                program.name,
+                crate::words(&certified),
+                certified.plain
+            );
             // A program that cannot be measured again keeps its earlier number.
             if certified.verdict.counts() {
                 ended = certified;

@@ -13,11 +13,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def tree(edges, *more):
     """The crates that cargo builds for the workspace, a line each: crate|features."""
-    command = ["cargo", "tree", "--workspace", "--locked", "--edges", edges, "--prefix", "none", "--no-dedupe", "--format", "{p}|{f}", *more]
+    command = ["cargo", "tree", "--workspace", "--locked", "--edges", edges, "--prefix", "none", "--format", "{p}|{f}", *more]
     listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     if listed.returncode != 0:
         sys.exit(f"cargo tree failed:\n{listed.stderr}")
-    return set(listed.stdout.splitlines())
+    # cargo marks what it has printed before.
+    return {line.removesuffix(" (*)") for line in listed.stdout.splitlines()}
 
 
 def features(edges):
@@ -27,7 +28,7 @@ def features(edges):
         name, _, wanted = line.partition("|")
         # cargo may build a library twice, for build scripts and for the program.
         if name and "(/" not in name:
-            found.setdefault(name.removesuffix(" (*)").removesuffix(" (proc-macro)"), set()).add(frozenset(wanted.replace(" (*)", "").split(",")) - {""})
+            found.setdefault(name.removesuffix(" (proc-macro)"), set()).add(frozenset(wanted.split(",")) - {""})
     return found
 
 

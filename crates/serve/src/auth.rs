@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use flopsmith_run::console::usage;
+use serde::{Deserialize, Serialize};
 
 use crate::quota::Quota;
 
@@ -20,9 +21,11 @@ pub struct Token(Vec<(blake3::Hash, Option<Quota>)>);
 
 /// The client of a request: the token that it sent, or nobody in particular at a service without tokens. A holder can neither
 /// read nor change the sessions of another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Holder {
     fingerprint: Option<Fingerprint>,
+    /// It is not kept with a job: the next process may have another token file.
+    #[serde(skip)]
     quota: Option<Quota>,
 }
 

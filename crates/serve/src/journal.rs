@@ -24,6 +24,7 @@ use flopsmith_run::console::usage;
 use flopsmith_run::output::unwritable;
 use serde::{Deserialize, Serialize};
 
+use crate::auth::Holder;
 use crate::wire::{Answer, Request};
 
 /// The id of a job: 32 hexadecimal digits.
@@ -80,6 +81,9 @@ pub struct Order {
     pub created_unix_ms: u64,
     /// Place among the requests of the folder.
     pub number: u64,
+    /// The client that sent it, without its quota; orders of old versions name nobody.
+    #[serde(default)]
+    pub holder: Holder,
 }
 
 /// A job as the folder has it.
@@ -329,6 +333,7 @@ mod tests {
             },
             created_unix_ms: 5,
             number,
+            holder: Holder::default(),
         }
     }
 

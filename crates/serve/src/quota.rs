@@ -86,7 +86,8 @@ impl Window {
 /// The windows of all holders with a quota.
 pub struct Quotas {
     folder: PathBuf,
-    windows: Mutex<HashMap<Holder, Window>>,
+    /// The windows by their files: the holder of an earlier process's job has no quota or another one.
+    windows: Mutex<HashMap<PathBuf, Window>>,
 }
 
 impl Quotas {
@@ -110,16 +111,17 @@ impl Quotas {
 
     /// The last window that was charged, or an old one without any. A file that cannot be read is no reason to forget its use.
     fn last(&self, holder: Holder) -> io::Result<Window> {
+        let path = self.path(holder);
         let mut windows = lock(&self.windows);
-        if let Some(known) = windows.get(&holder) {
+        if let Some(known) = windows.get(&path) {
             return Ok(*known);
         }
-        let kept = match std::fs::read(self.path(holder)) {
+        let kept = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Window::default(),
             Err(error) => return Err(error),
         };
-        windows.insert(holder, kept);
+        windows.insert(path, kept);
         Ok(kept)
     }
 
@@ -157,29 +159,39 @@ impl Quotas {
         let Some(quota) = holder.quota() else {
             return;
         };
+        let path = self.path(holder);
         let mut windows = lock(&self.windows);
-        let window = windows.entry(holder).or_default();
+        let window = windows.entry(path.clone()).or_default();
         *window = window.at(now_unix_ms, quota.period);
         window.used = window.used.saturating_add(candidates as u64);
-        self.keep(holder, window);
+        keep(&path, window);
     }
 
-    /// Gives back candidates that were counted at a time, unless their window has ended.
+    /// Gives back candidates that this or an earlier process counted at a time, unless their window has ended. The
+    /// holder needs no quota.
     pub fn refund(&self, holder: Holder, candidates: usize, counted_unix_ms: u64) {
+        if candidates == 0 {
+            return;
+        }
+        if let Err(error) = self.last(holder) {
+            tracing::warn!(%error, "the use of a quota cannot be read; candidates that the machine failed to evaluate stay counted");
+            return;
+        }
+        let path = self.path(holder);
         let mut windows = lock(&self.windows);
-        if let Some(window) = windows.get_mut(&holder)
-            && candidates > 0
+        if let Some(window) = windows.get_mut(&path)
+            && window.used > 0
             && window.began_unix_ms <= counted_unix_ms
         {
             window.used = window.used.saturating_sub(candidates as u64);
-            self.keep(holder, window);
+            keep(&path, window);
         }
     }
+}
 
-    fn keep(&self, holder: Holder, window: &Window) {
-        if let Err(error) = write(&self.path(holder), window) {
-            tracing::warn!(%error, "the use of a quota cannot be written; a restart would forget it");
-        }
+fn keep(path: &Path, window: &Window) {
+    if let Err(error) = write(path, window) {
+        tracing::warn!(%error, "the use of a quota cannot be written; a restart would forget it");
     }
 }
 

@@ -126,9 +126,8 @@ impl Service {
             .zip(&request.candidates)
             .map(|(n, c)| asked(n, c, request))
             .collect();
-        let nobody = Holder::default();
-        let job = Job::new(kept.id, kept.order.created_unix_ms, nobody, asked);
-        let job = Arc::new(job);
+        let (created, holder) = (kept.order.created_unix_ms, kept.order.holder);
+        let job = Arc::new(Job::new(kept.id, created, holder, asked));
         let answered: Vec<usize> = kept.answers.iter().map(|answer| answer.index).collect();
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         let units = (0..).zip(&request.candidates);
@@ -206,6 +205,7 @@ impl Service {
             request,
             created_unix_ms: job.created_unix_ms,
             number,
+            holder,
         };
         let begun = match idempotency {
             Some(wanted) => self.journal.note_key(wanted, &job.id),
@@ -384,7 +384,7 @@ impl Service {
 
     /// Gives back the candidates that the machine failed to evaluate. Those that the client withdrew stay counted.
     fn refund(&self, job: &Job, answers: &[Arc<Answer>]) {
-        if job.holder.quota().is_none() {
+        if job.holder == Holder::default() {
             return;
         }
         let missing = job.missing();
@@ -427,8 +427,8 @@ impl Service {
         let request = &kept.order.request;
         let candidates = request.candidates.iter();
         let asked = (0..).zip(candidates).map(|(n, c)| asked(n, c, request));
-        let (created, nobody) = (kept.order.created_unix_ms, Holder::default());
-        let job = Job::new(kept.id, created, nobody, asked.collect());
+        let (created, holder) = (kept.order.created_unix_ms, kept.order.holder);
+        let job = Job::new(kept.id, created, holder, asked.collect());
         let whole = job.add(kept.answers.into_iter().map(Arc::new).collect());
         Ok(whole.then(|| Arc::new(job)))
     }

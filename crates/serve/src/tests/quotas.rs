@@ -39,6 +39,43 @@ fn a_job_of_another_token_does_not_spare_a_quota_and_failures_of_the_machine_do_
 }
 
 #[test]
+fn failures_of_the_machine_do_not_count_after_a_restart() {
+    // The quota of the token may change with the restart.
+    const MORE: &str = "0123456789abcdef 4/hour\nfedcba9876543210";
+    for (tokens, left) in [(TWO, 2), (MORE, 3)] {
+        let place = tempfile::tempdir().unwrap();
+        let (open, mut options) = gate();
+        options.token = Some(TWO);
+        let mut server = Server::start(place.path(), options);
+        let three = programs(&["jail", "wrong", "jail"]).to_string();
+        let begun = server.ask("POST /v1/jobs", &[FIRST], &three);
+        assert_eq!(begun.status, 202, "{begun:?}");
+        let job = begun.header("location").unwrap().to_owned();
+        server.service.stopping().cancel();
+        drop(open);
+        server.stop();
+        drop(server);
+        let options = Options {
+            token: Some(tokens),
+            ..Options::default()
+        };
+        let server = Server::start(place.path(), options);
+        let done = server.ask(&format!("GET {job}?wait=25"), &[FIRST], "");
+        assert_eq!(done.status, 200, "{done:?}");
+        let outcomes = ["infrastructure", "rejected", "infrastructure"];
+        let results = done.json()["results"].clone();
+        assert_eq!(column(results.as_array().unwrap(), "outcome"), outcomes);
+        let evaluate = |count: usize| {
+            let body = programs(&vec!["right 40"; count]).to_string();
+            server.ask("POST /v1/evaluate", &[FIRST], &body)
+        };
+        assert_eq!(evaluate(left + 1).refused(429), "quota");
+        assert_eq!(evaluate(left).status, 200);
+        assert_eq!(evaluate(1).refused(429), "quota");
+    }
+}
+
+#[test]
 fn a_token_sends_as_many_candidates_as_its_quota_also_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
     let mut server = Server::start(place.path(), with_tokens());

@@ -1,7 +1,8 @@
 """Describes files in KernelBench's contract without executing any of them.
 
-Reads one JSON document on standard input: `paths`, the folders of packages, and `sources`, the texts. Prints a line for each text, in
-order: `problem`, the reason why it cannot be used, or `constants`, the numbers and truth values that it assigns once at its top.
+Reads one JSON document on standard input: `paths`, the folders of packages; `later`, the packages that need not be there yet; and
+`sources`, the texts. Prints a line for each text, in order: `problem`, the reason why it cannot be used, or `constants`, the numbers and
+truth values that it assigns once at its top.
 """
 
 import ast
@@ -68,7 +69,7 @@ def constants(tree):
     return {name: value for name, value in found.items() if times[name] == 1 and name.isascii()}
 
 
-def described(source, paths):
+def described(source, paths, later):
     try:
         tree = ast.parse(source)
         names = {name for statement in tree.body for name in bound(statement)}
@@ -83,7 +84,7 @@ def described(source, paths):
         return {"problem": f"it defines no `{missing[0]}`"}
     if "" in packages:
         return {"problem": "it imports another file of its folder"}
-    absent = [package for package in packages if not is_there(package, paths)]
+    absent = [package for package in packages if package not in later and not is_there(package, paths)]
     if absent:
         return {"problem": f"it needs the package `{absent[0]}`, which this Python does not have"}
     return {"constants": found}
@@ -92,7 +93,7 @@ def described(source, paths):
 def main():
     asked = json.loads(sys.stdin.buffer.read())
     for source in asked["sources"]:
-        print(json.dumps(described(source, asked["paths"] + sys.path)), flush=True)
+        print(json.dumps(described(source, asked["paths"] + sys.path, asked["later"])), flush=True)
 
 
 main()

@@ -1,4 +1,7 @@
-"""Describes the interpreter that runs it: version, folders, torch, its headers, and the libraries that it maps. Prints one JSON document."""
+"""Describes the interpreter that runs it: version, folders, torch, its headers, and the libraries that it maps. Prints one JSON document.
+
+Without a torch that can be imported, the document has `missing`, the reason, and the folders of packages.
+"""
 
 import importlib.metadata
 import json
@@ -26,6 +29,9 @@ def main():
     # A virtual environment runs the interpreter of its base.
     base = getattr(sys, "_base_executable", None) or sys.executable
     found["executable"] = os.path.realpath(base)
+    paths = [os.path.realpath(p) for p in sys.path if p and os.path.isdir(p)]
+    site = {p for p in paths if p not in found["standard"] and not p.endswith("lib-dynload")}
+    found["site"] = sorted(site)
     try:
         import torch
         import torch.nn.functional
@@ -35,7 +41,6 @@ def main():
     import bz2, ctypes, decimal, lzma, zlib  # noqa: E401, F401 - maps the libraries that later imports need
 
     root = os.path.dirname(os.path.dirname(os.path.realpath(torch.__file__)))
-    paths = [os.path.realpath(p) for p in sys.path if p and os.path.isdir(p)]
     own = tuple(p + os.sep for p in found["standard"] + [root])
     with open("/proc/self/maps", encoding="utf-8") as file:
         mapped = {line.split(None, 5)[5].strip() for line in file if line.count("/") and len(line.split(None, 5)) == 6}
@@ -48,7 +53,7 @@ def main():
                 "torch": torch.__version__,
                 "triton": version("triton"),
                 "numpy": version("numpy"),
-                "site": sorted({p for p in paths if p not in found["standard"] and not p.endswith("lib-dynload")} | {root}),
+                "site": sorted(site | {root}),
                 "libraries": libraries,
                 "torch_include": os.path.join(torch_root, "include"),
                 "torch_lib": os.path.join(torch_root, "lib"),

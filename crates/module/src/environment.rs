@@ -1,10 +1,11 @@
-//! The Python interpreter with PyTorch that modules run on.
+//! The Python interpreter with PyTorch that modules run on, and one that only reads sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 
@@ -47,9 +48,40 @@ pub struct Environment {
     pub numpy: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Missing {
-    missing: String,
+/// An interpreter that may lack PyTorch.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Interpreter {
+    /// The interpreter itself, not a link of a virtual environment.
+    pub(crate) executable: PathBuf,
+    /// Folders of packages.
+    pub(crate) site: Vec<String>,
+    /// The reason why it cannot import PyTorch; none if it can.
+    pub(crate) missing: Option<String>,
+}
+
+impl Interpreter {
+    /// Finds the interpreter of [`Environment::find`] or, without one, the first of the same places that runs.
+    ///
+    /// # Errors
+    /// [`Error::Interpreter`] says which interpreters were tried.
+    pub(crate) fn find() -> Result<Self, Error> {
+        let (mut bare, mut tried) = (None, Vec::new());
+        for python in candidates() {
+            match Self::of(&python) {
+                Ok(found) if found.missing.is_none() => return Ok(found),
+                Ok(found) => bare = bare.or(Some(found)),
+                Err(why) => tried.push(format!("{}: {why}", python.display())),
+            }
+        }
+        bare.ok_or_else(|| Error::Interpreter {
+            detail: unfit("Python", &tried),
+        })
+    }
+
+    /// Describes one interpreter.
+    fn of(python: &Path) -> Result<Self, String> {
+        read(&description(python)?)
+    }
 }
 
 impl Environment {
@@ -59,12 +91,6 @@ impl Environment {
     /// # Errors
     /// [`Error::Python`] says which interpreters were tried, and how to install PyTorch.
     pub fn find() -> Result<Self, Error> {
-        if let Some(named) = std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
-            let named = PathBuf::from(named);
-            return Self::of(&named).map_err(|why| Error::Python {
-                detail: format!("{VARIABLE} names {}: {why}", named.display()),
-            });
-        }
         let mut tried = Vec::new();
         for python in candidates() {
             match Self::of(&python) {
@@ -73,27 +99,17 @@ impl Environment {
             }
         }
         Err(Error::Python {
-            detail: format!("no Python with PyTorch was found ({})", tried.join("; ")),
+            detail: unfit("Python with PyTorch", &tried),
         })
     }
 
     /// Describes one interpreter.
     fn of(python: &Path) -> Result<Self, String> {
-        let output = Command::new(python)
-            .args(["-I", "-B", "-c", PROBE])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| e.to_string())?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let Some(line) = text.lines().last() else {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.trim().lines().last().unwrap_or("it printed nothing");
-            return Err(last.to_owned());
-        };
-        if let Ok(found) = serde_json::from_str::<Missing>(line) {
-            return Err(found.missing);
+        let line = description(python)?;
+        match read::<Interpreter>(&line)?.missing {
+            Some(why) => Err(why),
+            None => read(&line),
         }
-        serde_json::from_str(line).map_err(|e| format!("its answer cannot be read: {e}"))
     }
 
     /// Makes sure that kernels of Triton can be interpreted and compiled.
@@ -136,8 +152,45 @@ impl Environment {
     }
 }
 
-/// Interpreters to try, the nearest first.
+/// The description that an interpreter prints of itself.
+fn description(python: &Path) -> Result<String, String> {
+    let output = Command::new(python)
+        .args(["-I", "-B", "-c", PROBE])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().last().map(str::to_owned).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.trim().lines().last().unwrap_or("it printed nothing");
+        last.to_owned()
+    })
+}
+
+fn read<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|e| format!("its answer cannot be read: {e}"))
+}
+
+/// The interpreter that [`VARIABLE`] names.
+fn named() -> Option<PathBuf> {
+    let named = std::env::var_os(VARIABLE).filter(|v| !v.is_empty());
+    named.map(PathBuf::from)
+}
+
+/// The words about interpreters of which none was of the needed kind.
+fn unfit(kind: &str, tried: &[String]) -> String {
+    let tried = tried.join("; ");
+    match named() {
+        Some(_) => format!("{VARIABLE} names {tried}"),
+        None => format!("no {kind} was found ({tried})"),
+    }
+}
+
+/// Interpreters to try, the nearest first; only the named one, if there is one.
 fn candidates() -> Vec<PathBuf> {
+    if let Some(named) = named() {
+        return vec![named];
+    }
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
     let mut all: Vec<PathBuf> = Vec::new();

@@ -22,6 +22,14 @@ pub enum Error {
         /// The finding.
         detail: String,
     },
+    /// No Python is there.
+    #[error(
+        "{detail}; the import needs Python 3.9 or newer: install it (Debian, Ubuntu: `apt install python3`), or name an interpreter: FLOPSMITH_PYTHON=/path/to/python"
+    )]
+    Interpreter {
+        /// The finding.
+        detail: String,
+    },
     /// The Python with PyTorch cannot interpret and compile kernels of Triton.
     #[error(
         "{python} has no {missing}, which kernels of Triton need beside PyTorch; run `scripts/python.sh --venv target/torch torch==2.11.0 numpy==2.4.6` in the repository, or name an interpreter that has it: FLOPSMITH_PYTHON=/path/to/python"

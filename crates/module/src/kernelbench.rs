@@ -1,8 +1,8 @@
 //! Problems from a user's checkout of KernelBench: a file in its contract becomes a folder with `problem.toml` and the file
 //! itself as `reference.py`.
 //!
-//! Files are parsed, never executed. A new folder of a problem appears whole or not at all; in one that is there, the files
-//! are replaced one by one.
+//! Files are parsed, never executed, so a Python without PyTorch imports them, too. A new folder of a problem appears whole
+//! or not at all; in one that is there, the files are replaced one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use flopsmith_protocol::text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::environment::Environment;
+use crate::environment::Interpreter;
 use crate::error::Error;
 use crate::problem::Problem;
 
@@ -22,6 +22,9 @@ const SCRIPT: &str = include_str!("../python/kernelbench.py");
 
 /// A file larger than this is left out unread, bytes.
 const LARGEST: u64 = 1 << 20;
+
+/// The packages that an interpreter without PyTorch gets with it.
+const WITH_TORCH: [&str; 2] = ["torch", "numpy"];
 
 /// The request for an import.
 #[derive(Debug, Clone, Copy)]
@@ -58,21 +61,19 @@ pub struct Imported {
 ///
 /// # Errors
 /// [`Error::Problem`] if the checkout has no such levels, a problem exists already, or the output cannot be written;
-/// [`Error::Python`] without an interpreter that has PyTorch; [`Error::Process`] if the interpreter fails.
+/// [`Error::Interpreter`] without a Python; [`Error::Process`] if the interpreter fails.
 pub fn import(order: &Order) -> Result<Imported, Error> {
     let listed = files(order)?;
-    let environment = Environment::find()?;
-    import_by(order, listed, &environment.executable, &environment.paths())
+    import_by(order, listed, &Interpreter::find()?)
 }
 
-/// Imports the listed files by an interpreter with the packages of these folders.
+/// Imports the listed files by an interpreter.
 fn import_by(
     order: &Order,
     (found, mut left_out): (Vec<Found>, Vec<LeftOut>),
-    python: &Path,
-    packages: &[String],
+    python: &Interpreter,
 ) -> Result<Imported, Error> {
-    let described = describe(python, packages, &found)?;
+    let described = describe(python, &found)?;
     let mut usable = Vec::new();
     for (file, described) in found.into_iter().zip(described) {
         match described {
@@ -231,11 +232,16 @@ enum Described {
 }
 
 /// Describes each file without executing any.
-fn describe(python: &Path, packages: &[String], found: &[Found]) -> Result<Vec<Described>, Error> {
+fn describe(python: &Interpreter, found: &[Found]) -> Result<Vec<Described>, Error> {
     let failed = Error::system("start the reader of KernelBench's files");
     let sources: Vec<&str> = found.iter().map(|file| file.source.as_str()).collect();
-    let asked = json!({ "paths": packages, "sources": sources }).to_string();
-    let mut reader = Command::new(python)
+    let later = if python.missing.is_some() {
+        &WITH_TORCH[..]
+    } else {
+        &[]
+    };
+    let asked = json!({ "paths": python.site, "later": later, "sources": sources }).to_string();
+    let mut reader = Command::new(&python.executable)
         .args(["-I", "-S", "-B", "-c", SCRIPT])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -402,9 +408,12 @@ def get_init_inputs():
             output: &place.join("problems"),
             force,
         };
-        let packages = [place.join("packages").display().to_string()];
-        let listed = files(&order).unwrap();
-        Some(import_by(&order, listed, Path::new("python3"), &packages))
+        let python = Interpreter {
+            executable: "python3".into(),
+            site: vec![place.join("packages").display().to_string()],
+            missing: None,
+        };
+        Some(import_by(&order, files(&order).unwrap(), &python))
     }
 
     #[test]

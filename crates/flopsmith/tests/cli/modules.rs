@@ -1,20 +1,42 @@
-//! `bench` and `problem check` on modules of PyTorch: wrong usage ends at once, and so does a missing Python.
+//! `bench`, `problem check` and `problem import` on modules of PyTorch: wrong usage ends at once, and so does a missing Python.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use flopsmith_test_support::skipped;
 
 const SOLUTION: &str = "problems/modules/softmax/solution_cpp.py";
 
-/// Runs a command without a Python that has PyTorch; returns its exit code and its messages.
-fn said(arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_flopsmith"))
+/// A file in KernelBench's contract.
+const MODEL: &str = "\
+import numpy
+import torch
+
+class Model(torch.nn.Module):
+    pass
+
+def get_inputs():
+    return []
+
+def get_init_inputs():
+    return []
+";
+
+/// Runs a command with this interpreter.
+fn with(python: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flopsmith"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .stdin(Stdio::null())
         .env("FLOPSMITH_WAIT", "0")
-        .env("FLOPSMITH_PYTHON", "/no/such/python")
+        .env("FLOPSMITH_PYTHON", python)
         .args(arguments)
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// Runs a command without a Python; returns its exit code and its messages.
+fn said(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = with(Path::new("/no/such/python"), arguments);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), text)
 }
@@ -64,6 +86,81 @@ fn a_missing_python_is_named_with_the_way_to_install_it() {
         assert_eq!(code, Some(3), "{text}");
         for part in ["/no/such/python", "FLOPSMITH_PYTHON", "scripts/python.sh"] {
             assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}
+
+/// Makes a virtual environment without packages; returns its interpreter and its folder of packages, if this machine can make one.
+fn bare_python(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--without-pip"]).arg(folder);
+    match venv.output() {
+        Ok(made) if made.status.success() => {}
+        Ok(made) => {
+            let why = String::from_utf8_lossy(&made.stderr);
+            skipped(&format!("python3 makes no environment: {}", why.trim()));
+            return None;
+        }
+        Err(error) => {
+            skipped(&format!("python3 cannot be run: {error}"));
+            return None;
+        }
+    }
+    let mut versions = std::fs::read_dir(folder.join("lib")).unwrap();
+    let version = versions.next().unwrap().unwrap().path();
+    Some((folder.join("bin/python"), version.join("site-packages")))
+}
+
+#[test]
+fn an_import_needs_no_pytorch_and_says_when_there_is_no_python() {
+    let place = tempfile::tempdir().unwrap();
+    let checkout = place.path().join("checkout");
+    for (file, source) in [
+        ("level1/19_ReLU.py", MODEL.to_owned()),
+        ("level4/1_gpt.py", format!("import transformers\n{MODEL}")),
+    ] {
+        let path = checkout.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, source).unwrap();
+    }
+    let checkout = checkout.to_str().unwrap();
+    let import = ["problem", "import", "kernelbench", checkout, "--output"];
+    let output = place.path().join("none");
+    let (code, text) = said(&[&import[..], &[output.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(3), "{text}");
+    for part in ["/no/such/python", "FLOPSMITH_PYTHON", "Python 3.9"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let Some((python, packages)) = bare_python(&place.path().join("python")) else {
+        return;
+    };
+    for (name, torch, why) in [
+        ("absent", None, "No module named 'torch'"),
+        ("broken", Some("raise ImportError('no libc')"), "no libc"),
+    ] {
+        if let Some(torch) = torch {
+            std::fs::write(packages.join("torch.py"), torch).unwrap();
+        }
+        let output = place.path().join(name);
+        let arguments = [&import[..], &[output.to_str().unwrap()]].concat();
+        let imported = with(&python, &arguments);
+        let text = String::from_utf8_lossy(&imported.stdout);
+        assert_eq!(imported.status.code(), Some(0), "{imported:?}");
+        assert!(text.contains("level4/1_gpt.py: it needs the package `transformers`"));
+        let folder = output.join("level1_19_relu");
+        let reference = std::fs::read_to_string(folder.join("reference.py")).unwrap();
+        assert_eq!(reference, MODEL);
+        let folder = folder.to_str().unwrap();
+        for arguments in [
+            &["problem", "check", folder][..],
+            &["bench", SOLUTION, "--problem", folder],
+        ] {
+            let refused = with(&python, arguments);
+            let text = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(3), "{text}");
+            for part in [why, "modules need Python with PyTorch", "scripts/python.sh"] {
+                assert!(text.contains(part), "{part} in {text}");
+            }
         }
     }
 }

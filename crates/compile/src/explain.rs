@@ -42,6 +42,11 @@ pub enum Question {
 impl Question {
     /// All questions.
     pub const ALL: [Self; 3] = [Self::Remarks, Self::Assembly, Self::Throughput];
+
+    /// A sentence on the tool that this machine lacks for an answer; none if it has all.
+    pub fn lacks(self) -> Option<&'static str> {
+        (self == Self::Throughput && analyser().is_none()).then_some(NO_ANALYSER)
+    }
 }
 
 impl Compiler {
@@ -129,8 +134,7 @@ impl Compiler {
 
     fn throughput(&self, unit: &Unit, folder: &Folder) -> Result<String, Failure> {
         let Some(analyser) = analyser() else {
-            let why = "There is no llvm-mca on this machine (Debian, Ubuntu: `apt install llvm`), so throughput is not analysed.";
-            return Ok(why.to_owned());
+            return Ok(NO_ANALYSER.to_owned());
         };
         let Some(hot) = self.hot_loop(unit, folder)? else {
             return Ok(NO_LOOP.to_owned());
@@ -171,6 +175,9 @@ impl Compiler {
         Ok(format!("llvm-mca does not analyse the hot loop: {refusal}"))
     }
 }
+
+/// The answer where `llvm-mca` is missing.
+const NO_ANALYSER: &str = "There is no llvm-mca on this machine (Debian, Ubuntu: `apt install llvm`), so throughput is not analysed.";
 
 /// The answer about a program without a loop.
 const NO_LOOP: &str = "The assembly of this program has no loop.";

@@ -9,7 +9,7 @@
 //! This crate knows no bus, no training and no settings of runs; it evaluates on local cores only.
 //!
 //! Invariants:
-//! - One program is evaluated at a time, and the threads that answer requests stay off the timed cores where there are
+//! - One program is evaluated or built at a time, and the threads that answer requests stay off the timed cores where there are
 //!   others.
 //! - A confirmed job and an answer that was sent are in the folder: a restart loses neither.
 //! - An infrastructure failure has no reward, and no number stands in for one.
@@ -73,7 +73,7 @@ use circumstances::Circumstances;
 use http::App;
 use intake::BODY_TIME;
 use journal::Journal;
-use mcp::{Budget, Tools};
+use mcp::{Budget, Explain, Tools, explain_by};
 use program::Judge;
 use service::Service;
 use station::Station;
@@ -132,7 +132,7 @@ pub fn execute(plan: Plan) -> Result<()> {
     let (limits, keep) = (basis.limits, basis.keep);
     let (opened, _watch) = open(basis)?;
     listen::allow_connections();
-    let tools = Tools::new(Arc::clone(&opened.service), Budget::new(limits));
+    let tools = opened.tools(limits);
     let app = App {
         service: Arc::clone(&opened.service),
         token: token.map(Arc::new),
@@ -154,7 +154,7 @@ pub fn execute(plan: Plan) -> Result<()> {
 pub fn execute_mcp(basis: Basis, most_message: usize) -> Result<()> {
     let (limits, keep) = (basis.limits, basis.keep);
     let (opened, _watch) = open(basis)?;
-    let tools = Tools::new(Arc::clone(&opened.service), Budget::new(limits));
+    let tools = opened.tools(limits);
     on_other_cores(opened, keep, async move |_| {
         let input = tokio::io::BufReader::new(tokio::io::stdin());
         let output = tokio::io::stdout();
@@ -172,7 +172,16 @@ pub fn execute_mcp(basis: Basis, most_message: usize) -> Result<()> {
 struct Opened {
     service: Arc<Service>,
     judge: Box<dyn Judge>,
+    explain: Explain,
     threads: u32,
+}
+
+impl Opened {
+    /// The tools of agents.
+    fn tools(&self, limits: Limits) -> Tools {
+        let explain = Arc::clone(&self.explain);
+        Tools::new(Arc::clone(&self.service), Budget::new(limits), explain)
+    }
 }
 
 /// Opens the folder, and checks everything that evaluations need. The stop request is heard as long as the watch lives.
@@ -195,6 +204,11 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
     let circumstances = Circumstances::now(
         basis.settings.compiler.clone(),
         threads,
+        Arc::clone(&sandbox),
+        harness.clone(),
+    );
+    let explain = explain_by(
+        basis.settings.compiler.clone(),
         Arc::clone(&sandbox),
         harness.clone(),
     );
@@ -222,6 +236,7 @@ fn open(basis: Basis) -> Result<(Opened, Watch)> {
     let opened = Opened {
         service: Arc::new(service),
         judge: Box::new(station),
+        explain,
         threads,
     };
     Ok((opened, watch))
@@ -318,6 +333,8 @@ async fn work(
     // The current evaluation ends first; its result is then in the folder.
     let joined = tokio::task::spawn_blocking(move || worker.join().is_ok());
     let joined = joined.await.unwrap_or(false);
+    // So does a build, which then leaves no files behind.
+    drop(service.turn().await);
     answered?;
     if failed.get() || !joined {
         bail!("the thread that evaluates ended; start the service again, it goes on with its jobs");

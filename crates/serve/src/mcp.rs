@@ -2,8 +2,8 @@
 //!
 //! [`message`] reads messages of JSON-RPC 2.0 and answers those that need no evaluation; it is pure. [`tools`] is the table of
 //! the tools, [`arguments`] and [`results`] have what goes in and comes out. [`calls`] performs calls on the service,
-//! [`asking`] waits for their evaluations, and [`budget`] limits what a session may use. [`comparison`] ranks programs, and
-//! [`explain`] knows every reason of a refusal. [`stdio`] speaks the protocol over standard input and output, [`http`] over
+//! [`asking`] waits for their evaluations, and [`budget`] limits what a session may use. [`comparison`] ranks programs,
+//! [`explain`] knows every reason of a refusal, and [`builds`] asks the compile stage about builds. [`stdio`] speaks the protocol over standard input and output, [`http`] over
 //! HTTP.
 //!
 //! Revision 2026-07-28 of the protocol has no sessions: each request names the revision. Clients of earlier revisions begin
@@ -19,6 +19,7 @@
 mod arguments;
 mod asking;
 mod budget;
+mod builds;
 mod calls;
 mod comparison;
 mod explain;
@@ -29,5 +30,6 @@ mod stdio;
 mod tools;
 
 pub use budget::{Budget, Limits};
+pub use builds::{Explain, explain_by};
 pub use calls::Tools;
 pub use stdio::serve;

@@ -42,6 +42,8 @@ pub struct Service {
     state: Mutex<State>,
     /// Notified when there is a program to evaluate, or none any more.
     work: Condvar,
+    /// The machine: an evaluation or a build beside the evaluations holds it. Whoever waits longest gets it next.
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// Held while a request becomes a job: two requests with one idempotency key are one job.
     submitting: Mutex<()>,
     /// The jobs of recent requests without an idempotency key, of clients that ask again.
@@ -99,6 +101,7 @@ impl Service {
         let service = Self {
             state: Mutex::default(),
             work: Condvar::new(),
+            turn: Arc::default(),
             submitting: Mutex::new(()),
             repeats: Mutex::default(),
             journal,
@@ -528,8 +531,10 @@ impl Service {
     /// Evaluates programs until the service stops. The program that is being evaluated then is finished first.
     pub fn work(&self, judge: &mut dyn Judge) {
         while let Some(program) = self.next() {
+            let turn = self.turn.blocking_lock();
             let began = Instant::now();
             let judged = judge.judge(&program);
+            drop(turn);
             // Ctrl-C reaches processes in the jail, too: a failure after it says nothing about the program.
             let is_result = judged.cached || judged.verdict.measurement().is_some();
             if self.stopping.is_cancelled() && !is_result {
@@ -592,6 +597,11 @@ impl Service {
             let results = results.collect();
             self.deliver(&job, results);
         }
+    }
+
+    /// Waits until nothing uses the machine. No evaluation begins before the end of the returned value.
+    pub async fn turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Wakes the thread that evaluates, so that it learns that the service stops.

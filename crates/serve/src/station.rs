@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -196,20 +196,9 @@ impl Station {
         Ok(())
     }
 
-    /// Finds the compiler of a problem.
     fn evaluator(&self, problem: &Arc<Problem>) -> Result<Evaluator, Failure> {
-        let made = Evaluator::new(
-            Arc::clone(problem),
-            &self.settings.compiler,
-            Arc::clone(&self.sandbox),
-            self.harness.clone(),
-        );
-        made.map_err(|error| match error {
-            flopsmith_evaluate::Error::Stage(failure) => failure,
-            flopsmith_evaluate::Error::Input(why) => {
-                Failure::infrastructure(InfrastructureCause::Compiler, why)
-            }
-        })
+        let compiler = &self.settings.compiler;
+        evaluator(problem, compiler, &self.sandbox, &self.harness)
     }
 
     /// Opens a problem: finds the compiler, runs the reference, and measures peak and baseline.
@@ -369,6 +358,30 @@ impl Bench {
         done.busy = busy.filter(|_| matches!(done.verdict, Verdict::Measured { .. }));
         Ok(Judged::of(done, reference))
     }
+}
+
+/// Finds the compiler of a problem.
+///
+/// # Errors
+/// The compiler is missing or does not work, or the problem's definition is not sound.
+pub fn evaluator(
+    problem: &Arc<Problem>,
+    compiler: &str,
+    sandbox: &Arc<Sandbox>,
+    harness: &Path,
+) -> Result<Evaluator, Failure> {
+    let made = Evaluator::new(
+        Arc::clone(problem),
+        compiler,
+        Arc::clone(sandbox),
+        harness.to_owned(),
+    );
+    made.map_err(|error| match error {
+        flopsmith_evaluate::Error::Stage(failure) => failure,
+        flopsmith_evaluate::Error::Input(why) => {
+            Failure::infrastructure(InfrastructureCause::Compiler, why)
+        }
+    })
 }
 
 /// The disturbance that remains after a wait.

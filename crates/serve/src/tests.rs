@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use flopsmith_evaluate::Question;
+use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause};
 use flopsmith_reward::Reward;
 use flopsmith_test_support::{infrastructure, measured, wrong};
@@ -67,6 +69,21 @@ impl Judge for Script {
             ..Judged::failed(Failure::candidate(CandidateFault::Format, ""))
         }
     }
+}
+
+/// Explains each program, after noting it as seen; a program `broken` does not compile, and `jail` meets a broken jail.
+fn explain(seen: &Arc<Mutex<Vec<String>>>) -> Explain {
+    let seen = Arc::clone(seen);
+    Arc::new(
+        move |question: Question, _: Language, _: &Arc<Problem>, source: &str| {
+            seen.lock().unwrap().push(format!("{question:?} {source}"));
+            match source {
+                "broken" => Err(Failure::candidate(CandidateFault::CompileError, source)),
+                "jail" => Err(Failure::infrastructure(InfrastructureCause::Jail, source)),
+                _ => Ok(format!("{question:?} of {source}")),
+            }
+        },
+    )
 }
 
 /// How a server of a test differs from others.
@@ -139,7 +156,11 @@ impl Server {
                 .map(|token| Arc::new(Token::new(token).unwrap())),
             most_body: options.most_body,
             body_time: options.patience,
-            tools: Tools::new(Arc::clone(&service), Budget::new(options.limits)),
+            tools: Tools::new(
+                Arc::clone(&service),
+                Budget::new(options.limits),
+                explain(&seen),
+            ),
             gyms: Arc::new(crate::gyms::Shared::new(options.gyms)),
         };
         let (bound, address) = channel();

@@ -38,7 +38,7 @@ Examples:
 
 An agent starts this command and speaks the Model Context Protocol with it, a message a
 line. Only messages go to stdout; logs go to stderr. Tools: evaluate, compare,
-explain_refusal, problem, problems, best_programs, roofline.
+explain_refusal, problem, problems, best_programs, roofline, explain_build.
 
 The command has the same folder as `flopsmith serve`, and one process uses a folder at a
 time. For several agents start `flopsmith serve`, and let them connect to

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use flopsmith_compile::toolchain::find;
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
@@ -127,7 +128,7 @@ fn an_agent_evaluates_programs_and_learns_what_to_do_next() {
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
     agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
     let (list, _) = agent.ask("tools/list", &json!({}));
-    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 7);
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 8);
 
     let problem = agent.result("problem", &json!({ "problem": "dgemm" }));
     assert_eq!(problem["entry"], "dgemm");
@@ -179,6 +180,47 @@ fn an_agent_evaluates_programs_and_learns_what_to_do_next() {
     let (wrong, _) = agent.call("compare", &compare);
     let words = wrong["content"][0]["text"].as_str().unwrap();
     assert!(words.contains("2 of 4 evaluations"), "{words}");
+    assert_eq!(agent.end(), Some(0));
+}
+
+#[test]
+fn an_agent_asks_how_its_program_was_built() {
+    let place = tempfile::tempdir().unwrap();
+    // Questions are no evaluations.
+    let mut agent = Agent::start(place.path(), &["--max-evaluations", "1"]);
+    let ask =
+        |source: &str, what: &str| json!({ "problem": "dgemm", "source": source, "what": what });
+    for (what, part) in [
+        ("remarks", "kernel.c:3:"),
+        ("assembly", "The innermost loop with the most arithmetic"),
+    ] {
+        let explained = agent.result("explain_build", &ask(GOOD, what));
+        let text = explained["text"].as_str().unwrap();
+        assert!(text.contains(part) && text.len() < 9000, "{text}");
+    }
+    let (analysed, _) = agent.call("explain_build", &ask(GOOD, "throughput"));
+    let numbered = (14..=30).map(|number| format!("llvm-mca-{number}"));
+    let mut names = numbered.chain(["llvm-mca".to_owned()]);
+    let (is_error, wanted) = match names.any(|name| find(&name).is_some()) {
+        true => (false, "Block RThroughput"),
+        false => (true, "no llvm-mca"),
+    };
+    assert_eq!(analysed["isError"], is_error, "{analysed}");
+    let words = analysed["content"][0]["text"].as_str().unwrap();
+    assert!(words.contains(wanted), "{words}");
+
+    let undeclared = "void dgemm(int n,const double*A,const double*B,double*C){C[0]=m;}";
+    for (source, reason, part) in [
+        (undeclared, "compile_error", "'m' undeclared"),
+        ("#include \"/etc/passwd\"\n", "forbidden_include", "passwd"),
+    ] {
+        let (refused, _) = agent.call("explain_build", &ask(source, "assembly"));
+        assert_eq!(refused["isError"], true, "{refused}");
+        let refused = &refused["structuredContent"];
+        assert_eq!(refused["reason"], reason, "{refused}");
+        let diagnostics = refused["diagnostics"].as_str().unwrap();
+        assert!(diagnostics.contains(part), "{diagnostics}");
+    }
     assert_eq!(agent.end(), Some(0));
 }
 

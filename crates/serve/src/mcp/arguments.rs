@@ -1,5 +1,6 @@
 //! The arguments of the tools.
 
+use flopsmith_evaluate::Question;
 use flopsmith_problem::Language;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -131,6 +132,45 @@ pub struct Roofline {
     #[serde(default)]
     pub gflops: Option<f64>,
 }
+
+/// Arguments of `explain_build`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainBuild {
+    /// The name of the problem, as `problems` lists it.
+    pub problem: String,
+    /// The program.
+    pub source: String,
+    /// The language; that of the problem when left out.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::wire::language_schema")]
+    pub language: Option<Language>,
+    /// The question.
+    pub what: Explanation,
+}
+
+/// Questions about the build of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Explanation {
+    /// The loops that the compiler vectorised, and the reasons why it did not vectorise others.
+    Remarks,
+    /// The hot loop in assembly.
+    Assembly,
+    /// The throughput of the hot loop by `llvm-mca`.
+    Throughput,
+}
+
+impl From<Explanation> for Question {
+    fn from(what: Explanation) -> Self {
+        match what {
+            Explanation::Remarks => Self::Remarks,
+            Explanation::Assembly => Self::Assembly,
+            Explanation::Throughput => Self::Throughput,
+        }
+    }
+}
+
 /// Reads the arguments of a tool.
 ///
 /// # Errors

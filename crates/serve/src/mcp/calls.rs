@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flopsmith_evaluate::Question;
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::harmless;
 use flopsmith_run::digits::{four, share};
@@ -11,11 +12,12 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{
-    BestPrograms, Compare, Evaluate, ExplainRefusal, MOST_COMPARED, OfProblem, Problems, Roofline,
-    arguments,
+    BestPrograms, Compare, Evaluate, ExplainBuild, ExplainRefusal, MOST_COMPARED, OfProblem,
+    Problems, Roofline, arguments,
 };
 use super::asking::Asking;
 use super::budget::Budget;
+use super::builds::{self, BuildExplained, Explain};
 use super::comparison::compared;
 use super::explain;
 use super::message::{self, Call};
@@ -37,6 +39,10 @@ const LONGEST_WORDS: usize = 4000;
 pub struct Tools {
     service: Arc<Service>,
     budget: Arc<Budget>,
+    explain: Explain,
+    /// The turn of a question about a build. At most one such question waits for the machine, so that evaluations take turns with
+    /// questions, however many there are.
+    question: Arc<tokio::sync::Mutex<()>>,
     holder: Holder,
 }
 
@@ -57,11 +63,13 @@ pub struct Client<'a> {
 }
 
 impl Tools {
-    /// The tools on a service, limited by a budget.
-    pub fn new(service: Arc<Service>, budget: Budget) -> Self {
+    /// The tools on a service, limited by a budget. `explain` answers questions about builds.
+    pub fn new(service: Arc<Service>, budget: Budget, explain: Explain) -> Self {
         Self {
             service,
             budget: Arc::new(budget),
+            explain,
+            question: Arc::default(),
             holder: Holder::default(),
         }
     }
@@ -100,6 +108,10 @@ impl Tools {
             Tool::Problem => finished(arguments, |asked| self.problem(asked)).await,
             Tool::Problems => finished(arguments, |asked| self.problems(asked)).await,
             Tool::BestPrograms => finished(arguments, |asked| self.best_programs(asked)).await,
+            Tool::ExplainBuild => {
+                let done = finished(arguments, |asked| self.explain_build(asked, &client)).await;
+                done.map(builds::checked)
+            }
         };
         let result = done.unwrap_or_else(|why| results::failure(&harmless(&why, LONGEST_WORDS)));
         message::response(&id, era, result)
@@ -270,6 +282,38 @@ impl Tools {
             share_of_roof,
             budget: self.left(),
         })
+    }
+
+    async fn explain_build(
+        &self,
+        asked: ExplainBuild,
+        client: &Client<'_>,
+    ) -> Result<BuildExplained, String> {
+        let problem = self.find(&asked.problem, &[]).await?;
+        let question = Question::from(asked.what);
+        let explained = async move {
+            let lacks = self.blocking(move |_| Ok(question.lacks())).await?;
+            if let Some(why) = lacks {
+                return Err(format!("{why} Ask for `assembly`, or tell your user."));
+            }
+            let first = Arc::clone(&self.question).lock_owned().await;
+            let turn = self.service.turn().await;
+            let explain = Arc::clone(&self.explain);
+            self.blocking(move |_| {
+                // A build that nobody waits for any more goes on to its end, and keeps its turn.
+                let _turns = (first, turn);
+                let language = asked.language.unwrap_or(problem.language);
+                let answer = explain(question, language, &problem, &asked.source);
+                Ok(BuildExplained::of(question, answer))
+            })
+            .await
+        };
+        tokio::select! {
+            explained = explained => explained,
+            () = client.gone.cancelled() => {
+                Err("the question was given up, because the connection or the service ends; call the tool again".into())
+            }
+        }
     }
 
     fn left(&self) -> Option<Left> {

@@ -120,6 +120,13 @@ fn is_provisional(reference: Option<&ReferenceSpeeds>) -> bool {
 /// The words about a provisional reference.
 pub const PROVISIONAL: &str = "; the plain reference was measured on a busy machine or imprecisely, and is measured again soon, so this may change";
 
+/// The words about a program that was refused.
+pub fn refused(reason: &str) -> String {
+    format!(
+        "the program was refused: {reason}; `diagnostics` has the details, and explain_refusal says what to try"
+    )
+}
+
 /// A result in words: fixed words, numbers, and the name of a reason.
 fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
     let reason = answer.reason.as_deref().unwrap_or("unknown");
@@ -129,9 +136,7 @@ fn summary(answer: &Answer, share_of_roof: Option<f64>) -> String {
             four(ratio),
             between(&interval),
         ),
-        (Outcome::Rejected, ..) => format!(
-            "the program was refused: {reason}; `diagnostics` has the details, and explain_refusal says what to try"
-        ),
+        (Outcome::Rejected, ..) => refused(reason),
         _ => format!(
             "the machine could not evaluate the program ({reason}), which says nothing about it; call the tool again"
         ),

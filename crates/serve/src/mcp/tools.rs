@@ -7,8 +7,9 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::arguments::{
-    BestPrograms, Compare, Evaluate, ExplainRefusal, OfProblem, Problems, Roofline,
+    BestPrograms, Compare, Evaluate, ExplainBuild, ExplainRefusal, OfProblem, Problems, Roofline,
 };
+use super::builds::BuildExplained;
 use super::results::{BestList, Compared, Evaluated, Explained, ProblemList, Roofed};
 use crate::describe::Described;
 
@@ -29,6 +30,8 @@ pub enum Tool {
     BestPrograms,
     /// Says how fast programs can be.
     Roofline,
+    /// Explains the build of a program.
+    ExplainBuild,
 }
 
 /// A tool for clients.
@@ -48,7 +51,7 @@ struct About {
 }
 
 /// All tools, in the order of [`Tool`].
-static TABLE: [About; 7] = [
+static TABLE: [About; 8] = [
     About {
         tool: Tool::Evaluate,
         name: "evaluate",
@@ -121,6 +124,17 @@ static TABLE: [About; 7] = [
         result: schema::<Roofed>,
         // The roofline may have to be measured first.
         only_reads: false,
+    },
+    About {
+        tool: Tool::ExplainBuild,
+        name: "explain_build",
+        title: "Explain a build",
+        description: "Builds a program as `evaluate` does, without running it, and shows one of: the compiler's remarks on the loops \
+                      that it vectorised or did not, the hot loop in assembly, or the static throughput of that loop by llvm-mca. \
+                      Uses no budget; waits for the evaluation that is under way.",
+        arguments: schema::<ExplainBuild>,
+        result: schema::<BuildExplained>,
+        only_reads: true,
     },
 ];
 

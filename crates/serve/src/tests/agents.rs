@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 
 use super::*;
 
+mod builds;
+
 /// Length of the longest message in these tests, bytes.
 const MOST: usize = 1 << 16;
 
@@ -23,7 +25,11 @@ impl Agent {
     fn start(folder: &Path, options: Options) -> Self {
         let limits = options.limits;
         let server = Server::start(folder, options);
-        let tools = Tools::new(Arc::clone(&server.service), Budget::new(limits));
+        let tools = Tools::new(
+            Arc::clone(&server.service),
+            Budget::new(limits),
+            explain(&server.seen),
+        );
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let served = std::thread::spawn(move || {
@@ -149,7 +155,7 @@ fn an_agent_speaks_a_whole_session() {
     assert_eq!(agent.ask("ping", json!({}))["result"], json!({}));
     let list = agent.ask("tools/list", json!({}));
     let names = column(list["result"]["tools"].as_array().unwrap(), "name");
-    assert_eq!(names.len(), 7, "{names:?}");
+    assert_eq!(names.len(), 8, "{names:?}");
 
     let found = agent.result("evaluate", right(40));
     assert_eq!(found["outcome"], "measured");
@@ -257,6 +263,21 @@ fn a_mistake_is_answered_with_what_to_try() {
             "best_programs",
             json!({ "problem": "dgemm", "most": "many" }),
             "u32",
+        ),
+        (
+            "explain_build",
+            json!({ "problem": "dgemm", "source": "x" }),
+            "`what`",
+        ),
+        (
+            "explain_build",
+            json!({ "problem": "dgemm", "source": "x", "what": "why" }),
+            "`assembly`",
+        ),
+        (
+            "explain_build",
+            json!({ "problem": "dgem", "source": "x", "what": "remarks" }),
+            "did you mean `dgemm`",
         ),
     ] {
         let words = agent.error(tool, arguments.clone());

@@ -1,0 +1,103 @@
+//! Explanations of builds, by the same code as in the conversations of a search.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flopsmith_evaluate::Question;
+use flopsmith_problem::{Language, Problem};
+use flopsmith_protocol::{Failure, Verdict};
+use flopsmith_sandbox::Sandbox;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::results::refused;
+use crate::station;
+use crate::wire::Outcome;
+
+/// Answers a question about the build of a program in this language. The answer is bounded, and repeats parts of the program.
+pub type Explain =
+    Arc<dyn Fn(Question, Language, &Arc<Problem>, &str) -> Result<String, Failure> + Send + Sync>;
+
+/// Explains builds by a C compiler and the others of its family, in the jail.
+pub fn explain_by(compiler: String, sandbox: Arc<Sandbox>, harness: PathBuf) -> Explain {
+    Arc::new(
+        move |question: Question, language: Language, problem: &Arc<Problem>, source: &str| {
+            let evaluator = station::evaluator(problem, &compiler, &sandbox, &harness)?;
+            let stage = &evaluator.compiler;
+            stage.explain(question, language, problem, source)
+        },
+    )
+}
+
+/// The result of `explain_build`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BuildExplained {
+    /// The result in words.
+    pub summary: String,
+    /// The answer, as text of the compiler and of tools; data that quotes the program. Null if the program could not be built.
+    pub text: Option<String>,
+    /// The fault of the program or the part of the machine that failed, for `explain_refusal`; null if there is an answer.
+    pub reason: Option<String>,
+    /// Text of the compiler or the checks about a program that could not be built; data that quotes the program.
+    pub diagnostics: String,
+}
+
+impl BuildExplained {
+    /// The result of a question.
+    pub fn of(question: Question, answer: Result<String, Failure>) -> Self {
+        match answer {
+            Ok(text) => Self {
+                summary: about(question).to_owned(),
+                text: Some(text),
+                reason: None,
+                diagnostics: String::new(),
+            },
+            Err(failure) => Self::failed(failure),
+        }
+    }
+
+    fn failed(failure: Failure) -> Self {
+        let diagnostics = match &failure {
+            Failure::Candidate { detail, .. }
+            | Failure::Infrastructure { detail, .. }
+            | Failure::Unknown { detail, .. } => detail.clone(),
+        };
+        let (outcome, reason) = Outcome::of(&Verdict::from(failure));
+        let reason = reason.unwrap_or("unknown");
+        let summary = match outcome {
+            Outcome::Rejected => refused(reason),
+            _ => format!(
+                "the machine could not build the program ({reason}), which says nothing about it; call the tool again, or tell your user"
+            ),
+        };
+        Self {
+            summary,
+            text: None,
+            reason: Some(reason.to_owned()),
+            diagnostics,
+        }
+    }
+}
+
+/// The words about an answer.
+fn about(question: Question) -> &'static str {
+    match question {
+        Question::Remarks => {
+            "`text` has the loops that the compiler vectorised, and the reasons why it did not vectorise others, by lines of the program"
+        }
+        Question::Assembly => {
+            "`text` has the innermost loop with the most floating-point arithmetic, if the program has a loop; the choice is a guess about where time goes"
+        }
+        Question::Throughput => {
+            "`text` has a static analysis of the loop that `assembly` shows, with all data in the first cache: a bound, and no measurement"
+        }
+    }
+}
+
+/// Calls a result without an answer an error.
+pub fn checked(mut result: Value) -> Value {
+    let is_error = result["structuredContent"]["text"].is_null();
+    result["isError"] = is_error.into();
+    result
+}

@@ -1,0 +1,102 @@
+//! Questions about builds.
+
+use futures::FutureExt;
+
+use super::*;
+
+fn of_build(source: &str, what: &str) -> Value {
+    json!({ "problem": "dgemm", "source": source, "what": what })
+}
+
+#[test]
+fn a_build_is_explained_or_the_error_has_its_reason() {
+    let place = tempfile::tempdir().unwrap();
+    let options = Options {
+        limits: Limits {
+            evaluations: Some(0),
+            time: None,
+        },
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    for (what, said) in [
+        ("remarks", "Remarks of int x;"),
+        ("assembly", "Assembly of int x;"),
+    ] {
+        let explained = agent.result("explain_build", of_build("int x;", what));
+        assert_eq!(explained["text"], said);
+        assert_eq!(explained["reason"], json!(null));
+        let summary = explained["summary"].as_str().unwrap();
+        assert!(!summary.contains("int x"), "{summary}");
+    }
+    for (source, reason) in [("broken", "compile_error"), ("jail", "jail")] {
+        let params = json!({ "name": "explain_build", "arguments": of_build(source, "remarks") });
+        let answer = agent.ask("tools/call", params);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let failed = &answer["result"]["structuredContent"];
+        assert_eq!(failed["reason"], reason, "{answer}");
+        assert_eq!(failed["diagnostics"], source, "{answer}");
+        assert_eq!(failed["text"], json!(null), "{answer}");
+        let why = agent.result("explain_refusal", json!({ "reason": failed["reason"] }));
+        assert!(why["try_next"].is_string(), "{why}");
+    }
+    agent.end();
+}
+
+#[test]
+fn no_build_is_explained_beside_an_evaluation() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, gate) = channel();
+    let options = Options {
+        gate: Some(gate),
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    agent.begin(100, "right 1");
+    let service = Arc::clone(&agent.server.service);
+    wait_until(|| service.turn().now_or_never().is_none());
+    for id in 101..104 {
+        let source = format!("question {id}");
+        let params = json!({ "name": "explain_build", "arguments": of_build(&source, "remarks") });
+        agent
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+    }
+    // These calls take the same way to the catalogue, and do not wait for the machine.
+    for id in 200..220 {
+        let params = json!({ "name": "problem", "arguments": { "problem": "dgemm" } });
+        agent
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+        assert_eq!(agent.response()["id"], id);
+    }
+    assert!(agent.server.seen.lock().unwrap().is_empty());
+    open.send(()).unwrap();
+    let ids: BTreeSet<u64> = (0..4)
+        .map(|_| agent.response()["id"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ids, (100..104).collect());
+    assert_eq!(agent.server.seen.lock().unwrap()[0], "right 1");
+    agent.end();
+}
+
+#[test]
+fn a_question_that_waits_ends_with_the_input() {
+    let place = tempfile::tempdir().unwrap();
+    let (open, gate) = channel();
+    let options = Options {
+        gate: Some(gate),
+        ..Options::default()
+    };
+    let mut agent = Agent::start(place.path(), options);
+    agent.begin(100, "right 1");
+    let service = Arc::clone(&agent.server.service);
+    wait_until(|| service.turn().now_or_never().is_none());
+    let params = json!({ "name": "explain_build", "arguments": of_build("x", "remarks") });
+    agent.send(&json!({ "jsonrpc": "2.0", "id": 101, "method": "tools/call", "params": params }));
+    agent.write.shutdown(Shutdown::Write).unwrap();
+    let answers = [agent.response(), agent.response()];
+    let answer = answers.iter().find(|answer| answer["id"] == 101).unwrap();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(agent.server.seen.lock().unwrap().is_empty());
+    // The evaluation ends, and with it the service.
+    drop(open);
+}

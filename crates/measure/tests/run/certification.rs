@@ -170,14 +170,14 @@ fn faster_than_memory() -> Arc<Problem> {
         (
             "problem.toml",
             "\n]\n\n[timed]",
-            "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"393216\"], align = 64 },\n]\n\n[timed]",
+            "\n  { name = \"W\", element = \"f64\", role = \"inout\", shape = [\"98304\"], align = 64 },\n]\n\n[timed]",
         ),
         (
             "problem.toml",
             "[timed]\nm = 512\nn = 512",
             "[timed]\nm = 64\nn = 64",
         ),
-        ("problem.toml", "2*m*n*8", "(m*n+393216)*8"),
+        ("problem.toml", "2*m*n*8", "(m*n+98304)*8"),
         ("reference.c", "double *B)", "double *B, double *W)"),
         ("baseline.c", "double *B)", "double *B, double *W)"),
     ];
@@ -201,7 +201,7 @@ fn programs_faster_than_uncached_memory_get_no_number_and_no_blame() {
             caches,
             ..Problem::clone(&problem)
         }));
-        // The megabytes are renewed and compared at each of its calls, which take microseconds: hundreds of times in this span.
+        // The arrays are renewed and compared at each of its calls, which take microseconds: hundreds of times in this span.
         let limits = Limits {
             min: Duration::from_micros(200),
             max: Duration::from_micros(400),

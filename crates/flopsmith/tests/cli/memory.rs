@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 use crate::root;
 
 /// Width of the feed-forward layer of the large model.
-const WIDE: u64 = 3_600_000;
+const WIDE: u64 = 1_800_000;
 
-/// Limit of a command's address space, KiB. The model's file takes 4 GiB of it; in single precision its weights would
-/// take 8 more.
-const ROOM: u32 = 9 << 20;
+/// Limit of a command's address space, KiB. The model's file takes 2 GiB of it; in single precision its weights would
+/// take 4 more.
+const ROOM: u32 = 6 << 20;
 
 /// With this limit the model fits in bfloat16, but not the activations of a step of many samples.
-const ROOM_OF_THE_WEIGHTS: u32 = 11 << 20;
+const ROOM_OF_THE_WEIGHTS: u32 = 13 << 19;
 
-/// A model like the starter with one feed-forward layer of four GiB of weights in bfloat16, which are zeros in a sparse
+/// A model like the starter with one feed-forward layer of two GiB of weights in bfloat16, which are zeros in a sparse
 /// file.
 fn large_model(folder: &Path) {
     let starter = root().join("models/starter");

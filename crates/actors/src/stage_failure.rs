@@ -54,11 +54,14 @@ impl StageFailure {
         !self.concerns_the_stage() || alone || (vouched && !self.blames_node)
     }
 
-    /// True if the stage is at fault or may be. If a program cannot be checked although the problem's reference can,
-    /// neither the program nor the stage is at fault: every other node would find the same.
+    /// True if the stage is at fault or may be. If a program cannot be checked although the problem's reference can, or
+    /// cannot be timed on machines of its class, neither the program nor the stage is at fault: every other node would
+    /// find the same.
     pub fn concerns_the_stage(&self) -> bool {
         match &self.verdict {
-            Verdict::Unknown { cause, .. } => *cause != UnknownCause::Unchecked,
+            Verdict::Unknown { cause, .. } => {
+                !matches!(cause, UnknownCause::Unchecked | UnknownCause::NotTimed)
+            }
             Verdict::Infrastructure { .. } => true,
             Verdict::Measured { .. } | Verdict::Rejected { .. } => false,
         }
@@ -168,14 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn unchecked_programs_do_not_count_against_the_node() {
-        let unchecked = StageFailure::from(Failure::unknown(UnknownCause::Unchecked, "too large"));
-        assert!(!unchecked.try_again(1, 3));
-        assert!(
-            unchecked.decides(false, false),
-            "any other node would say it"
-        );
-        assert!(!unchecked.concerns_the_stage());
+    fn unchecked_and_untimed_programs_do_not_count_against_the_node() {
+        for cause in [UnknownCause::Unchecked, UnknownCause::NotTimed] {
+            let undecided = StageFailure::from(Failure::unknown(cause, "too large"));
+            assert!(!undecided.try_again(1, 3));
+            assert!(
+                undecided.decides(false, false),
+                "any other node would say it"
+            );
+            assert!(!undecided.concerns_the_stage());
+        }
         let without_samples = StageFailure::from(Failure::unknown(UnknownCause::NoSamples, "none"));
         assert!(without_samples.concerns_the_stage());
         assert!(!without_samples.decides(false, false));

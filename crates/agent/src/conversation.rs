@@ -161,7 +161,11 @@ impl Conversation {
                 "- changes of the program above, each as lines that it has once, exactly as they stand there, and the lines that replace them:\n<<<<<<< SEARCH\nold lines\n=======\nnew lines\n>>>>>>> REPLACE"
             );
         }
-        let names: Vec<&str> = Technique::ALL.map(Technique::name).to_vec();
+        // A conversation is about a kernel.
+        let of_kernels = Technique::ALL
+            .into_iter()
+            .filter(|t| !t.is_of_modules_only());
+        let names: Vec<&str> = of_kernels.map(Technique::name).collect();
         let _ = writeln!(
             text,
             "- a line `FIND words`, which shows earlier programs of this search with the techniques among the words ({}) and with the rest of the words as a text.",

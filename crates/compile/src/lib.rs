@@ -454,6 +454,13 @@ fn is_of_loops(technique: Technique) -> bool {
         | Technique::PartialSums
         | Technique::Skewing => true,
         Technique::Simd | Technique::Openmp | Technique::Prefetch => false,
+        // No kernel has these.
+        Technique::Fusion
+        | Technique::SharedMemory
+        | Technique::Dot
+        | Technique::Autotuned
+        | Technique::Persistent
+        | Technique::WarpSpecialized => false,
     }
 }
 

@@ -44,6 +44,16 @@ pub fn definition(technique: Technique) -> &'static str {
         Technique::Skewing => {
             "let the elements that a sweep runs over depend on the number of the sweep"
         }
+        Technique::Fusion => "let one kernel do the work of several operators",
+        Technique::SharedMemory => "keep blocks in memory that the threads of a kernel share",
+        Technique::Dot => "multiply blocks by an instruction for whole blocks",
+        Technique::Autotuned => {
+            "give a kernel several configurations, of which the fastest is used"
+        }
+        Technique::Persistent => {
+            "let a program of the grid work on several blocks, one after the other"
+        }
+        Technique::WarpSpecialized => "give groups of threads of one kernel different work",
     }
 }
 

@@ -13,7 +13,7 @@ pub struct ProblemFiles {
     pub id: ProblemId,
     /// `problem.toml`.
     pub definition: String,
-    /// `reference.c`.
+    /// `reference.c`; of a module `reference.py`.
     pub reference: String,
     /// `baseline.c`, if the problem has one.
     pub baseline: Option<String>,

@@ -32,11 +32,23 @@ pub enum Technique {
     PartialSums,
     /// The elements that a sweep runs over depend on the sweep.
     Skewing,
+    /// One kernel does the work of several operators.
+    Fusion,
+    /// Blocks are kept in memory that the threads of a kernel share.
+    SharedMemory,
+    /// Blocks are multiplied by an instruction for whole blocks.
+    Dot,
+    /// A kernel has several configurations, of which the fastest is used.
+    Autotuned,
+    /// A program of a grid works on several blocks, one after the other.
+    Persistent,
+    /// Groups of threads of one kernel have different work.
+    WarpSpecialized,
 }
 
 impl Technique {
-    /// All techniques in the order of their bits.
-    pub const ALL: [Technique; 10] = [
+    /// All techniques in the order of their bits. A set has room for 16.
+    pub const ALL: [Technique; 16] = [
         Technique::LoopReorder,
         Technique::Unroll,
         Technique::CacheBlocking,
@@ -47,6 +59,28 @@ impl Technique {
         Technique::Prefetch,
         Technique::PartialSums,
         Technique::Skewing,
+        Technique::Fusion,
+        Technique::SharedMemory,
+        Technique::Dot,
+        Technique::Autotuned,
+        Technique::Persistent,
+        Technique::WarpSpecialized,
+    ];
+
+    /// The techniques of modules of PyTorch, whatever language their kernels are written in.
+    pub const OF_MODULES: [Technique; 12] = [
+        Technique::Unroll,
+        Technique::CacheBlocking,
+        Technique::Simd,
+        Technique::Openmp,
+        Technique::Prefetch,
+        Technique::PartialSums,
+        Technique::Fusion,
+        Technique::SharedMemory,
+        Technique::Dot,
+        Technique::Autotuned,
+        Technique::Persistent,
+        Technique::WarpSpecialized,
     ];
 
     /// The techniques that make sense for loop nests of most kinds: the pool of a run that names none. The others are
@@ -75,7 +109,26 @@ impl Technique {
             Technique::Prefetch => "prefetch",
             Technique::PartialSums => "partial_sums",
             Technique::Skewing => "skewing",
+            Technique::Fusion => "fusion",
+            Technique::SharedMemory => "shared_memory",
+            Technique::Dot => "dot",
+            Technique::Autotuned => "autotuned",
+            Technique::Persistent => "persistent",
+            Technique::WarpSpecialized => "warp_specialized",
         }
+    }
+
+    /// True if only modules of PyTorch can have it: no loop nest of a kernel has it.
+    pub fn is_of_modules_only(self) -> bool {
+        matches!(
+            self,
+            Technique::Fusion
+                | Technique::SharedMemory
+                | Technique::Dot
+                | Technique::Autotuned
+                | Technique::Persistent
+                | Technique::WarpSpecialized
+        )
     }
 
     fn bit(self) -> u16 {
@@ -124,6 +177,11 @@ impl TechniqueSet {
     /// The techniques of [`Technique::GENERAL`].
     pub fn general() -> Self {
         Technique::GENERAL.into_iter().collect()
+    }
+
+    /// The techniques of [`Technique::OF_MODULES`].
+    pub fn of_modules() -> Self {
+        Technique::OF_MODULES.into_iter().collect()
     }
 
     /// The bits, one per technique in the order of [`Technique::ALL`].

@@ -15,6 +15,8 @@ pub const SHADES: usize = 7;
 const DOT: f64 = 13.0;
 const VIEW: f64 = 352.0;
 const NAMES: f64 = 102.0;
+/// The most techniques whose sets have places: each further one would double the number of places.
+pub const MOST: usize = 10;
 
 /// The shade of a speed; `top` is the speed at the upper end of the scale.
 pub fn shade(gflops: f64, top: f64) -> usize {
@@ -39,13 +41,25 @@ fn subsets(techniques: &[Technique]) -> Vec<TechniqueSet> {
         .collect()
 }
 
-/// The archive view; empty if there are neither techniques nor cells.
+/// The archive view; empty if there are neither techniques nor cells. Of more than [`MOST`] techniques those of the cells
+/// have places. If these are too many as well, a sentence stands for the view.
 pub fn html(techniques: TechniqueSet, cells: &[CellRow], top: f64) -> String {
-    let pool = cells
-        .iter()
-        .fold(techniques, |pool, cell| pool.union(cell.techniques));
-    if pool.is_empty() && cells.is_empty() {
+    let found = cells.iter().fold(TechniqueSet::EMPTY, |found, cell| {
+        found.union(cell.techniques)
+    });
+    let whole = techniques.union(found);
+    if whole.is_empty() && cells.is_empty() {
         return String::new();
+    }
+    let pool = match whole.len() > MOST {
+        true => found,
+        false => whole,
+    };
+    if pool.len() > MOST {
+        return format!(
+            "<p class=\"lead\">Programs of this run have {} techniques, whose sets are too many for a map.</p>",
+            pool.len()
+        );
     }
     let all: Vec<Technique> = pool.iter().collect();
     let (of_rows, of_columns) = all.split_at(all.len() / 2);
@@ -250,6 +264,20 @@ mod tests {
                 1
             );
         }
+    }
+
+    #[test]
+    fn of_many_techniques_those_of_the_cells_have_places() {
+        let row = |techniques: TechniqueSet| CellRow {
+            techniques,
+            tried: 1,
+            ..CellRow::default()
+        };
+        let few = [row("simd+fusion".parse().unwrap())];
+        let page = html(TechniqueSet::of_modules(), &few, 50.0);
+        assert_eq!(page.matches("<rect").count(), 4);
+        let page = html(TechniqueSet::EMPTY, &[row(TechniqueSet::all())], 50.0);
+        assert!(page.contains("16 techniques") && !page.contains("<rect"));
     }
 
     #[test]

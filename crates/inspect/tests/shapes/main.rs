@@ -114,11 +114,12 @@ fn write(programs: &[Program], folder: &Path) {
     }
 }
 
-/// All techniques are in the corpus.
+/// All techniques of loop nests are in the corpus.
 #[test]
 fn every_technique_has_programs() {
     let programs = spell::all();
-    for technique in Technique::ALL {
+    let of_loops = Technique::ALL.into_iter();
+    for technique in of_loops.filter(|technique| !technique.is_of_modules_only()) {
         let with = programs
             .iter()
             .filter(|p| p.labels.contains(technique))

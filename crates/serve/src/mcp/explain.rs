@@ -206,6 +206,10 @@ fn of_unknown(cause: UnknownCause) -> Words {
             "The times of the measurement could not be written.",
             "Call the tool again. If it fails again, tell your user that the disk may be full.",
         ),
+        U::NotTimed => (
+            "The program was verified, but it is for a GPU and this service has none to time it on.",
+            "Nothing is wrong with the program. Ask for a machine class with a GPU, or write inline C++, which runs on the CPU.",
+        ),
         U::Unchecked => (
             "Sanitizers could not check the program, although they can check the reference.",
             "Make the program smaller or plainer, so that it builds and runs with sanitizers, or use the purpose `rank`.",

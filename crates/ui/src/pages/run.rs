@@ -1,7 +1,7 @@
 //! One run: its numbers, curves, stages, outcomes by reason, archive and machines.
 
 use flopsmith_actors::role::recorder::files;
-use flopsmith_protocol::{MachineFacts, StageChanged, Technique, TechniqueSet};
+use flopsmith_protocol::{MachineFacts, StageChanged, TechniqueSet};
 use flopsmith_report::text::{duration, excerpt, number, percent, tick};
 use flopsmith_report::{CellRow, heat};
 use flopsmith_run::local;
@@ -360,7 +360,7 @@ fn pool(run: &Run, rows: &[CellRow]) -> TechniqueSet {
         .fold(TechniqueSet::EMPTY, |pool, row| pool.union(row.techniques));
     let pool = run.settings().map(|settings| settings.sqd.techniques);
     let pool = pool.unwrap_or_default().union(found);
-    match pool.len() < Technique::ALL.len() {
+    match pool.len() < heat::MOST {
         true => pool,
         false => found,
     }

@@ -25,6 +25,7 @@ pub fn source_name(language: Language) -> &'static str {
         Language::Cxx => "kernel.cpp",
         Language::Fortran => "kernel.f90",
         Language::Fortran77 => "kernel.f",
+        Language::Python => "kernel.py",
     }
 }
 

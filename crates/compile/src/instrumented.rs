@@ -222,7 +222,7 @@ fn compile_arguments(unit: &Unit, how: &Instrumentation<'_>, level: &[&str]) -> 
         Language::C => &[OUTPUT],
         // By the file name alone, the compiler would preprocess the text again.
         Language::Cxx => &["-x", "c++-cpp-output", OUTPUT],
-        Language::Fortran | Language::Fortran77 => &[source_name(unit.language)],
+        Language::Fortran | Language::Fortran77 | Language::Python => &[source_name(unit.language)],
     };
     arguments.extend(input.iter().map(|word| (*word).to_owned()));
     arguments

@@ -90,6 +90,7 @@ pub fn mode_of(language: Language) -> &'static [&'static str] {
         // These flags override others, because the scan assumes these source forms and reads no preprocessor output.
         Language::Fortran => &["-ffree-form", "-nocpp"],
         Language::Fortran77 => &["-ffixed-form", "-nocpp"],
+        Language::Python => &[],
     }
 }
 
@@ -247,6 +248,7 @@ fn driver(compiler: &str, language: Language, problem: &Problem) -> Result<Drive
             Language::Cxx if compiler.contains("clang") => "clang",
             Language::C | Language::Cxx => "g++",
             Language::Fortran | Language::Fortran77 => "gfortran",
+            Language::Python => "python3",
         };
         return Err(format!(
             "there is no {name} compiler: `{}` was not found; install it (Debian, Ubuntu: `apt install {package}`)",

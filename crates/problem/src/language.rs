@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Languages of candidates. Reference, baseline and magnitudes of a problem are in C always.
+/// Languages of candidates. Reference, baseline and magnitudes of a kernel are in C always.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -20,6 +20,9 @@ pub enum Language {
     Fortran,
     /// Fortran in fixed form: columns have a meaning.
     Fortran77,
+    /// Python: modules are written in it, and no kernel.
+    #[serde(skip_deserializing)]
+    Python,
 }
 
 /// Headers of C++ that hold arithmetic, types and algorithms only: nothing that prints, waits, starts threads or reads files.
@@ -64,7 +67,7 @@ impl Language {
         RESERVED.split_whitespace().any(|reserved| reserved == word)
     }
 
-    /// All of them.
+    /// The languages of kernels, which compilers of this machine build.
     pub const ALL: [Language; 4] = [Self::C, Self::Cxx, Self::Fortran, Self::Fortran77];
 
     /// The language of a file, by the end of its name; none where that says nothing.
@@ -82,6 +85,7 @@ impl Language {
             Self::Cxx => &["cpp", "cc", "cxx"],
             Self::Fortran => &["f90"],
             Self::Fortran77 => &["f"],
+            Self::Python => &["py"],
         }
     }
 
@@ -97,6 +101,7 @@ impl Language {
             Self::Cxx => "C++",
             Self::Fortran => "Fortran",
             Self::Fortran77 => "fixed-form Fortran",
+            Self::Python => "Python",
         }
     }
 
@@ -111,6 +116,7 @@ impl Language {
             Self::C => "c",
             Self::Cxx => "cpp",
             Self::Fortran | Self::Fortran77 => "fortran",
+            Self::Python => "python",
         }
     }
 
@@ -120,6 +126,7 @@ impl Language {
             Self::C => &["", "c", "h"],
             Self::Cxx => &["", "cpp", "c++", "cc", "cxx", "c"],
             Self::Fortran | Self::Fortran77 => &["", "fortran", "f90", "f95", "f"],
+            Self::Python => &["", "python", "py", "python3"],
         }
     }
 
@@ -129,6 +136,7 @@ impl Language {
             Self::C => None,
             Self::Cxx => Some("-std=gnu++20"),
             Self::Fortran | Self::Fortran77 => Some("-std=gnu"),
+            Self::Python => None,
         }
     }
 
@@ -143,6 +151,7 @@ impl Language {
             Self::C => !of_cxx && !of_fortran,
             Self::Cxx => of_cxx,
             Self::Fortran | Self::Fortran77 => of_fortran,
+            Self::Python => false,
         }
     }
 }
@@ -185,6 +194,7 @@ mod tests {
                     Language::C => 'C',
                     Language::Cxx => 'X',
                     Language::Fortran | Language::Fortran77 => 'F',
+                    Language::Python => 'P',
                 })
                 .collect();
             assert_eq!(takes, languages, "{flag}");

@@ -1,11 +1,12 @@
 //! Problem definitions: what a kernel shall compute, at which sizes, how exactly, and how it is asked for.
 //!
-//! A problem is a folder with `problem.toml`, `reference.c`, where the plain
+//! A problem of a kernel is a folder with `problem.toml`, `reference.c`, where the plain
 //! reference is too slow to be interleaved with candidates `baseline.c`, and
 //! where the size of rounding errors is no plain matter `magnitude.c`.
 //! The same definition drives prompts, input generation, verification, timing
 //! and GFLOPS. This crate reads and checks definitions and renders prompts; it
-//! compiles and runs nothing.
+//! compiles and runs nothing. Of modules of PyTorch ([`module`]) it reads what
+//! prompts, archives and messages need.
 //!
 //! Invariants:
 //! - a loaded [`Problem`] is sound as far as that can be told without running it;
@@ -26,6 +27,7 @@ mod keys;
 mod language;
 pub mod load;
 mod mistakes;
+pub mod module;
 mod promise;
 pub mod prompt;
 mod prototype;
@@ -47,6 +49,7 @@ pub use error::Error;
 pub use formula::Formula;
 pub use keys::nearest;
 pub use language::{CXX_HEADERS, FORTRAN_MODULES, Language};
+pub use module::Module;
 pub use sizes::HiddenSizes;
 pub use template::{Template, row_length};
 pub use work::{LibraryWork, WORKS};
@@ -117,6 +120,9 @@ pub struct Problem {
     pub language: Language,
     /// The text of the full prompt about the task; made from the definition where there is none.
     pub prompt_text: Option<String>,
+    /// The definition of a module; none for a kernel. Of a module the fields about arguments, bounds, work and flags of a
+    /// kernel say nothing.
+    pub module: Option<Module>,
 }
 
 /// Do timed calls find their arrays in the caches?
@@ -377,7 +383,7 @@ impl Problem {
     /// their code at known places, whoever wrote the flags.
     pub fn flags_for(&self, language: Language) -> Vec<String> {
         let own = match language {
-            Language::C => None,
+            Language::C | Language::Python => None,
             Language::Cxx => self.cxx_flags.as_ref(),
             Language::Fortran | Language::Fortran77 => self.fortran_flags.as_ref(),
         };
@@ -389,6 +395,14 @@ impl Problem {
         let said = flags.iter().any(|flag| flag.starts_with("-std="));
         flags.extend(language.standard().filter(|_| !said).map(str::to_owned));
         flags::aligned(flags)
+    }
+
+    /// The pool of techniques of a run that names none.
+    pub fn usual_pool(&self) -> TechniqueSet {
+        match &self.module {
+            None => TechniqueSet::general(),
+            Some(_) => TechniqueSet::of_modules(),
+        }
     }
 
     /// The same problem with other flags for all its programs, whatever their language: those of a run.

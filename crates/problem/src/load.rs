@@ -15,7 +15,7 @@ use crate::mistakes::{Check, line_of};
 use crate::sizes::{self, OneOrMany};
 use crate::template::Template;
 use crate::timed::{self, Timed};
-use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload};
+use crate::{Distribution, Entry, Language, Problem, VerifyPlan, Workload, module};
 
 #[derive(Deserialize)]
 struct Raw {
@@ -85,11 +85,14 @@ impl Problem {
         parse(&text, id, dir, sources).map_err(|mistakes| Error::Wrong { path, mistakes })
     }
 
-    /// A problem that travelled: the same as where its files came from, but that it has no folder.
+    /// A problem that travelled, whatever its target: the same as where its files came from, but that it has no folder.
     ///
     /// # Errors
     /// Mistakes of the definition, which a node of another version may see where the sender saw none.
     pub fn from_files(files: ProblemFiles) -> Result<Problem, Error> {
+        if module::is_module(&files.definition) {
+            return Problem::module_of_files(files);
+        }
         let path = PathBuf::from(files.id.as_str()).join("problem.toml");
         let sources = Sources {
             reference: files.reference,
@@ -254,6 +257,10 @@ pub(crate) fn parse(
     let mut techniques = TechniqueSet::EMPTY;
     for name in raw.techniques.get_ref() {
         match name.get_ref().parse::<Technique>() {
+            Ok(t) if t.is_of_modules_only() => check.wrong(
+                name,
+                format!("`{t}` is a technique of modules of PyTorch, and this is a kernel"),
+            ),
             Ok(t) => techniques = techniques.with(t),
             Err(e) => check.wrong(name, e.to_string()),
         }
@@ -385,6 +392,7 @@ pub(crate) fn parse(
             deterministic: raw.deterministic.unwrap_or(true),
             language,
             prompt_text: raw.prompt,
+            module: None,
         }),
         _ => Err(check.mistakes),
     }

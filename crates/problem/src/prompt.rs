@@ -5,7 +5,7 @@ use std::fmt::Write;
 use flopsmith_protocol::{EliteHint, Technique, TechniqueSet};
 
 use crate::{
-    ArgKind, CXX_HEADERS, Caches, Element, FORTRAN_MODULES, Language, Problem, Role, WORKS,
+    ArgKind, CXX_HEADERS, Caches, Element, FORTRAN_MODULES, Language, Problem, Role, WORKS, module,
 };
 
 /// How much is said.
@@ -131,27 +131,15 @@ pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint
     let _ = writeln!(out, "{}\n", task.trim());
     let language = problem.language;
     let _ = writeln!(out, "{}\n", wanted(problem));
-    let arguments = arguments(problem);
-    if !arguments.is_empty() {
-        let _ = writeln!(out, "{arguments}");
-    }
-    let _ = writeln!(
-        out,
-        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}.{}",
-        problem.flags_for(language).join(" "),
-        sizes(problem),
-        timed(problem),
-        if problem.deterministic {
-            " The same inputs must give the same bits each time."
-        } else {
-            ""
-        }
-    );
-    let _ = writeln!(out, "{}\n", permitted_libraries(problem, permitted));
+    let _ = writeln!(out, "{}\n", judged(problem, permitted));
     let pool = problem.techniques;
+    let define: fn(Technique) -> &'static str = match problem.module {
+        None => definition,
+        Some(_) => module::definition,
+    };
     let list = |set: TechniqueSet| {
         set.iter()
-            .map(|t| format!("- {}: {}\n", t.name(), definition(t)))
+            .map(|t| format!("- {}: {}\n", t.name(), define(t)))
             .collect::<String>()
     };
     let allowed = permitted.intersection(pool);
@@ -174,9 +162,16 @@ pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint
     if let Some(elite) = elite {
         let _ = writeln!(
             out,
-            "This program uses {} and reaches {:.1} GFLOPS. Build on it:\n\n```{}\n{}\n```\n",
+            "This program uses {} and {}. Build on it:\n\n```{}\n{}\n```\n",
             elite.techniques,
-            elite.gflops,
+            match problem.module {
+                None => format!("reaches {:.1} GFLOPS", elite.gflops),
+                // The speed of a module is its ratio to the fastest baseline.
+                Some(_) => format!(
+                    "is {:.2} times as fast as the fastest baseline",
+                    elite.gflops
+                ),
+            },
             language.fence(),
             elite.source.trim()
         );
@@ -188,6 +183,32 @@ pub fn full(problem: &Problem, permitted: TechniqueSet, elite: Option<&EliteHint
         language.fence()
     );
     text
+}
+
+/// The part of a prompt on the arguments, on compiling, verifying and timing, and on what is permitted.
+fn judged(problem: &Problem, permitted: TechniqueSet) -> String {
+    if let Some(module) = &problem.module {
+        return format!(
+            "{}\n{}",
+            module::facts(problem, module),
+            module::permitted(module)
+        );
+    }
+    let mut text = arguments(problem);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let bits = match problem.deterministic {
+        true => " The same inputs must give the same bits each time.",
+        false => "",
+    };
+    text.push_str(&format!(
+        "It is compiled with `{}`, verified on secret inputs and sizes ({}), and timed at {}.{bits}\n",
+        problem.flags_for(problem.language).join(" "),
+        sizes(problem),
+        timed(problem),
+    ));
+    text + &permitted_libraries(problem, permitted)
 }
 
 /// The sizes that count, and where calls find their arrays there.
@@ -225,6 +246,9 @@ fn wanted(problem: &Problem) -> String {
         Language::Fortran | Language::Fortran77 => format!(
             "Write one {} file with a subroutine that is bound by bind(C, name=\"{name}\") and that C calls as\n\n    {prototype}",
             problem.language.name()
+        ),
+        Language::Python => format!(
+            "Write one Python file with a class `{name}`, which computes the same as the module below, faster."
         ),
     }
 }
@@ -311,6 +335,8 @@ fn permitted_libraries(problem: &Problem, permitted: TechniqueSet) -> String {
             "It may use the modules {}. No input or output, no `stop`, no functions of other languages, no `matmul`{forbidden}.",
             FORTRAN_MODULES.join(", ")
         ),
+        // No kernel is written in it.
+        Language::Python => String::new(),
     }
 }
 

@@ -84,6 +84,7 @@ impl LibraryWork {
             Language::C => self.c,
             Language::Cxx => self.cxx,
             Language::Fortran | Language::Fortran77 => self.fortran,
+            Language::Python => &[],
         }
     }
 }

@@ -67,6 +67,8 @@ pub(super) fn drivers(compiler: &str, language: Language) -> Vec<String> {
     let sister = |family: &str, own: &str| format!("{folder}{}", name.replacen(family, own, 1));
     match language {
         Language::C => vec![compiler.to_owned()],
+        // No kernel is written in it.
+        Language::Python => Vec::new(),
         Language::Cxx => vec![if name.contains("clang") {
             sister("clang", "clang++")
         } else if name.contains("gcc") {

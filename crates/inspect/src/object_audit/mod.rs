@@ -127,7 +127,7 @@ fn exports(file: &File<'_>, entry: &str, language: Language) -> Result<(), Failu
 fn is_mangled(name: &str, entry: &str, language: Language) -> bool {
     let lower = entry.to_ascii_lowercase();
     match language {
-        Language::C => false,
+        Language::C | Language::Python => false,
         // In C++ a length precedes each part of a name. A digit before that length makes it another number.
         Language::Cxx => name.strip_prefix("_Z").is_some_and(|rest| {
             rest.match_indices(&format!("{}{entry}", entry.len()))

@@ -183,6 +183,7 @@ mod tests {
                 Language::Cxx => Language::C,
                 Language::Fortran => Language::Fortran77,
                 Language::Fortran77 => Language::Fortran,
+                Language::Python => Language::Python,
             };
             fuzz_in(sibling, words.concat().as_bytes(), &PROBLEM);
         }

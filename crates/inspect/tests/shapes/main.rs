@@ -104,6 +104,7 @@ fn write(programs: &[Program], folder: &Path) {
             Language::Cxx => ("cpp", "//"),
             Language::Fortran => ("f90", "!"),
             Language::Fortran77 => ("f", "c"),
+            Language::Python => ("py", "#"),
         };
         let text = format!(
             "{comment} problem: {}\n{comment} techniques: {}\n{comment} {}\n{}",

@@ -84,7 +84,7 @@ impl Tool {
             return vec!["-fsanitize=thread".to_owned()];
         }
         let undefined = match language {
-            Language::C => UNDEFINED.join(","),
+            Language::C | Language::Python => UNDEFINED.join(","),
             Language::Cxx => format!("{},{UNDEFINED_IN_CXX}", UNDEFINED.join(",")),
             Language::Fortran | Language::Fortran77 => UNDEFINED_IN_FORTRAN.to_owned(),
         };

@@ -11,6 +11,7 @@ mod call;
 mod cxx;
 mod declare;
 mod eval;
+mod extension;
 mod facts;
 mod fortran;
 mod hidden;
@@ -31,6 +32,7 @@ use flopsmith_protocol::{CandidateFault, Failure, InfrastructureCause, Technique
 
 use crate::scan::token::tokens;
 use crate::scan::{Looked, Pragma, UserText};
+pub use extension::in_extension;
 use facts::Facts;
 use shapes::Shapes;
 

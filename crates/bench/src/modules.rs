@@ -224,6 +224,7 @@ mod tests {
     fn outcome(verdict: Verdict) -> Outcome {
         Outcome {
             verdict,
+            techniques: None,
             compile_seconds: 0.0,
             largest_error: None,
         }

@@ -1,7 +1,7 @@
 """Checks a module candidate without executing any of it: reads the source on standard input, prints one JSON document.
 
-The document has `refusals` (rule, line, detail), `extensions` (name, functions, cpp, flags) and, for a source with Triton kernels, `triton`
-(kernels, source, kernel_source). Only the standard library is used. The check is an allow-list: code that this program does not understand
+The document has `refusals` (rule, line, detail), `extensions` (name, functions, cpp, flags), for a source with Triton kernels `triton`
+(kernels, source, kernel_source), and of an accepted source `techniques` without those of its C++. Only the standard library is used. The check is an allow-list: code that this program does not understand
 is refused. Functions other than `__init__` may move and view tensors, call a compiled extension and launch kernels; all arithmetic on
 tensors must happen in these.
 """
@@ -32,7 +32,11 @@ from source_rules import (  # noqa: E402
     annotation,
     dotted,
 )
+from source_techniques import techniques  # noqa: E402
 from source_triton import Kernel, normalised  # noqa: E402
+
+# The reference beside this file, if the caller has put it there; what the source does is compared with it.
+REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference.txt")
 
 
 class Check:
@@ -308,8 +312,8 @@ class Class:
         self.attributes = {}
 
 
-def check(source, permits_torch=False):
-    extensions, triton = [], None
+def check(source, permits_torch=False, reference=None):
+    extensions, triton, seen = [], None, []
     try:
         tree = ast.parse(source)
         found = Check(tree, permits_torch)
@@ -319,6 +323,7 @@ def check(source, permits_torch=False):
             listed = [{"name": name, "configurations": kernel.configurations} for name, kernel in found.kernels.items()]
             triton = {"kernels": listed, "source": whole, "kernel_source": kernels}
         extensions = list(found.extensions.values())
+        seen = techniques(found, reference)
         refusals = []
     except Refused as refused:
         refusals = [{"rule": refused.rule, "line": refused.line, "detail": refused.detail}]
@@ -326,9 +331,16 @@ def check(source, permits_torch=False):
         refusals = [{"rule": "syntax", "line": error.lineno or 0, "detail": error.msg}]
     except (RecursionError, MemoryError, ValueError) as error:
         refusals = [{"rule": "syntax", "line": 0, "detail": f"the source cannot be read: {error}"}]
-    return {"refusals": refusals, "extensions": extensions, "triton": triton}
+    return {"refusals": refusals, "extensions": extensions, "triton": triton, "techniques": seen}
+
+
+def reference():
+    if not os.path.exists(REFERENCE):
+        return None
+    with open(REFERENCE, encoding="utf-8") as file:
+        return file.read()
 
 
 if __name__ == "__main__":
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    print(json.dumps(check(text, permits_torch="--permit-torch" in sys.argv)))
+    print(json.dumps(check(text, permits_torch="--permit-torch" in sys.argv, reference=reference())))

@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
-use flopsmith_protocol::CandidateFault;
+use flopsmith_inspect::detect::in_extension;
+use flopsmith_protocol::{CandidateFault, TechniqueSet};
 use flopsmith_sandbox::{Job, Kind, Sandbox};
 use serde::Deserialize;
 
@@ -21,11 +22,15 @@ pub(crate) const SCRIPTS_AT: &str = "/check";
 pub(crate) const RULES: &str = include_str!("../python/source_rules.py");
 
 /// The checking program and the compiling program for Triton: file names and texts.
-pub(crate) const SCRIPTS: [(&str, &str); 6] = [
+pub(crate) const SCRIPTS: [(&str, &str); 7] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", RULES),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
     ("source_body.py", include_str!("../python/source_body.py")),
+    (
+        "source_techniques.py",
+        include_str!("../python/source_techniques.py"),
+    ),
     (
         "source_triton.py",
         include_str!("../python/source_triton.py"),
@@ -35,6 +40,9 @@ pub(crate) const SCRIPTS: [(&str, &str); 6] = [
         include_str!("../python/triton_compile.py"),
     ),
 ];
+
+/// The name under which the checking program finds the reference beside itself.
+pub(crate) const REFERENCE: &str = "reference.txt";
 
 /// A source larger than this is refused unread.
 const LARGEST: usize = 256 << 10;
@@ -122,9 +130,20 @@ pub struct Checked {
     /// The kernels of an accepted source; none if it has inline C++.
     #[serde(default)]
     pub triton: Option<Triton>,
+    /// The techniques that the syntax tree of Python shows.
+    #[serde(default, rename = "techniques")]
+    in_python: TechniqueSet,
 }
 
 impl Checked {
+    /// The techniques of an accepted source: those of its Python and its Triton kernels, and those of its C++.
+    pub fn techniques(&self) -> TechniqueSet {
+        let of_cpp = |extension: &Extension| in_extension(&extension.cpp).techniques();
+        let in_cpp = self.extensions.iter().map(of_cpp);
+        let all = in_cpp.fold(self.in_python, TechniqueSet::union);
+        all.intersection(TechniqueSet::of_modules())
+    }
+
     fn refused(rule: &str, detail: impl Into<String>) -> Self {
         Checked {
             refusals: vec![Refusal {
@@ -134,6 +153,7 @@ impl Checked {
             }],
             extensions: Vec::new(),
             triton: None,
+            in_python: TechniqueSet::EMPTY,
         }
     }
 }

@@ -92,6 +92,8 @@ impl Evaluator {
         for (name, text) in check::SCRIPTS {
             fs::write(files.path().join("check").join(name), text).map_err(&failed)?;
         }
+        let beside = files.path().join("check").join(check::REFERENCE);
+        fs::copy(problem.reference(), beside).map_err(&failed)?;
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let noise: Vec<u8> = (0..4096).map(|_| rng.random()).collect();
         fs::write(files.path().join("jail/urandom"), noise).map_err(&failed)?;
@@ -135,10 +137,12 @@ impl Evaluator {
     pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
         let mut outcome = Outcome {
             verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
+            techniques: None,
             compile_seconds: 0.0,
             largest_error: None,
         };
         let checked = self.check(source)?;
+        outcome.techniques = checked.refusals.is_empty().then(|| checked.techniques());
         if let Some(refusal) = checked.refusals.into_iter().next() {
             outcome.verdict = Verdict::Refused(refusal.into());
             return Ok(outcome);

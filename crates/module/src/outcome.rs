@@ -1,7 +1,7 @@
 //! The outcome of a candidate.
 
 use flopsmith_measure::time::Finished;
-use flopsmith_protocol::{CandidateFault, StopReason};
+use flopsmith_protocol::{CandidateFault, StopReason, TechniqueSet};
 use serde::Serialize;
 
 use crate::check::Refusal;
@@ -160,6 +160,9 @@ pub struct Outcome {
     /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// The techniques that were detected in an accepted source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub techniques: Option<TechniqueSet>,
     /// Seconds that extensions or kernels took to compile.
     pub compile_seconds: f64,
     /// The largest error seen in verification, as a share of the permitted one; none if nothing was verified.

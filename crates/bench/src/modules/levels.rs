@@ -173,6 +173,7 @@ pub(super) mod tests {
                     speeds: vec![speed("eager", eager), speed("inductor", inductor)],
                 }],
             },
+            techniques: None,
             compile_seconds: 1.0,
             largest_error: Some(0.25),
         }
@@ -186,6 +187,7 @@ pub(super) mod tests {
                 rule: None,
                 detail: detail.into(),
             }),
+            techniques: None,
             compile_seconds: 0.0,
             largest_error: None,
         }

@@ -4,3 +4,4 @@
 
 mod corpus;
 mod pipeline;
+mod techniques;

@@ -20,6 +20,8 @@ if settings["cores"]:
     os.sched_setaffinity(0, settings["cores"])
 
 import torch  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils.flop_counter import flop_registry  # noqa: E402
 
 torch.set_num_threads(settings["threads"])
 ALIGN = 64
@@ -245,6 +247,31 @@ class Problem:
             axes = [value.std(dim=d, unbiased=False).mean().item() if n > 1 else None for d, n in enumerate(value.shape)]
             found.append({"largest": value.abs().max().item(), "deviation": value.std(unbiased=False).item(), "axes": axes, "elements": value.numel()})
         return {"outputs": found}
+
+    def count(self, order):
+        """The useful operations of a call on the present inputs.
+
+        PyTorch's own counter knows those of products, convolutions and attention. Any other operator counts one for each element that it
+        makes, and views count nothing.
+        """
+        total = 0
+
+        class Counter(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                nonlocal total
+                out = function(*args, **(kwargs or {}))
+                packet = function._overloadpacket
+                if packet in flop_registry:
+                    total += flop_registry[packet](*args, **(kwargs or {}), out_val=out)
+                elif not getattr(function, "is_view", False):
+                    made = out if isinstance(out, (tuple, list)) else [out]
+                    total += sum(value.numel() for value in made if isinstance(value, torch.Tensor))
+                return out
+
+        # In inference mode operators that consist of others are not taken apart.
+        with torch.no_grad(), Counter():
+            self.model(*self.inputs)
+        return {"operations": total}
 
     def compile(self, order):
         """Compiles the module by TorchInductor and calls it until it is compiled."""

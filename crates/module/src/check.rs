@@ -1,7 +1,7 @@
 //! The check of a candidate's source, by a program of ours that never executes any of it.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use flopsmith_inspect::detect::in_extension;
 use flopsmith_protocol::{CandidateFault, TechniqueSet};
 use flopsmith_sandbox::{Job, Kind, Sandbox};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub(crate) const SCRIPTS_AT: &str = "/check";
 pub(crate) const RULES: &str = include_str!("../python/source_rules.py");
 
 /// The checking program and the compiling program for Triton: file names and texts.
-pub(crate) const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 7] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", RULES),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
@@ -42,7 +42,7 @@ pub(crate) const SCRIPTS: [(&str, &str); 7] = [
 ];
 
 /// The name under which the checking program finds the reference beside itself.
-pub(crate) const REFERENCE: &str = "reference.txt";
+const REFERENCE: &str = "reference.txt";
 
 /// A source larger than this is refused unread.
 const LARGEST: usize = 256 << 10;
@@ -101,7 +101,7 @@ pub struct Extension {
 }
 
 /// A kernel of Triton.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     /// Its name.
     pub name: String,
@@ -110,7 +110,7 @@ pub struct Kernel {
 }
 
 /// The kernels of Triton in a source.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Triton {
     /// The kernels, also those that only other kernels call.
     pub kernels: Vec<Kernel>,
@@ -156,6 +156,16 @@ impl Checked {
             in_python: TechniqueSet::EMPTY,
         }
     }
+}
+
+/// Writes the programs of the check, and the reference beside them, into a folder.
+pub(crate) fn write_scripts(folder: &Path, reference: &Path) -> Result<(), Error> {
+    let failed = Error::system("write the scripts of the check");
+    for (name, text) in SCRIPTS {
+        fs::write(folder.join(name), text).map_err(&failed)?;
+    }
+    fs::copy(reference, folder.join(REFERENCE)).map_err(failed)?;
+    Ok(())
 }
 
 /// A file in memory that a job reads as its standard input.

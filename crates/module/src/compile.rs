@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use flopsmith_protocol::CandidateFault;
 use flopsmith_sandbox::{Finished, Job, Kind, Sandbox};
+use serde::{Deserialize, Serialize};
 
 use crate::check::Extension;
 use crate::environment::Environment;
@@ -46,7 +47,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const HEADER_LIMIT: Duration = Duration::from_secs(1200);
 
 /// An extension that was compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Built {
     /// The name of its Python module.
     pub name: String,

@@ -57,6 +57,12 @@ pub enum Error {
         /// The finding.
         detail: String,
     },
+    /// A compiled candidate cannot be written or read.
+    #[error("a compiled candidate cannot be read: {detail}")]
+    Package {
+        /// The finding.
+        detail: String,
+    },
     /// A file, a pipe or shared memory failed.
     #[error("could not {what}")]
     System {

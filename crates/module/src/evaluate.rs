@@ -1,5 +1,9 @@
 //! The pipeline: a source in, an outcome out.
 
+mod stages;
+
+pub use stages::Effort;
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,7 +21,7 @@ use crate::check::{self, Checked, Triton};
 use crate::compile::{Built, Compiler};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::outcome::{Failure, NOT_TIMED, Outcome, Verdict};
+use crate::outcome::{NOT_TIMED, Outcome, Verdict};
 use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
@@ -89,11 +93,7 @@ impl Evaluator {
         ] {
             fs::write(files.path().join(name), text).map_err(&failed)?;
         }
-        for (name, text) in check::SCRIPTS {
-            fs::write(files.path().join("check").join(name), text).map_err(&failed)?;
-        }
-        let beside = files.path().join("check").join(check::REFERENCE);
-        fs::copy(problem.reference(), beside).map_err(&failed)?;
+        check::write_scripts(&files.path().join("check"), &problem.reference())?;
         let mut rng = ChaCha8Rng::seed_from_u64(rand::rng().random());
         let noise: Vec<u8> = (0..4096).map(|_| rng.random()).collect();
         fs::write(files.path().join("jail/urandom"), noise).map_err(&failed)?;
@@ -135,12 +135,7 @@ impl Evaluator {
     /// # Errors
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
     pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
-        let mut outcome = Outcome {
-            verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
-            techniques: None,
-            compile_seconds: 0.0,
-            largest_error: None,
-        };
+        let mut outcome = Outcome::unevaluated();
         let checked = self.check(source)?;
         outcome.techniques = checked.refusals.is_empty().then(|| checked.techniques());
         if let Some(refusal) = checked.refusals.into_iter().next() {

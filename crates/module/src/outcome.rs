@@ -1,5 +1,6 @@
 //! The outcome of a candidate.
 
+use flopsmith_measure::stats::Burst;
 use flopsmith_measure::time::Finished;
 use flopsmith_protocol::{CandidateFault, StopReason, TechniqueSet};
 use serde::Serialize;
@@ -64,6 +65,20 @@ pub struct Speed {
     pub rounds: u32,
     /// The reason why the measurement ended.
     pub stop: StopReason,
+    /// The timed calls.
+    #[serde(skip)]
+    pub samples: Samples,
+}
+
+/// The timed calls behind a speed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Samples {
+    /// The candidate's.
+    pub candidate: Vec<Burst>,
+    /// The baseline's.
+    pub baseline: Vec<Burst>,
+    /// Number of outlying rounds, which had no weight.
+    pub outlying: u32,
 }
 
 impl Speed {
@@ -81,6 +96,11 @@ impl Speed {
             baseline_seconds: estimate.baseline,
             rounds: estimate.rounds,
             stop: finished.stop,
+            samples: Samples {
+                candidate: finished.candidate.clone(),
+                baseline: finished.baseline.clone(),
+                outlying: estimate.outlying,
+            },
         }
     }
 }
@@ -131,6 +151,9 @@ pub enum Verdict {
     Refused(Failure),
 }
 
+/// The verdict on a candidate that was verified and is to be timed later.
+pub const TO_BE_TIMED: &str = "verified, not timed yet";
+
 /// The verdict on kernels of Triton where no GPU is.
 pub const NOT_TIMED: &str = "verified, not timed: needs a GPU";
 
@@ -170,6 +193,18 @@ pub struct Outcome {
     pub largest_error: Option<f64>,
 }
 
+impl Outcome {
+    /// The outcome before anything was evaluated.
+    pub(crate) fn unevaluated() -> Self {
+        Outcome {
+            verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
+            techniques: None,
+            compile_seconds: 0.0,
+            largest_error: None,
+        }
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
@@ -186,6 +221,7 @@ mod tests {
             baseline_seconds: speedup,
             rounds: 10,
             stop: StopReason::Precise,
+            samples: Samples::default(),
         }
     }
 

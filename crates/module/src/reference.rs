@@ -202,6 +202,12 @@ impl Reference {
         self.ask(json!({"do": "statistics"}))
     }
 
+    /// The useful operations of a call on the present inputs and parameters; see `count` in `reference.py`.
+    pub fn operations(&mut self) -> Result<f64, Error> {
+        let answer = self.ask(json!({"do": "count"}))?;
+        Ok(answer["operations"].as_f64().unwrap_or(1.0).max(1.0))
+    }
+
     /// Compiles the module by TorchInductor; later calls use that.
     pub fn compile(&mut self) -> Result<(), Error> {
         self.lines

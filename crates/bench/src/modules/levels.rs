@@ -144,7 +144,7 @@ pub fn to_json(figures: &[Figures]) -> Value {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(super) mod tests {
-    use flopsmith_module::{Failure, Timed};
+    use flopsmith_module::{Failure, Samples as Calls, Timed};
     use flopsmith_protocol::{CandidateFault, StopReason};
 
     use super::*;
@@ -161,6 +161,7 @@ pub(super) mod tests {
             baseline_seconds: 0.002 * speedup,
             rounds: 10,
             stop: StopReason::Precise,
+            samples: Calls::default(),
         };
         let speedup = eager.min(inductor);
         Outcome {

@@ -3,10 +3,12 @@
 //! [`Evaluator`] has the stages of one machine for one problem. Roles on the bus call its stages one by one
 //! ([`Evaluator::compiler`], [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]); all other callers use
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
+//! Modules of PyTorch have an evaluator of their own, [`ModuleEvaluator`]; [`Pipeline`] is either.
 //! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
 
 mod draws;
 mod layouts;
+mod modules;
 mod prepared;
 mod require;
 
@@ -19,13 +21,14 @@ use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
 use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
-use flopsmith_protocol::{Failure, Technique, TechniqueSet};
+use flopsmith_protocol::{Digest, Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
 
 use draws::Draws;
 pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
+pub use modules::{ModuleEvaluator, ModuleMachine};
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
@@ -81,6 +84,12 @@ impl Evaluator {
         sandbox: Arc<Sandbox>,
         harness: PathBuf,
     ) -> Result<Self, Error> {
+        if problem.module.is_some() {
+            return Err(Error::Input(format!(
+                "{} is a module of PyTorch, and this works with kernels only",
+                problem.id
+            )));
+        }
         is_compiler(compiler)?;
         let mistakes: Vec<String> = flopsmith_problem::check(&problem)
             .iter()
@@ -265,6 +274,33 @@ impl Evaluator {
     }
 }
 
+/// The stages of one machine for a problem of either target.
+#[derive(Clone)]
+pub enum Pipeline {
+    /// For a kernel.
+    Kernel(Box<Evaluator>),
+    /// For a module of PyTorch.
+    Module(ModuleEvaluator),
+}
+
+impl Pipeline {
+    /// The problem.
+    pub fn problem(&self) -> &Arc<Problem> {
+        match self {
+            Pipeline::Kernel(evaluator) => &evaluator.problem,
+            Pipeline::Module(evaluator) => &evaluator.problem,
+        }
+    }
+
+    /// Digest of the tools that outcomes depend on.
+    pub fn fingerprint(&self) -> &Digest {
+        match self {
+            Pipeline::Kernel(evaluator) => &evaluator.toolchain.fingerprint,
+            Pipeline::Module(evaluator) => evaluator.fingerprint(),
+        }
+    }
+}
+
 /// OpenBLAS multiplies matrices; its speed cannot be compared with programs for any other problem.
 fn comparable(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
@@ -291,6 +327,25 @@ mod tests {
     use flopsmith_protocol::ProblemId;
 
     use super::*;
+
+    #[test]
+    fn a_module_is_no_kernel_for_a_compiler() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = folder.join("../../problems/modules/softmax");
+        let problem = Arc::new(Problem::load_module(&folder).expect("the shipped problem"));
+        let options = flopsmith_sandbox::Options {
+            allow_weaker: true,
+            ..Default::default()
+        };
+        // Without a jail nothing is evaluated at all.
+        let Ok(sandbox) = Sandbox::new(options) else {
+            return;
+        };
+        let made = Evaluator::new(problem, "gcc", Arc::new(sandbox), PathBuf::new());
+        let error = made.err().expect("a module has no entry for a compiler");
+        assert!(error.is_of_the_input(), "{error}");
+        assert!(error.to_string().contains("module of PyTorch"), "{error}");
+    }
 
     #[test]
     fn openblas_is_compared_at_matrix_multiplication_only() {

@@ -1,0 +1,522 @@
+//! Modules of PyTorch: the stages of `flopsmith-module` with the types of the pipeline.
+//!
+//! A module's ratio is that to the fastest baseline of each workload, which stands where kernels have the plain reference.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flopsmith_compile::Built;
+use flopsmith_machine::attest::{Attestation, Circumstances};
+use flopsmith_machine::environment::{self, Watched};
+use flopsmith_machine::pinning::Pinned;
+use flopsmith_machine::{peak, pinning};
+use flopsmith_measure::stats::{mdape, median};
+use flopsmith_measure::{Limits, Purpose, Report, Timed};
+use flopsmith_module::{
+    Architecture, Builder, Effort, Error as Broken, NOT_TIMED, Options, Package, Verdict,
+};
+use flopsmith_problem::Problem;
+use flopsmith_protocol::{
+    AtWorkload, CandidateFault, Digest, Failure, InfrastructureCause, Interval, Measurement,
+    TechniqueSet, UnknownCause, geometric,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::prepared::Evaluated;
+use crate::{Error, cores_for};
+
+/// Longest time of Triton's interpreter for one candidate: less than a role may hold a job.
+const INTERPRETED: Duration = Duration::from_secs(600);
+/// Modules compute in single precision, at twice the operations of double precision.
+const SINGLE: f64 = 2.0;
+/// Time spent on measuring the peak, and on each further roof.
+const PEAK: Duration = Duration::from_millis(250);
+const ROOF: Duration = Duration::from_millis(10);
+/// How long the machine is observed before a batch is timed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The stages of one machine for a module.
+#[derive(Clone)]
+pub struct ModuleEvaluator {
+    /// The problem.
+    pub problem: Arc<Problem>,
+    fingerprint: Digest,
+    threads: u32,
+    builder: Arc<Builder>,
+    /// Verifies and times, one candidate at a time: both use the same trusted processes.
+    judge: Arc<Mutex<flopsmith_module::Evaluator>>,
+    /// The problem's files.
+    _files: Arc<TempDir>,
+}
+
+/// The machine as modules are timed on it.
+#[derive(Debug, Clone)]
+pub struct ModuleMachine {
+    /// Its attestation.
+    pub attestation: Attestation,
+    /// Its peak in single precision, 10⁹ operations a second.
+    pub peak_gflops: f64,
+    /// Speed of the fastest baseline, the geometric mean over the workloads.
+    pub reference_gflops: f64,
+    efforts: Vec<Effort>,
+}
+
+impl ModuleEvaluator {
+    /// Finds Python with PyTorch, and checks the definition. Candidates are timed with `threads` threads; `progress` says
+    /// what takes long.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the problem is no module or its definition has mistakes; [`Error::Stage`] without PyTorch or
+    /// a jail.
+    pub fn open(
+        problem: Arc<Problem>,
+        threads: u32,
+        allow_weaker_jail: bool,
+        progress: fn(&str),
+    ) -> Result<Self, Error> {
+        let files = tempfile::tempdir().map_err(|e| unwritable(&e))?;
+        for (name, text) in [
+            ("problem.toml", &problem.definition),
+            ("reference.py", &problem.reference_source),
+        ] {
+            std::fs::write(files.path().join(name), text).map_err(|e| unwritable(&e))?;
+        }
+        let of_problem = |broken: Broken| match broken {
+            Broken::Problem { detail, .. } => {
+                Error::Input(format!("the definition of {}: {detail}", problem.id))
+            }
+            broken => Error::Stage(ours(&broken)),
+        };
+        let mut module = flopsmith_module::Problem::load(files.path()).map_err(of_problem)?;
+        let kept = |name: &str| problem.workloads.iter().any(|kept| kept.name == name);
+        module.workloads.retain(|workload| kept(&workload.name));
+        let builder = Builder::new(&module, allow_weaker_jail, progress).map_err(of_problem)?;
+        let options = Options {
+            cores: cores_for(threads).kernel,
+            limits: Purpose::Screen.limits(),
+            inductor: true,
+            architectures: Architecture::DEFAULT.to_vec(),
+            interpretation: INTERPRETED,
+            allow_weaker_jail,
+            progress,
+        };
+        let judge = flopsmith_module::Evaluator::new(module, options).map_err(of_problem)?;
+        let python = judge.environment();
+        let known = format!(
+            "{} {} {:?} {}",
+            python.python, python.torch, python.triton, python.capability
+        );
+        Ok(Self {
+            fingerprint: Digest::of(known.as_bytes()),
+            problem: Arc::clone(&problem),
+            threads,
+            builder: Arc::new(builder),
+            judge: Arc::new(Mutex::new(judge)),
+            _files: Arc::new(files),
+        })
+    }
+
+    /// Digest of everything but the machine that outcomes depend on: Python, PyTorch, Triton.
+    pub fn fingerprint(&self) -> &Digest {
+        &self.fingerprint
+    }
+
+    /// The verifier and timer, even after a panic in it: each candidate begins anew.
+    fn judge(&self) -> MutexGuard<'_, flopsmith_module::Evaluator> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks a candidate and compiles its extensions.
+    ///
+    /// # Errors
+    /// The candidate's fault, also if it uses a technique that is not permitted, or an infrastructure failure.
+    pub fn compile(&self, source: &str, permitted: TechniqueSet) -> Result<Built, Failure> {
+        let began = Instant::now();
+        let checked = self.builder.check(source).map_err(|e| ours(&e))?;
+        let checked = checked.map_err(refused)?;
+        let techniques = checked.techniques();
+        let forbidden = techniques.difference(permitted);
+        if !forbidden.is_empty() {
+            return Err(Failure::candidate(
+                CandidateFault::ForbiddenTechnique,
+                format!(
+                    "it uses {}, which the task does not permit",
+                    forbidden.words()
+                ),
+            ));
+        }
+        let compiled = self.builder.compile(source, checked);
+        let (package, _) = compiled.map_err(|e| ours(&e))?;
+        let package = package.map_err(refused)?;
+        Ok(Built {
+            object: package.to_bytes().map_err(|e| ours(&e))?,
+            techniques,
+            vector_bits: None,
+            diagnostics: String::new(),
+            seconds: began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Verifies a compiled candidate.
+    ///
+    /// # Errors
+    /// The candidate's fault; [`UnknownCause::NotTimed`] for a right one that only a GPU can time; or an infrastructure
+    /// failure.
+    pub fn verify(&self, object: &[u8]) -> Result<Report, Failure> {
+        let package = Package::from_bytes(object).map_err(|e| ours(&e))?;
+        let began = Instant::now();
+        let mut judge = self.judge();
+        let outcome = judge.verify(&package).map_err(|e| ours(&e))?;
+        match outcome.verdict {
+            Verdict::Refused(failure) => Err(refused(failure)),
+            Verdict::Verified { .. } if package.needs_gpu() => {
+                Err(Failure::unknown(UnknownCause::NotTimed, NOT_TIMED))
+            }
+            Verdict::Verified { .. } | Verdict::Measured { .. } => Ok(Report {
+                cases: u32::try_from(judge.calls()).unwrap_or(u32::MAX),
+                sizes: None,
+                worst_error_share: outcome.largest_error.unwrap_or(0.0),
+                seconds: began.elapsed().as_secs_f64(),
+            }),
+        }
+    }
+
+    /// Prepares the baselines, which takes some tens of seconds for each workload, and attests the machine.
+    ///
+    /// # Errors
+    /// If a trusted process fails.
+    pub fn attest(&self) -> Result<ModuleMachine, Failure> {
+        let cores = cores_for(self.threads);
+        let (peak, roofs) = peak::measure_all(&cores.kernel, self.threads, PEAK, ROOF);
+        let mut judge = self.judge();
+        let efforts = judge.efforts().map_err(|e| ours(&e))?;
+        let python = judge.environment();
+        let compiler = format!("Python {}, PyTorch {}", python.python, python.torch);
+        let attestation = Attestation::collect(&Circumstances {
+            supervisor_core: cores.supervisor,
+            kernel_cores: &cores.kernel,
+            threads: self.threads,
+            buffers_in_huge_pages: false,
+            compiler: &compiler,
+            flags: &[],
+            linker: "",
+            other_compilers: &[],
+            hand_shake: "sleep",
+            peak,
+            roofs: &roofs,
+        });
+        let speeds = efforts.iter();
+        let speeds = speeds.map(|effort| effort.operations / effort.baseline_seconds / 1e9);
+        Ok(ModuleMachine {
+            attestation,
+            peak_gflops: SINGLE * peak.gflops,
+            reference_gflops: geometric(speeds).unwrap_or(f64::NAN),
+            efforts,
+        })
+    }
+
+    /// Times a verified candidate within these limits.
+    ///
+    /// # Errors
+    /// The candidate's fault, which the verification around the timing finds, or an infrastructure failure.
+    pub fn measure(
+        &self,
+        machine: &ModuleMachine,
+        object: &[u8],
+        limits: Limits,
+    ) -> Result<Timed, Failure> {
+        let package = Package::from_bytes(object).map_err(|e| ours(&e))?;
+        // A thread that cannot be moved times all the same, with less certainty.
+        let _pinned = Pinned::to(cores_for(self.threads).supervisor).ok();
+        let outcome = self.judge().time(&package, limits).map_err(|e| ours(&e))?;
+        match outcome.verdict {
+            Verdict::Refused(failure) => Err(refused(failure)),
+            Verdict::Verified { detail, .. } => {
+                Err(Failure::unknown(UnknownCause::NotTimed, detail))
+            }
+            Verdict::Measured { workloads, .. } => timed(machine, &workloads).ok_or_else(|| {
+                Failure::unknown(
+                    UnknownCause::NoSamples,
+                    "the measurement of a module has no speed",
+                )
+            }),
+        }
+    }
+
+    /// Evaluates one program: all stages in turn.
+    pub fn evaluate(
+        &self,
+        machine: &ModuleMachine,
+        source: &str,
+        permitted: TechniqueSet,
+        limits: Limits,
+    ) -> Evaluated {
+        let built = self.compile(source, permitted);
+        let techniques = built.as_ref().ok().map(|built| built.techniques);
+        let done = built.and_then(|built| {
+            self.verify(&built.object)?;
+            self.measure(machine, &built.object, limits)
+        });
+        let (verdict, raw) = match done {
+            Ok(Timed { measurement, raw }) => {
+                (flopsmith_protocol::Verdict::Measured { measurement }, raw)
+            }
+            Err(failure) => (failure.into(), Vec::new()),
+        };
+        Evaluated {
+            verdict,
+            techniques,
+            vector_bits: None,
+            diagnostics: String::new(),
+            checked: None,
+            raw,
+            busy: None,
+        }
+    }
+
+    /// The cores whose disturbances matter.
+    pub fn watched(&self) -> Watched {
+        let cores = cores_for(self.threads);
+        let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
+        Watched::of(&cores, self.threads, &beside.collect::<Vec<usize>>())
+    }
+
+    /// Observes the machine while nothing is timed. Returns the reason against timing on it now, if there is one.
+    pub fn look(&self) -> Option<String> {
+        let watched = self.watched();
+        environment::complaint(&environment::look(&watched, LOOK), &watched)
+    }
+}
+
+/// The measurement of a module that was timed at these workloads. None if there are none, a workload has no speed, or its
+/// work is not known.
+fn timed(machine: &ModuleMachine, workloads: &[flopsmith_module::Timed]) -> Option<Timed> {
+    let parts = workloads.iter().map(|timed| at_workload(machine, timed));
+    let parts: Option<Vec<AtWorkload>> = parts.collect();
+    let measurement = Measurement::over_workloads(parts?)?;
+    let raw = workloads.iter().map(|timed| {
+        let speeds = timed.speeds.iter().map(
+            |speed| json!({"baseline": speed.baseline, "speed": speed, "samples": speed.samples}),
+        );
+        json!({"name": timed.workload, "speeds": speeds.collect::<Vec<_>>()})
+    });
+    let raw = json!({ "workloads": raw.collect::<Vec<_>>() });
+    Some(Timed {
+        measurement,
+        raw: raw.to_string().into_bytes(),
+    })
+}
+
+/// The measurement at one workload, against its fastest baseline.
+fn at_workload(machine: &ModuleMachine, timed: &flopsmith_module::Timed) -> Option<AtWorkload> {
+    let mut efforts = machine.efforts.iter();
+    let effort = efforts.find(|effort| effort.workload == timed.workload)?;
+    let speed = timed.against_best()?;
+    let samples = &speed.samples;
+    let bursts = samples.candidate.iter();
+    let seconds: Vec<f64> = bursts.flat_map(|b| b.counted().iter().copied()).collect();
+    let gflops = effort.operations / speed.candidate_seconds / 1e9;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let measurement = Measurement {
+        gflops,
+        seconds_per_call: speed.candidate_seconds,
+        minimum_seconds: seconds.iter().copied().reduce(f64::min),
+        median_seconds: median(seconds.iter().copied()),
+        ratio: speed.speedup,
+        interval: Interval {
+            low: speed.low,
+            high: speed.high,
+            confidence: 0.95,
+        },
+        log_ratio_se: speed.log_se,
+        calls: count(seconds.len()),
+        blocks: count(samples.candidate.len() + samples.baseline.len()),
+        mdape: mdape(&seconds),
+        stop: speed.stop,
+        samples: None,
+        attestation: machine.attestation.digest(),
+        share_of_peak: gflops / machine.peak_gflops,
+        reused: false,
+        certificate: None,
+        rounds: speed.rounds,
+        outlying: samples.outlying,
+        sizes: None,
+        workloads: Vec::new(),
+    };
+    Some(AtWorkload {
+        name: timed.workload.clone(),
+        measurement,
+        gb_per_second: None,
+    })
+}
+
+/// A failure that no candidate can cause.
+fn ours(error: &Broken) -> Failure {
+    let cause = match error {
+        Broken::Jail(_) => InfrastructureCause::Jail,
+        Broken::Compiler { .. } => InfrastructureCause::Compiler,
+        Broken::Problem { .. } | Broken::Process { .. } => InfrastructureCause::Baseline,
+        _ => InfrastructureCause::Harness,
+    };
+    Failure::ours(cause, error)
+}
+
+fn unwritable(error: &std::io::Error) -> Error {
+    Error::Stage(Failure::ours(InfrastructureCause::Resources, error))
+}
+
+/// The candidate's own failure, with the rule that refused it.
+fn refused(failure: flopsmith_module::Failure) -> Failure {
+    let detail = match failure.rule {
+        Some(rule) => format!("{rule}: {}", failure.detail),
+        None => failure.detail,
+    };
+    Failure::candidate(failure.fault, detail)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use flopsmith_machine::roofline::Roofs;
+    use flopsmith_measure::stats::Burst;
+    use flopsmith_module::{Samples, Speed};
+    use flopsmith_protocol::StopReason;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn machine(workloads: &[&str]) -> ModuleMachine {
+        let peak = peak::Peak {
+            gflops: 50.0,
+            bandwidth_gb_s: 10.0,
+            vector_bits: 256,
+            threads: 1,
+        };
+        let attestation = Attestation::collect(&Circumstances {
+            supervisor_core: None,
+            kernel_cores: &[],
+            threads: 1,
+            buffers_in_huge_pages: false,
+            compiler: "Python",
+            flags: &[],
+            linker: "",
+            other_compilers: &[],
+            hand_shake: "sleep",
+            peak,
+            roofs: &Roofs::default(),
+        });
+        let efforts = workloads.iter().map(|name| Effort {
+            workload: (*name).into(),
+            operations: 4e6,
+            baseline_seconds: 2e-3,
+        });
+        ModuleMachine {
+            attestation,
+            peak_gflops: 100.0,
+            reference_gflops: 2.0,
+            efforts: efforts.collect(),
+        }
+    }
+
+    /// A candidate that is this many times as fast as each baseline.
+    fn at(workload: &str, eager: f64, inductor: f64) -> flopsmith_module::Timed {
+        let speed = |baseline, speedup: f64| {
+            let burst = |seconds: f64| Burst {
+                seconds: vec![9.0 * seconds, seconds, 1.5 * seconds],
+                warm_up: 1,
+            };
+            Speed {
+                baseline,
+                speedup,
+                low: 0.9 * speedup,
+                high: 1.1 * speedup,
+                log_se: 0.05,
+                candidate_seconds: 1e-3,
+                baseline_seconds: 1e-3 * speedup,
+                rounds: 2,
+                stop: StopReason::Budget,
+                samples: Samples {
+                    candidate: vec![burst(1e-3), burst(1.2e-3)],
+                    baseline: vec![burst(1e-3 * speedup); 2],
+                    outlying: 1,
+                },
+            }
+        };
+        flopsmith_module::Timed {
+            workload: workload.into(),
+            speeds: vec![speed("eager", eager), speed("inductor", inductor)],
+        }
+    }
+
+    #[test]
+    fn a_measurement_has_the_ratio_to_the_fastest_baseline_and_its_raw_samples() {
+        let machine = machine(&["one"]);
+        let Timed { measurement, raw } = timed(&machine, &[at("one", 3.0, 1.5)]).unwrap();
+        assert!((measurement.ratio - 1.5).abs() < 1e-12);
+        assert!(
+            (measurement.gflops - 4.0).abs() < 1e-9,
+            "4e6 operations in 1 ms"
+        );
+        assert!((measurement.share_of_peak - 0.04).abs() < 1e-12);
+        assert_eq!(
+            measurement.calls, 4,
+            "two of three calls of each burst count"
+        );
+        assert_eq!(measurement.minimum_seconds, Some(1e-3));
+        assert_eq!((measurement.rounds, measurement.outlying), (2, 1));
+        assert_eq!(measurement.blocks, 4);
+        assert!(measurement.workloads.is_empty());
+        assert_eq!(measurement.attestation, machine.attestation.digest());
+        assert_eq!(measurement.log_ratio_se, 0.05);
+        let raw: serde_json::Value = serde_json::from_slice(&raw).unwrap();
+        let calls = raw.pointer("/workloads/0/speeds/1/samples/candidate/0/seconds");
+        assert_eq!(calls.unwrap().as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_workload_that_nobody_counted_gives_no_number() {
+        assert!(timed(&machine(&["one"]), &[at("other", 1.0, 1.0)]).is_none());
+        assert!(timed(&machine(&["one"]), &[]).is_none());
+    }
+
+    #[test]
+    fn a_refusal_names_its_rule_and_a_broken_machine_is_never_the_candidates_fault() {
+        let failure = refused(flopsmith_module::Failure {
+            fault: CandidateFault::ForbiddenInclude,
+            rule: Some("import".into()),
+            detail: "line 1: `import os` is not permitted".into(),
+        });
+        assert_eq!(
+            failure,
+            Failure::candidate(
+                CandidateFault::ForbiddenInclude,
+                "import: line 1: `import os` is not permitted"
+            )
+        );
+        let broken = Broken::Process {
+            process: "the reference",
+            detail: "it ended".into(),
+        };
+        let Failure::Infrastructure { cause, .. } = ours(&broken) else {
+            unreachable!("no candidate ends the reference");
+        };
+        assert_eq!(cause, InfrastructureCause::Baseline);
+    }
+
+    proptest! {
+        /// The mean over several workloads lies between them, and the worst stop counts.
+        #[test]
+        fn several_workloads_are_averaged(ratios in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 2..5)) {
+            let names: Vec<String> = (0..ratios.len()).map(|n| format!("w{n}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let all: Vec<_> = names.iter().zip(&ratios).map(|(name, (eager, inductor))| at(name, *eager, *inductor)).collect();
+            let Timed { measurement, .. } = timed(&machine(&names), &all).unwrap();
+            let least = ratios.iter().map(|(eager, inductor)| eager.min(*inductor));
+            let (low, high) = least.fold((f64::INFINITY, 0.0f64), |(low, high), r| (low.min(r), high.max(r)));
+            prop_assert!(low * (1.0 - 1e-9) <= measurement.ratio && measurement.ratio <= high * (1.0 + 1e-9));
+            prop_assert_eq!(measurement.workloads.len(), ratios.len());
+            prop_assert_eq!(measurement.stop, StopReason::Budget);
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flopsmith_evaluate::{Evaluator, VerifiedLayouts};
+use flopsmith_evaluate::{Evaluator, ModuleMachine, Pipeline, VerifiedLayouts};
 use flopsmith_machine::openblas;
 use flopsmith_measure::Timer;
 use flopsmith_problem::Problem;
@@ -33,25 +33,56 @@ pub fn machine_facts(
     }
 }
 
+/// The facts about a machine on which modules are timed.
+pub fn machine_facts_of_modules(
+    run: &RunId,
+    node: &NodeId,
+    class: &MachineClass,
+    machine: &ModuleMachine,
+) -> MachineFacts {
+    MachineFacts {
+        run: run.clone(),
+        node: node.clone(),
+        machine_class: class.clone(),
+        problem: None,
+        peak_gflops: machine.peak_gflops,
+        reference_gflops: machine.reference_gflops,
+        openblas_gflops: None,
+        openblas_core: None,
+        attestation: machine.attestation.digest(),
+        attestation_json: machine.attestation.to_json(),
+    }
+}
+
 /// The stage context that compiles programs of the context's run.
-pub fn compiler(context: &Arc<Context>, evaluator: &Evaluator) -> compiler::StageContext {
-    let stage: Arc<flopsmith_compile::Compiler> = Arc::clone(&evaluator.compiler);
+pub fn compiler(context: &Arc<Context>, pipeline: &Pipeline) -> compiler::StageContext {
+    let stage: Arc<dyn compiler::Stage> = match pipeline {
+        Pipeline::Kernel(evaluator) => Arc::clone(&evaluator.compiler) as _,
+        Pipeline::Module(evaluator) => Arc::new(evaluator.clone()),
+    };
     compiler::StageContext {
         context: Arc::clone(context),
         stage,
     }
 }
 
-/// The stage context that verifies programs of the context's run, `slots` of them at a time. Building it takes a
-/// moment.
+/// The stage context that verifies programs of the context's run: kernels `slots` of them at a time, modules one at a
+/// time. Building it takes a moment.
 ///
 /// # Errors
 /// As [`Evaluator::verifier`].
 pub fn verifier(
     context: &Arc<Context>,
-    evaluator: &Evaluator,
+    pipeline: &Pipeline,
     slots: u32,
 ) -> Result<verifier::StageContext, Failure> {
+    let evaluator = match pipeline {
+        Pipeline::Kernel(evaluator) => evaluator,
+        Pipeline::Module(evaluator) => {
+            let stages = vec![evaluator.clone()];
+            return Ok(verifier::StageContext::new(Arc::clone(context), stages));
+        }
+    };
     let threads = context.settings.threads;
     let stages: Result<Vec<_>, _> = (0..slots).map(|_| evaluator.verifier(threads)).collect();
     let stage_context = verifier::StageContext::new(Arc::clone(context), stages?);

@@ -27,6 +27,7 @@ pub mod journal;
 pub mod ledger;
 pub mod memory;
 pub mod metrics;
+pub mod modules;
 pub mod node;
 pub mod outcome_cache;
 pub mod peaks;

@@ -26,8 +26,9 @@ use tempfile::TempDir;
 use crate::prepared::Evaluated;
 use crate::{Error, cores_for};
 
-/// Longest time of Triton's interpreter for one candidate: less than a role may hold a job.
-const INTERPRETED: Duration = Duration::from_secs(600);
+/// Longest time of Triton's interpreter for one candidate. A role may hold a job for 15 minutes, in which others wait for
+/// the judge.
+const INTERPRETED: Duration = Duration::from_secs(240);
 /// Modules compute in single precision, at twice the operations of double precision.
 const SINGLE: f64 = 2.0;
 /// Time spent on measuring the peak, and on each further roof.

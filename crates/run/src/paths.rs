@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::stream;
 use flopsmith_config::{Mix, Settings};
 use flopsmith_problem::{Problem, flags};
-use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec, text};
+use flopsmith_protocol::{ProblemFiles, ProblemId, RunSpec, Technique, TechniqueSet, text};
 
 use crate::console::usage;
 use crate::start;
@@ -110,10 +110,29 @@ fn is_module(folder: &Path) -> bool {
 
 /// A problem by name or by folder.
 pub fn problem(name: &str) -> Result<Problem> {
-    Problem::find(name, &problem_roots()?).map_err(|e| {
-        let because = std::error::Error::source(&e).map(|why| format!(": {why}"));
-        usage(format!("{e}{}", because.unwrap_or_default()))
-    })
+    Problem::find(name, &problem_roots()?).map_err(|e| unread(&e))
+}
+
+/// The error for a problem that cannot be used, with the reason.
+fn unread(error: &flopsmith_problem::Error) -> anyhow::Error {
+    let because = std::error::Error::source(error).map(|why| format!(": {why}"));
+    usage(format!("{error}{}", because.unwrap_or_default()))
+}
+
+/// A kernel or a module, by name or by folder.
+///
+/// # Errors
+/// Wrong usage: there is none, or its definition has mistakes.
+pub fn any(name: &str) -> Result<Problem> {
+    match module(name) {
+        Some(folder) => loaded(&folder),
+        None => problem(name),
+    }
+}
+
+/// The module of a folder.
+fn loaded(folder: &Path) -> Result<Problem> {
+    Problem::load_module(folder).map_err(|e| unread(&e))
 }
 
 /// A problem that was found in a folder of problems.
@@ -150,11 +169,16 @@ pub fn problems() -> Result<Vec<Found>> {
 /// The name of the suite that has every problem.
 pub const EVERY: &str = "all";
 
-/// The problems of a suite, by name; [`EVERY`] stands for every problem.
+/// The problems of a suite, by name; [`EVERY`] stands for every kernel, and a folder of modules, such as `modules`, for
+/// all of them.
 ///
 /// # Errors
 /// Wrong usage: there is no such suite, or a definition in it has mistakes.
 pub fn suite(name: &str) -> Result<Vec<Problem>> {
+    let modules = modules_of_suite(name)?;
+    if !modules.is_empty() {
+        return Ok(modules.into_iter().map(|(_, module)| module).collect());
+    }
     let mut problems = Vec::new();
     let mut known = BTreeSet::from([EVERY.to_owned()]);
     for Found {
@@ -193,11 +217,34 @@ pub fn suite(name: &str) -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
+/// The modules in a folder of modules, each with the name that finds it again; none if the name is of anything else.
+fn modules_of_suite(name: &str) -> Result<Vec<(String, Problem)>> {
+    if name == EVERY || name.is_empty() || module(name).is_some() {
+        return Ok(Vec::new());
+    }
+    let folders = modules(name).into_iter();
+    let named = folders.map(|folder| {
+        let own = folder.file_name().unwrap_or_default().to_string_lossy();
+        Ok((format!("{name}/{own}"), loaded(&folder)?))
+    });
+    named.collect()
+}
+
 /// A problem whose programs are built with `flags`, or with the problem's own flags if `flags` is empty.
 pub fn problem_under(name: &str, flags: &str) -> Result<Problem> {
-    let problem = problem(name)?;
+    under(problem(name)?, flags)
+}
+
+/// The problem with these compiler flags, or with its own if there are none.
+fn under(problem: Problem, flags: &str) -> Result<Problem> {
     if flags.trim().is_empty() {
         return Ok(problem);
+    }
+    if problem.module.is_some() {
+        return Err(usage(format!(
+            "compiler flags are given for {}, and modules are compiled with the flags of PyTorch's extensions; leave them out (--flags, or `evaluate.flags` of a run)",
+            problem.id
+        )));
     }
     let flags = flags::parse(flags).map_err(|e| usage(e.to_string()))?;
     Ok(problem.with_flags(flags))
@@ -209,7 +256,7 @@ pub fn problem_of(settings: &Settings) -> Result<Problem> {
 }
 
 fn one_of(settings: &Settings, name: &str) -> Result<Problem> {
-    let problem = problem_under(name, &settings.evaluate.flags)?;
+    let problem = under(any(name)?, &settings.evaluate.flags)?;
     let problem = selected(problem, &settings.workloads)?;
     Ok(start::permitting(problem, settings))
 }
@@ -271,21 +318,46 @@ pub fn nest(id: &ProblemId, settings: &Settings) -> Result<Problem> {
 /// # Errors
 /// If the files or the settings do not fit each other.
 pub fn of_files(files: ProblemFiles, settings: &Settings) -> Result<Problem> {
-    let mut problem = Problem::from_files(files)?;
-    if !settings.evaluate.flags.trim().is_empty() {
-        problem = problem.with_flags(flags::parse(&settings.evaluate.flags)?);
-    }
+    let problem = under(Problem::from_files(files)?, &settings.evaluate.flags)?;
     let problem = problem.select(&settings.workloads)?;
     Ok(start::permitting(problem, settings))
 }
 
 /// Replaces the suite of a run that begins, unless it is a stream, by the names of its problems without the held-out
 /// ones, so that the run keeps these problems, and checks that the held-out problems exist and are not trained on. Notes
-/// the forms of nests that are evaluated or held out, since fresh nests must not have them.
+/// the forms of nests that are evaluated or held out, since fresh nests must not have them. A run over modules that names
+/// no pool of techniques has theirs.
 ///
 /// # Errors
 /// Wrong usage: an unknown suite or problem, no problem is left, or a setting that needs several problems or sizes.
 pub fn settle(settings: &mut Settings) -> Result<()> {
+    settle_problems(settings)?;
+    match settings.is_stream() {
+        true => Ok(()),
+        false => settle_pool(settings),
+    }
+}
+
+/// Replaces the usual pool of kernels by that of the run's problems.
+fn settle_pool(settings: &mut Settings) -> Result<()> {
+    let usual = TechniqueSet::general();
+    let named = settings.sqd.techniques;
+    // Reading the settings removes OpenMP from the pool if programs are timed with one thread.
+    let one_thread = usual.without(Technique::Openmp);
+    if named != usual && named != one_thread {
+        return Ok(());
+    }
+    let problems = problems_of(settings)?;
+    let pools = problems.iter().map(Problem::usual_pool);
+    let pool = pools.fold(TechniqueSet::EMPTY, TechniqueSet::union);
+    settings.sqd.techniques = match named == usual {
+        true => pool,
+        false => pool.without(Technique::Openmp),
+    };
+    Ok(())
+}
+
+fn settle_problems(settings: &mut Settings) -> Result<()> {
     if settings.is_stream() {
         // The file was checked, but the command line may have added workloads.
         if !settings.workloads.is_empty() {
@@ -308,10 +380,19 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
         _ => forms(&held_out),
     };
     if !settings.suite.is_empty() {
-        let of_suite = suite(&settings.suite)?;
-        let of_suite = of_suite.into_iter().map(|problem| problem.id);
+        let modules = modules_of_suite(&settings.suite)?;
+        let of_suite: Vec<(String, ProblemId)> = match modules.is_empty() {
+            true => {
+                let kernels = suite(&settings.suite)?.into_iter();
+                kernels.map(|p| (p.id.to_string(), p.id)).collect()
+            }
+            false => {
+                let modules = modules.into_iter();
+                modules.map(|(name, module)| (name, module.id)).collect()
+            }
+        };
         let held_out = held_out.into_iter().map(|problem| problem.id).collect();
-        return replace_suite(settings, of_suite, &held_out);
+        return replace_suite(settings, of_suite.into_iter(), &held_out);
     }
     if held_out.is_empty() {
         return Ok(());
@@ -330,7 +411,7 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
 
 /// A held-out problem, which is named by its name or by its folder.
 fn held_out(name: &str) -> Result<Problem> {
-    problem(name).map_err(|error| usage(format!("`hold_out` names `{name}`: {error}")))
+    any(name).map_err(|error| usage(format!("`hold_out` names `{name}`: {error}")))
 }
 
 /// The forms of problems, each once.
@@ -342,11 +423,11 @@ fn forms(problems: &[Problem]) -> Vec<String> {
 /// Names the problems of the suite, without the held-out ones, instead of the suite.
 fn replace_suite(
     settings: &mut Settings,
-    of_suite: impl Iterator<Item = ProblemId>,
+    of_suite: impl Iterator<Item = (String, ProblemId)>,
     held_out: &BTreeSet<ProblemId>,
 ) -> Result<()> {
-    let kept = of_suite.filter(|id| !held_out.contains(id));
-    let mut kept: Vec<String> = kept.map(|id| id.to_string()).collect();
+    let kept = of_suite.filter(|(_, id)| !held_out.contains(id));
+    let mut kept: Vec<String> = kept.map(|(name, _)| name).collect();
     match kept.len() {
         0 => {
             return Err(usage(format!(
@@ -522,9 +603,9 @@ mod tests {
         }
     }
     fn of_suite(names: &[&str], hold_out: &[&str], mix: Mix) -> (Settings, Result<()>) {
-        let ids = |names: &[&str]| -> Vec<ProblemId> {
+        let named = |names: &[&str]| -> Vec<(String, ProblemId)> {
             let ids = names.iter().map(|name| ProblemId::new(*name).unwrap());
-            ids.collect()
+            ids.map(|id| (id.to_string(), id)).collect()
         };
         let mut settings = Settings {
             problem: String::new(),
@@ -532,8 +613,8 @@ mod tests {
             mix,
             ..Settings::default()
         };
-        let held_out = ids(hold_out).into_iter().collect();
-        let replaced = replace_suite(&mut settings, ids(names).into_iter(), &held_out);
+        let held_out = named(hold_out).into_iter().map(|(_, id)| id).collect();
+        let replaced = replace_suite(&mut settings, named(names).into_iter(), &held_out);
         (settings, replaced)
     }
 
@@ -585,6 +666,62 @@ mod tests {
         settings.random = 0;
         settle(&mut settings).unwrap();
         assert!(settings.hold_out_forms.is_empty());
+    }
+
+    #[test]
+    fn a_run_over_modules_has_their_pool_unless_it_names_one() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems");
+        let named = |name: &str| problems.join(name).display().to_string();
+        let mut settings = Settings {
+            problem: named("modules/softmax"),
+            ..Settings::default()
+        };
+        let general = TechniqueSet::general();
+        let of_modules = TechniqueSet::of_modules();
+        let mut settled = |techniques: TechniqueSet, problems: &[&str]| {
+            settings.sqd.techniques = techniques;
+            settings.problems = problems.iter().map(|name| named(name)).collect();
+            settle(&mut settings).unwrap();
+            settings.sqd.techniques
+        };
+        assert_eq!(settled(general, &[]), of_modules);
+        assert_eq!(
+            settled(general.without(Technique::Openmp), &[]),
+            of_modules.without(Technique::Openmp),
+            "programs are timed with one thread"
+        );
+        let own: TechniqueSet = "fusion+dot".parse().unwrap();
+        assert_eq!(settled(own, &[]), own);
+        let both = ["dgemm", "modules/softmax"];
+        assert_eq!(settled(general, &both), general.union(of_modules));
+        assert_eq!(settled(general, &["dgemm", "dot"]), general);
+    }
+
+    #[test]
+    fn a_folder_of_modules_is_a_suite_whose_modules_are_found_again() {
+        let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
+        let name = problems.display().to_string();
+        let of_suite = suite(&name).unwrap();
+        assert!(of_suite.len() >= 24, "{}", of_suite.len());
+        let mut settings = Settings {
+            problem: String::new(),
+            suite: name.clone(),
+            hold_out: vec![format!("{name}/softmax")],
+            ..Settings::default()
+        };
+        settle(&mut settings).unwrap();
+        let trained = problems_of(&settings).unwrap();
+        assert_eq!(trained.len() + 1, of_suite.len());
+        assert!(trained.iter().all(|problem| problem.module.is_some()));
+        assert!(
+            trained
+                .iter()
+                .all(|problem| problem.id.as_str() != "softmax")
+        );
+        settings.evaluate.flags = "-O3".into();
+        let error = problems_of(&settings).unwrap_err();
+        assert!(error.is::<crate::console::Usage>(), "{error:#}");
+        assert!(error.to_string().contains("leave them out"), "{error:#}");
     }
 
     #[test]

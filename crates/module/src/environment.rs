@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -86,15 +87,19 @@ impl Interpreter {
 
 impl Environment {
     /// Finds an interpreter with PyTorch: the one that FLOPSMITH_PYTHON names, one in `target/torch` of the repository
-    /// of this program or of the working directory, or `python3`.
+    /// of this program or of the working directory, or `python3`. It imports PyTorch once in a process.
     ///
     /// # Errors
     /// [`Error::Python`] says which interpreters were tried, and how to install PyTorch.
     pub fn find() -> Result<Self, Error> {
+        static FOUND: OnceLock<Environment> = OnceLock::new();
+        if let Some(found) = FOUND.get() {
+            return Ok(found.clone());
+        }
         let mut tried = Vec::new();
         for python in candidates() {
             match Self::of(&python) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return Ok(FOUND.get_or_init(|| found).clone()),
                 Err(why) => tried.push(format!("{}: {why}", python.display())),
             }
         }

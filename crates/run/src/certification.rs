@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use flopsmith_actors::evaluation;
 use flopsmith_actors::role::recorder::note_machine;
 use flopsmith_config::Settings;
-use flopsmith_evaluate::{Evaluated, Evaluator, cores_to_watch};
+use flopsmith_evaluate::{Evaluated, Evaluator, ModuleEvaluator, Pipeline, cores_to_watch};
 use flopsmith_measure::{Purpose, Timer};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{CandidateId, MachineClass, MachineFacts, NodeId, Outcome, Verdict};
@@ -31,7 +31,7 @@ pub(crate) const CORPUS_BEST: &str = "corpus_best";
 ///
 /// The evidence is written before the numbers: a record for each program, and each timer's attestation.
 pub fn conclude(
-    evaluators: &[Evaluator],
+    evaluators: &[Pipeline],
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
@@ -44,7 +44,7 @@ pub fn conclude(
     let (mut certified, mut refused) = (Vec::new(), Vec::new());
     let mut corpus_best = None;
     for evaluator in evaluators {
-        let Some(outcomes) = outcomes.get(&evaluator.problem.id) else {
+        let Some(outcomes) = outcomes.get(&evaluator.problem().id) else {
             continue;
         };
         let finalists = crate::summary::to_certify(outcomes, count, facts.start.as_ref());
@@ -55,7 +55,7 @@ pub fn conclude(
             false => "finishing: measuring the fastest programs once more…".to_owned(),
             true => format!(
                 "finishing: measuring the fastest programs for {} once more…",
-                evaluator.problem.id
+                evaluator.problem().id
             ),
         });
         let last = measure(
@@ -107,6 +107,58 @@ struct Last<'a> {
 }
 
 fn measure<'a>(
+    pipeline: &Pipeline,
+    settings: &Settings,
+    folder: &Folder,
+    finalists: &[&'a Outcome],
+    patience: &mut Patience,
+    stopped: &CancellationToken,
+) -> Result<Last<'a>> {
+    match pipeline {
+        Pipeline::Kernel(evaluator) => {
+            measure_kernels(evaluator, settings, folder, finalists, patience, stopped)
+        }
+        Pipeline::Module(evaluator) => {
+            measure_modules(evaluator, settings, folder, finalists, patience, stopped)
+        }
+    }
+}
+
+fn measure_modules<'a>(
+    evaluator: &ModuleEvaluator,
+    settings: &Settings,
+    folder: &Folder,
+    finalists: &[&'a Outcome],
+    patience: &mut Patience,
+    stopped: &CancellationToken,
+) -> Result<Last<'a>> {
+    let cores = evaluator.watched();
+    // The baselines are timed when the machine is attested.
+    let before = patience.wait(|| idle_wait::used(&cores), stopped).go_on()?;
+    let machine = evaluator.attest()?;
+    let permitted = evaluator.problem.techniques;
+    let limits = Purpose::Certify.limits();
+    let evaluate = |source: &str| -> Result<Evaluated> {
+        let busy = patience.wait(|| idle_wait::used(&cores), stopped).go_on()?;
+        let done = evaluator.evaluate(&machine, source, permitted, limits);
+        let busy = idle_wait::resting_on(before.as_deref(), busy);
+        Ok(Evaluated { busy, ..done })
+    };
+    let judged = judge(finalists, evaluate, stopped)?;
+    go_on(stopped)?;
+    let (node, class) = local(settings)?;
+    let facts = evaluation::machine_facts_of_modules(&folder.id, &node, &class, &machine);
+    Ok(Last {
+        judged,
+        shown: Shown(None),
+        machine: MachineFacts {
+            problem: settings.has_many().then(|| evaluator.problem.id.clone()),
+            ..facts
+        },
+    })
+}
+
+fn measure_kernels<'a>(
     evaluator: &Evaluator,
     settings: &Settings,
     folder: &Folder,
@@ -219,12 +271,17 @@ fn attested(
     timer: &Timer,
 ) -> Result<MachineFacts> {
     let openblas = evaluator.openblas(settings.threads);
-    let node = NodeId::new("local")?;
-    let class = MachineClass::new(&settings.machine_class)?;
+    let (node, class) = local(settings)?;
     Ok(MachineFacts {
         problem: settings.has_many().then(|| evaluator.problem.id.clone()),
         ..evaluation::machine_facts(&folder.id, &node, &class, timer, openblas)
     })
+}
+
+/// This node, and its class in a run.
+fn local(settings: &Settings) -> Result<(NodeId, MachineClass)> {
+    let class = MachineClass::new(&settings.machine_class)?;
+    Ok((NodeId::new("local")?, class))
 }
 
 /// Measures the fastest program tried of the starter's corpus on this machine, and writes its record into the run's

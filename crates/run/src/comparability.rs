@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use flopsmith_actors::journal::replace;
 pub use flopsmith_actors::outcome_cache::ComparabilityKey;
 use flopsmith_actors::role::recorder::files;
-use flopsmith_compile::Toolchain;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, ProblemId};
 use serde::{Deserialize, Serialize};
@@ -70,13 +69,12 @@ impl Keys {
     }
 }
 
-/// Notes the comparability keys of a new run, and refuses to resume a run whose keys differ. Each problem has a toolchain,
-/// since its flags may be its own.
+/// Notes the comparability keys of a new run, and refuses to resume a run whose keys differ. Each problem has the
+/// fingerprint of a toolchain, since its flags may be its own.
 pub fn keep<'a>(
     folder: &Path,
-    problems: impl ExactSizeIterator<Item = (&'a Problem, &'a Toolchain)>,
+    problems: impl ExactSizeIterator<Item = (&'a Problem, &'a Digest)>,
 ) -> Result<()> {
-    let problems = problems.map(|(problem, toolchain)| (problem, &toolchain.fingerprint));
     hold(folder, &Keys::of(problems))
 }
 

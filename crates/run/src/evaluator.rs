@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use flopsmith_config::Settings;
-use flopsmith_evaluate::{Evaluator, has_cores, is_compiler};
+use flopsmith_evaluate::{Evaluator, ModuleEvaluator, Pipeline, has_cores, is_compiler};
 use flopsmith_problem::Problem;
 
 use crate::{jail, paths};
@@ -16,6 +16,29 @@ pub fn open(problem: Arc<Problem>, compiler: &str, allow_weaker_jail: bool) -> R
     let sandbox = Arc::new(jail::open(allow_weaker_jail)?);
     let evaluator = Evaluator::new(problem, compiler, sandbox, paths::harness()?)?;
     Ok(evaluator)
+}
+
+/// The stages that a run has for a problem, which may be a module; `progress` says what takes long. The caller decides
+/// whether a weaker jail is permitted, because a run cannot weaken a node's.
+pub fn pipeline(
+    problem: Arc<Problem>,
+    settings: &Settings,
+    allow_weaker_jail: bool,
+    progress: fn(&str),
+) -> Result<Pipeline> {
+    if problem.module.is_some() {
+        // The jail says first what it lacks.
+        jail::open(allow_weaker_jail)?;
+        let threads = settings.threads;
+        let evaluator = ModuleEvaluator::open(problem, threads, allow_weaker_jail, progress)?;
+        return Ok(Pipeline::Module(evaluator));
+    }
+    let evaluator = open(problem, &settings.evaluate.compiler, allow_weaker_jail)?;
+    let evaluator = match settings.evaluate.sanitize {
+        true => evaluator.with_sanitizers(settings.threads),
+        false => evaluator,
+    };
+    Ok(Pipeline::Kernel(Box::new(evaluator)))
 }
 
 /// Checks that this machine has the cores that a run asks for, unless workers evaluate its programs.

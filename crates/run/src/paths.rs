@@ -338,8 +338,11 @@ pub fn settle(settings: &mut Settings) -> Result<()> {
     }
 }
 
-/// Replaces the usual pool of kernels by that of the run's problems.
-fn settle_pool(settings: &mut Settings) -> Result<()> {
+/// Replaces the usual pool of kernels, of a run that names none, by that of its problems.
+///
+/// # Errors
+/// As [`problems_of`].
+pub fn settle_pool(settings: &mut Settings) -> Result<()> {
     let usual = TechniqueSet::general();
     let named = settings.sqd.techniques;
     // Reading the settings removes OpenMP from the pool if programs are timed with one thread.

@@ -278,7 +278,7 @@ pub(crate) fn narrow(settings: &mut Settings, facts: &Facts, problem: &ProblemId
         settings.suite.clear();
     }
     // The stages are those of an unedited definition; without one they are those of the run.
-    if let Ok(definition) = paths::problem(&settings.problem) {
+    if let Ok(definition) = paths::any(&settings.problem) {
         settings.sqd = settings.sqd.within(definition.techniques);
     }
 }

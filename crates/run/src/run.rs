@@ -15,7 +15,7 @@ use flopsmith_actors::supervisor::RoleState;
 use flopsmith_bus::{Bus, RunSetup, Server, ServerOptions};
 use flopsmith_config::Job;
 use flopsmith_config::{Hosted, Settings};
-use flopsmith_evaluate::Evaluator;
+use flopsmith_evaluate::{Evaluator, Pipeline};
 use flopsmith_problem::Problem;
 use flopsmith_protocol::{Digest, MachineClass, NodeId, RunId, subjects};
 use flopsmith_store::Store;
@@ -159,8 +159,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
     let here = !settings.evaluate.workers && !replays;
     let evaluation = if !here {
         None
-    } else if settings.has_many() {
-        // The machine is measured for each problem when the first program for it arrives.
+    } else if ready::is_by_benches(&settings)? {
         ready::evaluators(&settings, folder)?;
         None
     } else {
@@ -202,7 +201,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
         let stopped = watch.asked();
         let concluded = if here {
             let evaluators = match evaluator {
-                Some(evaluator) => vec![evaluator],
+                Some(evaluator) => vec![Pipeline::Kernel(Box::new(evaluator))],
                 None => ready::evaluators(&settings, folder)?,
             };
             conclude(
@@ -227,7 +226,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
 
 /// Makes the measurements after the end. Their time counts for the run, however they end.
 fn conclude(
-    evaluators: &[Evaluator],
+    evaluators: &[Pipeline],
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,

@@ -83,9 +83,13 @@ pub fn best_stem(problem: Option<&ProblemId>) -> String {
 /// The best program of a run; the file name's ending gives the language.
 fn best(folder: &Path, problem: Option<&ProblemId>) -> PathBuf {
     let stem = best_stem(problem);
-    let names = Language::ALL.map(|language| folder.join(format!("{stem}.{}", language.ending())));
-    let [in_c, ..] = &names;
-    names.iter().find(|p| p.is_file()).unwrap_or(in_c).clone()
+    let file = |language: Language| folder.join(format!("{stem}.{}", language.ending()));
+    let mut files = Language::ALL
+        .into_iter()
+        .chain([Language::Python])
+        .map(file);
+    let found = files.find(|path| path.is_file());
+    found.unwrap_or_else(|| file(Language::C))
 }
 
 /// The command that times the best program of a run with the run's own settings. `problem` is given for one problem of a

@@ -75,7 +75,7 @@ pub fn run(args: &Model) -> Result<ExitCode> {
             };
             let text = match (problem, text) {
                 (Some(problem), _) => {
-                    let definition = paths::problem(problem)?;
+                    let definition = paths::any(problem)?;
                     let permitted = super::problem::permitted(permit.as_deref(), &definition)?;
                     super::problem::asked(&definition, permitted, style)?
                 }

@@ -30,6 +30,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
     let (folder, settings, output) = match &args.resume {
         None => {
             let mut settings = settings(args)?;
+            paths::settle_pool(&mut settings)?;
             args.run
                 .join
                 .apply(&mut settings, &args.run.set, Job::Search)?;
@@ -61,7 +62,7 @@ pub fn run(args: &Search, log: &Log) -> Result<ExitCode> {
                 ("--max-source", args.max_source.is_some()),
                 ("--parameters", args.parameters.is_some()),
             ])?;
-            let prefix = prefix(&paths::problem(&args.problem)?);
+            let prefix = prefix(&paths::any(&args.problem)?);
             let budget = args.budget.as_deref().map(durations::budget).transpose()?;
             let output = claim(args)?;
             let (folder, mut settings) =
@@ -157,7 +158,7 @@ fn prefix(problem: &Problem) -> String {
 
 /// Loads the problem, and checks that the generator can write programs for it.
 fn searchable(settings: &Settings) -> Result<Problem> {
-    let problem = paths::problem(&settings.problem)?;
+    let problem = paths::any(&settings.problem)?;
     let problem = start::permitting(paths::selected(problem, &settings.workloads)?, settings);
     if settings.generator.has_space()
         && let Err(why) = Searching::of_run(&problem, settings)

@@ -244,7 +244,7 @@ pub fn finish(
     let mut best = Vec::new();
     for (name, problem, program) in bests(summary, &bench_settings) {
         // A run whose problem is gone can still be summarised.
-        let language = paths::problem(name).map_or(Language::C, |p| p.language);
+        let language = paths::any(name).map_or(Language::C, |p| p.language);
         match write_best(&path, &shell::best_stem(problem), &program.source, language) {
             Ok(file) => best.push(file),
             Err(error) => lacking(error),

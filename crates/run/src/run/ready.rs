@@ -5,14 +5,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_compile::Toolchain;
 use flopsmith_config::Settings;
-use flopsmith_evaluate::Evaluator;
+use flopsmith_evaluate::{Evaluator, Pipeline};
 use flopsmith_machine::openblas;
 use flopsmith_measure::{Limits, Purpose, Timer};
 use flopsmith_problem::Problem;
 use tokio_util::sync::CancellationToken;
 
 use crate::certification::go_on;
-use crate::console::usage;
+use crate::console::{say, usage};
 use crate::folder::Folder;
 use crate::summary::Facts;
 use crate::{certification, comparability, evaluator, paths};
@@ -45,7 +45,16 @@ fn step_by_step(
     facts: &mut Facts,
     stopped: &CancellationToken,
 ) -> Result<Ready> {
-    let evaluator = evaluator(settings, folder)?;
+    let problem = paths::problem_of(settings)?;
+    refuse_flags(settings, &problem)?;
+    let evaluate = &settings.evaluate;
+    let weaker = evaluate.allow_weaker_jail;
+    let mut evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, weaker)?;
+    if evaluate.sanitize {
+        evaluator = evaluator.with_sanitizers(settings.threads);
+    }
+    let keyed = (&*evaluator.problem, &evaluator.toolchain.fingerprint);
+    comparability::keep(&folder.path, std::iter::once(keyed))?;
     go_on(stopped)?;
     let mut timer = evaluator.timer(settings.threads)?;
     timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
@@ -71,40 +80,38 @@ fn step_by_step(
     })
 }
 
-/// The stages of a run with one problem, checked against the comparability key that the run was begun with.
-pub(super) fn evaluator(settings: &Settings, folder: &Folder) -> Result<Evaluator> {
-    let evaluator = open(settings, paths::problem_of(settings)?)?;
-    let keyed = (&*evaluator.problem, &evaluator.toolchain);
-    comparability::keep(&folder.path, std::iter::once(keyed))?;
-    Ok(evaluator)
+/// True if the roles measure this machine for each problem of a run when the first program for it arrives.
+pub(super) fn is_by_benches(settings: &Settings) -> Result<bool> {
+    Ok(settings.has_many() || paths::problem_of(settings)?.module.is_some())
 }
 
-/// The stages for each problem of a run, checked in the same way.
-pub(super) fn evaluators(settings: &Settings, folder: &Folder) -> Result<Vec<Evaluator>> {
+/// The stages for each problem of a run, checked against the comparability keys that the run was begun with.
+pub(super) fn evaluators(settings: &Settings, folder: &Folder) -> Result<Vec<Pipeline>> {
     let problems = paths::problems_of(settings)?.into_iter();
-    let evaluators: Result<Vec<Evaluator>> = problems.map(|p| open(settings, p)).collect();
+    let evaluators: Result<Vec<Pipeline>> = problems.map(|p| open(settings, p)).collect();
     let evaluators = evaluators?;
-    let keyed = evaluators.iter().map(|e| (&*e.problem, &e.toolchain));
+    let keyed = evaluators.iter().map(|e| (&**e.problem(), e.fingerprint()));
     comparability::keep(&folder.path, keyed)?;
     Ok(evaluators)
 }
 
-fn open(settings: &Settings, problem: Problem) -> Result<Evaluator> {
+fn open(settings: &Settings, problem: Problem) -> Result<Pipeline> {
+    refuse_flags(settings, &problem)?;
+    let weaker = settings.evaluate.allow_weaker_jail;
+    evaluator::pipeline(Arc::new(problem), settings, weaker, |text| {
+        say(&format!("{text}…"));
+    })
+}
+
+/// Refuses the run's own flags if the compiler does not take them for the problem.
+fn refuse_flags(settings: &Settings, problem: &Problem) -> Result<()> {
     let (flags, compiler) = (&settings.evaluate.flags, &settings.evaluate.compiler);
     if !flags.trim().is_empty()
-        && let Some(why) = Toolchain::refusal_of_flags(compiler, &problem)
+        && let Some(why) = Toolchain::refusal_of_flags(compiler, problem)
     {
         return Err(usage(format!(
             "evaluate.flags is '{flags}', and {compiler} does not take them: {why}"
         )));
     }
-    let evaluator = evaluator::open(
-        Arc::new(problem),
-        &settings.evaluate.compiler,
-        settings.evaluate.allow_weaker_jail,
-    )?;
-    if settings.evaluate.sanitize {
-        return Ok(evaluator.with_sanitizers(settings.threads));
-    }
-    Ok(evaluator)
+    Ok(())
 }

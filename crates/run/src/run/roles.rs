@@ -25,7 +25,7 @@ use flopsmith_actors::source::schedule::{ScheduleSource, Searching};
 use flopsmith_actors::supervisor::{Factory, Spec};
 use flopsmith_config::Job;
 use flopsmith_config::{GeneratorKind, Hosted};
-use flopsmith_evaluate::Evaluator;
+use flopsmith_evaluate::{Evaluator, Pipeline};
 use flopsmith_protocol::ProblemId;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
@@ -61,7 +61,7 @@ pub struct Told {
 pub(super) enum Evaluation<'a> {
     /// By roles of this process.
     Here(&'a Evaluator, Box<flopsmith_measure::Timer>),
-    /// By roles of this process for many problems, with a bench for each, as on a worker.
+    /// By roles of this process with a bench for each problem, as on a worker.
     Benches(Arc<Benches>),
     /// By the workers of a cluster.
     Workers,
@@ -179,7 +179,8 @@ fn evaluating(
         let (c, stage) = (Arc::clone(&c), Arc::clone(&stage));
         Box::pin(async move { Ok(Compiler::new(c, stage)) })
     }));
-    let (c, e) = (Arc::clone(context), evaluator.clone());
+    let e = Pipeline::Kernel(Box::new(evaluator.clone()));
+    let c = Arc::clone(context);
     specs.push(spec("verifier", move || {
         let (c, e) = (Arc::clone(&c), e.clone());
         Box::pin(async move {

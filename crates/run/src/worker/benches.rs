@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use flopsmith_actors::evaluation;
 use flopsmith_actors::host::Host;
+use flopsmith_actors::modules::ModuleTimer;
 use flopsmith_actors::node::{Context, Parts};
 use flopsmith_actors::outcome_cache::version;
 use flopsmith_actors::registry::RunRegistry;
@@ -21,7 +22,8 @@ use flopsmith_actors::stage_failure::StageFailure;
 use flopsmith_actors::stream;
 use flopsmith_actors::supervisor::words;
 use flopsmith_config::Settings;
-use flopsmith_evaluate::Evaluator;
+use flopsmith_evaluate::{Evaluator, ModuleEvaluator, Pipeline};
+use flopsmith_machine::attest::Attestation;
 use flopsmith_measure::{Limits, Purpose};
 use flopsmith_protocol::{
     CandidateRef, Failure, InfrastructureCause, MachineFacts, ProblemFiles, RunId, RunSpec,
@@ -49,7 +51,7 @@ pub struct Benches {
 /// needed.
 struct Bench {
     context: Arc<Context>,
-    evaluator: Evaluator,
+    pipeline: Pipeline,
     compiler: OnceCell<Arc<compiler::StageContext>>,
     verifier: OnceCell<Arc<verifier::StageContext>>,
     timer: OnceCell<Arc<timer::StageContext>>,
@@ -132,40 +134,86 @@ impl Benches {
 
     /// Measures this machine for a run and publishes the machine's facts to the run.
     async fn timer(&self, bench: &Arc<Bench>) -> Result<timer::StageContext, StageFailure> {
+        let threads = bench.context.settings.threads;
+        flopsmith_evaluate::has_cores(threads).map_err(|e| unusable(e.to_string()))?;
+        let _lease = self.host.cores.all("prepare").await;
+        match &bench.pipeline {
+            Pipeline::Kernel(evaluator) => self.timer_of_kernels(&bench.context, evaluator).await,
+            Pipeline::Module(evaluator) => self.timer_of_modules(&bench.context, evaluator).await,
+        }
+    }
+
+    async fn timer_of_modules(
+        &self,
+        context: &Arc<Context>,
+        evaluator: &ModuleEvaluator,
+    ) -> Result<timer::StageContext, StageFailure> {
+        let evaluator = evaluator.clone();
+        let begun = evaluator.clone();
+        let made = tokio::task::spawn_blocking(move || begun.attest().map_err(unfit));
+        let machine = made.await.map_err(|e| unusable(e.to_string()))??;
         let host = &self.host;
-        let run = &bench.context.run;
-        let _lease = host.cores.all("prepare").await;
-        let begun = Arc::clone(bench);
+        let (run, class) = (&context.run, &host.machine_class);
+        let facts = evaluation::machine_facts_of_modules(run, &host.node, class, &machine);
+        self.tell(context, facts, &machine.attestation).await?;
+        let layouts = Arc::new(evaluator.clone());
+        let timer = ModuleTimer { evaluator, machine };
+        #[cfg(feature = "steady")]
+        let timer = flopsmith_actors::role::steady::Steady(timer);
+        let timer = Arc::new(Mutex::new(timer));
+        let stage_context = timer::StageContext::new(Arc::clone(context), timer);
+        Ok(stage_context.with_layouts(layouts))
+    }
+
+    /// Publishes the facts of this machine, and warns of what is wrong with it.
+    async fn tell(
+        &self,
+        context: &Context,
+        facts: MachineFacts,
+        attestation: &Attestation,
+    ) -> Result<(), StageFailure> {
+        let run = &context.run;
+        let problem = &context.first().problem.id;
+        let facts = MachineFacts {
+            problem: context.settings.has_many().then(|| problem.clone()),
+            ..facts
+        };
+        let told = self.host.bus.publish(&subjects::machine(run), &facts).await;
+        told.map_err(|e| bus(&e))?;
+        for line in attestation.warnings() {
+            tracing::warn!(%run, line, "the machine is not set up for timing");
+        }
+        Ok(())
+    }
+
+    async fn timer_of_kernels(
+        &self,
+        context: &Arc<Context>,
+        evaluator: &Evaluator,
+    ) -> Result<timer::StageContext, StageFailure> {
+        let host = &self.host;
+        let run = &context.run;
+        let threads = context.settings.threads;
+        let begun = evaluator.clone();
         let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
-            let settings = &begun.context.settings;
-            flopsmith_evaluate::has_cores(settings.threads).map_err(|e| unusable(e.to_string()))?;
-            let mut timer = begun.evaluator.timer(settings.threads).map_err(unfit)?;
+            let mut timer = begun.timer(threads).map_err(unfit)?;
             timer.set_limits(Purpose::Rank, Limits::SECOND_LOOK);
             Ok(timer)
         });
         let mut timer = made.await.map_err(|e| unusable(e.to_string()))??;
-        let problem = &bench.context.first().problem.id;
+        let problem = &context.first().problem.id;
         let class = &host.machine_class;
         let chains = self.registry.in_common(run, problem, class, timer.chains());
         timer.go_on_with(&chains.await.map_err(|e| bus(&e))?);
-        let facts = MachineFacts {
-            problem: bench.context.settings.has_many().then(|| problem.clone()),
-            ..evaluation::machine_facts(run, &host.node, &host.machine_class, &timer, None)
-        };
-        let told = host.bus.publish(&subjects::machine(run), &facts).await;
-        told.map_err(|e| bus(&e))?;
-        for line in timer.attestation().warnings() {
-            tracing::warn!(%run, line, "the machine is not set up for timing");
-        }
-        let timed = Arc::clone(bench);
+        let facts = evaluation::machine_facts(run, &host.node, class, &timer, None);
+        self.tell(context, facts, timer.attestation()).await?;
+        let (context, evaluator) = (Arc::clone(context), evaluator.clone());
         #[cfg(feature = "steady")]
         let timer = flopsmith_actors::role::steady::Steady(timer);
         let made = tokio::task::spawn_blocking(move || {
             let timer = Arc::new(Mutex::new(timer));
-            let (context, evaluator) = (&timed.context, &timed.evaluator);
-            let layouts =
-                evaluation::layouts(evaluator, context.settings.threads).map_err(unfit)?;
-            let stage_context = timer::StageContext::new(Arc::clone(context), timer);
+            let layouts = evaluation::layouts(&evaluator, threads).map_err(unfit)?;
+            let stage_context = timer::StageContext::new(context, timer);
             Ok(stage_context.with_layouts(layouts))
         });
         made.await.map_err(|e| unusable(e.to_string()))?
@@ -179,7 +227,7 @@ impl Runs<compiler::StageContext> for Benches {
         candidate: &CandidateRef,
     ) -> Result<Arc<compiler::StageContext>, StageFailure> {
         let bench = self.bench(candidate).await?;
-        let make = || async { Arc::new(evaluation::compiler(&bench.context, &bench.evaluator)) };
+        let make = || async { Arc::new(evaluation::compiler(&bench.context, &bench.pipeline)) };
         Ok(Arc::clone(bench.compiler.get_or_init(make).await))
     }
 }
@@ -197,7 +245,7 @@ impl Runs<verifier::StageContext> for Benches {
             // Making the verifier runs the reference, next to measurements for other runs, so it takes a core's lease.
             let _lease = self.host.cores.one("prepare").await;
             let made = tokio::task::spawn_blocking(move || -> Result<_, StageFailure> {
-                evaluation::verifier(&begun.context, &begun.evaluator, slots).map_err(unfit)
+                evaluation::verifier(&begun.context, &begun.pipeline, slots).map_err(unfit)
             });
             let stage_context = made.await.map_err(|e| unusable(e.to_string()))??;
             Ok::<_, StageFailure>(Arc::new(stage_context))
@@ -242,25 +290,22 @@ fn make(
     allow_weaker_jail: bool,
 ) -> Result<Bench, StageFailure> {
     let problem = failing(paths::of_files(files, &settings))?;
-    let evaluate = &settings.evaluate;
-    let evaluator = evaluator::open(Arc::new(problem), &evaluate.compiler, allow_weaker_jail);
-    let mut evaluator = failing(evaluator)?;
-    if evaluate.sanitize {
-        evaluator = evaluator.with_sanitizers(settings.threads);
-    }
+    let progress = |text: &str| tracing::info!("{text}");
+    let pipeline = evaluator::pipeline(Arc::new(problem), &settings, allow_weaker_jail, progress);
+    let pipeline = failing(pipeline)?;
     let context = Context::new(Parts {
         run,
         settings,
         // A node that only evaluates writes no files of a run.
         folder: PathBuf::new(),
-        problem: Arc::clone(&evaluator.problem),
+        problem: Arc::clone(pipeline.problem()),
         others: Vec::new(),
-        toolchain: evaluator.toolchain.fingerprint.clone(),
+        toolchain: pipeline.fingerprint().clone(),
         host,
     });
     Ok(Bench {
         context,
-        evaluator,
+        pipeline,
         compiler: OnceCell::new(),
         verifier: OnceCell::new(),
         timer: OnceCell::new(),

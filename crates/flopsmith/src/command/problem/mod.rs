@@ -68,7 +68,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             nest,
             format,
         } => {
-            let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
+            let definition = paths::selected(paths::any(problem)?, &workloads.names)?;
             let permitted = permitted(permit.as_deref(), &definition)?;
             let style = match (*compact, *nest) {
                 (true, _) => Style::Compact,

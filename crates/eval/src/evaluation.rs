@@ -7,8 +7,9 @@ use std::sync::Arc;
 use anyhow::{Error, Result};
 use flopsmith_bench::facts::Facts;
 use flopsmith_bench::inputs::Program;
-use flopsmith_bench::rows::Row;
+use flopsmith_bench::rows::{Machine, Row};
 use flopsmith_bench::stages::{ReferenceSpeeds, Setup, Stages};
+use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
 use flopsmith_protocol::Digest;
@@ -20,15 +21,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Order;
 use crate::folder::Folder;
+use crate::modules;
 use crate::outcome::{Outcome, State};
 
 /// The problems whose programs could not be evaluated, with the reasons.
 pub type Troubles = BTreeMap<String, String>;
 
 /// A program that has no outcome yet.
-struct Open {
-    digest: Digest,
-    source: String,
+pub struct Open {
+    /// Digest of the program.
+    pub digest: Digest,
+    /// Its source.
+    pub source: String,
 }
 
 /// Evaluates what has no outcome yet. Once `stopped` is cancelled, it ends after the present measurement.
@@ -59,6 +63,23 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
             break;
         }
         let count = programs.len();
+        if problem.module.is_some() {
+            let (module, so_far) = ((problem, &programs[..]), (done, total));
+            let ended = modules::run(order, folder, module, &mut patience, so_far, stopped);
+            done += count;
+            let Err(error) = ended else {
+                continue;
+            };
+            if is_usage(&error) {
+                return Err(error);
+            }
+            if stopped.is_cancelled() {
+                break;
+            }
+            say(&format!("error: {}: {error:#}", problem.id));
+            troubles.insert(problem.id.as_str().to_owned(), format!("{error:#}"));
+            continue;
+        }
         let setup = Setup {
             compiler: &order.compiler,
             allow_weaker_jail: order.allow_weaker_jail,
@@ -87,7 +108,12 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
                 continue;
             }
         };
-        same_machine(folder, problem, &stages)?;
+        for ReferenceSpeeds {
+            threads, machine, ..
+        } in stages.reference_speeds()
+        {
+            same_machine(folder, problem, threads, &machine)?;
+        }
         for line in stages.advice() {
             if told.insert(line.clone()) {
                 say(&line);
@@ -110,9 +136,9 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
                     "[{done}/{total}] {} {}: {}",
                     problem.id,
                     program.digest.short(),
-                    words(&outcome)
+                    words(&outcome, "the reference")
                 ));
-                add(folder, outcome, row, &program.source)?;
+                add(folder, outcome, &row.done, &row.machine, &program.source)?;
             }
         }
         patience = stages.into_patience();
@@ -165,9 +191,15 @@ fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) ->
 }
 
 /// Writes an outcome, and the raw samples behind its number.
-fn add(folder: &mut Folder, mut outcome: Outcome, row: &Row, source: &str) -> Result<()> {
-    if let (Some(measurement), false) = (row.done.verdict.measurement(), row.done.raw.is_empty()) {
-        let record = record::json(source, measurement, &row.done.raw, &row.machine.json)?;
+pub fn add(
+    folder: &mut Folder,
+    mut outcome: Outcome,
+    done: &Evaluated,
+    machine: &Machine,
+    source: &str,
+) -> Result<()> {
+    if let (Some(measurement), false) = (done.verdict.measurement(), done.raw.is_empty()) {
+        let record = record::json(source, measurement, &done.raw, &machine.json)?;
         let name = format!(
             "{}-{}-{}",
             outcome.problem,
@@ -176,26 +208,26 @@ fn add(folder: &mut Folder, mut outcome: Outcome, row: &Row, source: &str) -> Re
         );
         outcome.record = Some(folder.keep(&name, &record)?);
     }
-    folder.add_outcome(outcome, &row.machine)
+    folder.add_outcome(outcome, machine)
 }
 
 /// Refuses to add outcomes of another machine or compiler to those of this folder.
-fn same_machine(folder: &Folder, problem: &Problem, stages: &Stages) -> Result<()> {
-    for ReferenceSpeeds {
-        threads, machine, ..
-    } in stages.reference_speeds()
-    {
-        let Some(then) = folder.evaluation().facts(problem.id.as_str(), threads) else {
-            continue;
-        };
-        let differ = then.differing(&Facts::of(&machine), true);
-        if let Some((what, then, now)) = differ.first() {
-            return Err(usage(format!(
-                "the outcomes in this folder are of another machine or compiler ({what}: `{then}` there, `{now}` here), and times of two machines do not compare; name another folder with --output"
-            )));
-        }
+pub fn same_machine(
+    folder: &Folder,
+    problem: &Problem,
+    threads: u32,
+    machine: &Machine,
+) -> Result<()> {
+    let Some(then) = folder.evaluation().facts(problem.id.as_str(), threads) else {
+        return Ok(());
+    };
+    let differ = then.differing(&Facts::of(machine), true);
+    match differ.first() {
+        None => Ok(()),
+        Some((what, then, now)) => Err(usage(format!(
+            "the outcomes in this folder are of another machine or compiler ({what}: `{then}` there, `{now}` here), and times of two machines do not compare; name another folder with --output"
+        ))),
     }
-    Ok(())
 }
 
 /// True if the user can correct the error by another request.
@@ -206,8 +238,8 @@ fn is_usage(error: &Error) -> bool {
     })
 }
 
-/// An outcome as one line.
-fn words(outcome: &Outcome) -> String {
+/// An outcome as one line; `reference` names what the speedup is over.
+pub fn words(outcome: &Outcome, reference: &str) -> String {
     let threads = match outcome.threads {
         1 => String::new(),
         several => format!(" on {several} threads"),
@@ -220,10 +252,7 @@ fn words(outcome: &Outcome) -> String {
                 State::Unconverged => " at least, not converged",
                 _ => "",
             };
-            format!(
-                "{}× the reference{threads}{unsure}",
-                significant(speedup, 3)
-            )
+            format!("{}× {reference}{threads}{unsure}", significant(speedup, 3))
         }
         (State::Rejected, _) => format!("refused: {reason}{threads}"),
         _ => format!("failed: {reason}{threads}"),

@@ -18,6 +18,7 @@ mod evaluation;
 mod figures;
 pub mod folder;
 pub mod model;
+mod modules;
 mod outcome;
 mod page;
 mod pareval;
@@ -103,7 +104,8 @@ pub struct Order {
     pub task: Task,
     /// The style of the prompts.
     pub prompt: Prompt,
-    /// The techniques that programs may use; if there are none, those of the problem, without OpenMP on one thread.
+    /// The techniques that programs may use; if there are none, those of the problem, for kernels without OpenMP on one
+    /// thread.
     pub permitted: Option<TechniqueSet>,
     /// Numbers of threads, at least one.
     pub threads: Vec<u32>,
@@ -135,7 +137,10 @@ impl Order {
     fn permitted(&self, problem: &Problem) -> TechniqueSet {
         match self.permitted {
             Some(permitted) => permitted.intersection(problem.techniques),
-            None if self.threads == [1] => problem.techniques.without(Technique::Openmp),
+            // Modules may have threads of PyTorch's pool, which is as large as they are timed with.
+            None if self.threads == [1] && problem.module.is_none() => {
+                problem.techniques.without(Technique::Openmp)
+            }
             None => problem.techniques,
         }
     }

@@ -3,6 +3,7 @@
 use flopsmith_bench::compare::widened;
 use flopsmith_bench::rows::Row;
 use flopsmith_bench::stages::Stages;
+use flopsmith_evaluate::Evaluated;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_protocol::{Digest, Measurement, TechniqueSet, Verdict};
@@ -101,13 +102,59 @@ impl Outcome {
         stages: &Stages,
         purpose: Purpose,
     ) -> Self {
-        let verdict = &row.done.verdict;
-        let reference = Reference::of(stages, row.threads);
-        let speed = Speed::of(row, purpose);
+        let detail = row.detail_for_people();
+        let done = Done {
+            evaluated: &row.done,
+            detail: &detail,
+            speed: Speed::of(row, purpose),
+            reference: Reference::of(stages, row.threads),
+            attestation: &row.machine.digest,
+        };
+        Self::judged(problem, program, row.threads, done)
+    }
+
+    /// The outcome of a module, whose reference is the fastest baseline.
+    pub fn of_module(
+        problem: &str,
+        program: Digest,
+        threads: u32,
+        evaluated: &Evaluated,
+        attestation: &Digest,
+        purpose: Purpose,
+    ) -> Self {
+        let detail = match &evaluated.verdict {
+            Verdict::Rejected { detail, .. }
+            | Verdict::Infrastructure { detail, .. }
+            | Verdict::Unknown { detail, .. } => detail.trim(),
+            Verdict::Measured { .. } => "",
+        };
+        let done = Done {
+            evaluated,
+            detail,
+            speed: Speed::of_module(evaluated, purpose),
+            reference: Reference {
+                log_ratio: 0.0,
+                log_ratio_se: 0.0,
+                share_of_roof: None,
+                bound: None,
+            },
+            attestation,
+        };
+        Self::judged(problem, program, threads, done)
+    }
+
+    fn judged(problem: &str, program: Digest, threads: u32, done: Done<'_>) -> Self {
+        let verdict = &done.evaluated.verdict;
+        let speed = done.speed;
         // Without a number that can be compared a measurement says nothing.
         let measured = verdict.measurement().is_some();
         let unusable = measured && speed.is_none();
-        let (_, reason, _) = row.said();
+        let reason = match verdict {
+            Verdict::Measured { .. } => None,
+            Verdict::Rejected { fault, .. } => Some(fault.name()),
+            Verdict::Infrastructure { cause, .. } => Some(cause.name()),
+            Verdict::Unknown { cause, .. } => Some(cause.name()),
+        };
         let outcome = match verdict {
             _ if unusable => State::Unknown,
             Verdict::Measured { measurement } if measurement.converged() => State::Measured,
@@ -124,7 +171,7 @@ impl Outcome {
         Self {
             problem: problem.to_owned(),
             program,
-            threads: row.threads,
+            threads,
             outcome,
             reason: match unusable {
                 true => Some("no_samples".to_owned()),
@@ -132,14 +179,14 @@ impl Outcome {
             },
             detail: match measured {
                 true => String::new(),
-                false => row.detail_for_people().chars().take(LONGEST).collect(),
+                false => done.detail.chars().take(LONGEST).collect(),
             },
             built,
-            techniques: row.done.techniques,
+            techniques: done.evaluated.techniques,
             speed,
-            reference,
-            machine_busy: row.done.busy.clone(),
-            attestation: row.machine.digest.clone(),
+            reference: done.reference,
+            machine_busy: done.evaluated.busy.clone(),
+            attestation: done.attestation.clone(),
             record: None,
         }
     }
@@ -148,6 +195,18 @@ impl Outcome {
     pub fn is_final(&self) -> bool {
         !matches!(self.outcome, State::Infrastructure | State::Unknown)
     }
+}
+
+/// A program's evaluation.
+struct Done<'a> {
+    evaluated: &'a Evaluated,
+    /// Diagnostics for people.
+    detail: &'a str,
+    /// Its speed, if it can be compared.
+    speed: Option<Speed>,
+    reference: Reference,
+    /// Digest of the attestation of the machine.
+    attestation: &'a Digest,
 }
 
 impl Speed {
@@ -163,13 +222,31 @@ impl Speed {
             log_ratio_se: widened(own, purpose).se,
             ..Self::known(measurement, own)
         };
+        speed.finite()
+    }
+
+    fn of_module(evaluated: &Evaluated, purpose: Purpose) -> Option<Self> {
+        let measurement = evaluated.verdict.measurement()?;
+        let own = LogRatio {
+            value: measurement.ratio.ln(),
+            se: measurement.log_ratio_se,
+        };
+        let speed = Self {
+            log_ratio_se: widened(own, purpose).se,
+            ..Self::known(measurement, own)
+        };
+        speed.finite()
+    }
+
+    /// This speed, if all of its numbers are finite.
+    fn finite(self) -> Option<Self> {
         let numbers = [
-            speed.log_ratio,
-            speed.log_ratio_se,
-            speed.gflops,
-            speed.seconds_per_call,
+            self.log_ratio,
+            self.log_ratio_se,
+            self.gflops,
+            self.seconds_per_call,
         ];
-        numbers.iter().all(|n| n.is_finite()).then_some(speed)
+        numbers.iter().all(|n| n.is_finite()).then_some(self)
     }
 
     /// The speed by `own`, or by the lower end of its interval if the measurement did not converge. All numbers are of the
@@ -209,9 +286,53 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
+    use flopsmith_protocol::UnknownCause;
     use flopsmith_test_support::Measured;
 
     use super::*;
+
+    #[test]
+    fn the_speedup_of_a_module_is_its_ratio_to_the_fastest_baseline() {
+        let of = |verdict: Verdict| {
+            let evaluated = Evaluated {
+                verdict,
+                techniques: "fusion".parse().ok(),
+                vector_bits: None,
+                diagnostics: String::new(),
+                checked: None,
+                raw: Vec::new(),
+                busy: Some("a compiler".into()),
+            };
+            let (program, machine) = (Digest::of(b"program"), Digest::of(b"machine"));
+            Outcome::of_module("gelu", program, 2, &evaluated, &machine, Purpose::Rank)
+        };
+        let measurement = Measurement {
+            ratio: 1.5,
+            ..Measured::at(40.0).measurement()
+        };
+        let measured = of(Verdict::Measured {
+            measurement: measurement.clone(),
+        });
+        let speed = measured.speed.expect("a speed");
+        let speedup = (speed.log_ratio + measured.reference.log_ratio).exp();
+        assert!((speedup - 1.5).abs() < 1e-12);
+        assert!(speed.log_ratio_se >= measurement.log_ratio_se);
+        assert_eq!(measured.outcome, State::Measured);
+        assert_eq!((measured.threads, measured.built), (2, true));
+        assert_eq!(measured.machine_busy.as_deref(), Some("a compiler"));
+        assert_eq!(measured.techniques, "fusion".parse().ok());
+        // A right kernel of Triton says nothing of a speed, and it is no failure.
+        let untimed = of(Verdict::Unknown {
+            cause: UnknownCause::NotTimed,
+            detail: "it needs a GPU".into(),
+        });
+        assert_eq!(untimed.outcome, State::Unknown);
+        assert_eq!(untimed.reason.as_deref(), Some("not_timed"));
+        assert_eq!(
+            (untimed.speed, untimed.detail.as_str()),
+            (None, "it needs a GPU")
+        );
+    }
 
     #[test]
     fn the_numbers_of_an_unconverged_speed_are_those_of_its_lower_end() {

@@ -1,8 +1,8 @@
 //! Prompts of language models.
 
 use anyhow::Result;
-use flopsmith_problem::Problem;
 use flopsmith_problem::prompt::{self, Style};
+use flopsmith_problem::{Language, Problem};
 use flopsmith_run::console::usage;
 
 use crate::{Order, Task};
@@ -17,8 +17,12 @@ pub fn prompt_for(order: &Order, problem: &Problem, style: Style) -> Result<Stri
     Ok(match order.task {
         Task::Write => text,
         Task::Optimise => {
-            // References are in C, whatever the language of the answers.
-            let fence = style.is_chat().then_some("c");
+            // References of kernels are in C, whatever the language of the answers.
+            let language = match problem.module {
+                None => Language::C,
+                Some(_) => Language::Python,
+            };
+            let fence = style.is_chat().then(|| language.fence());
             prompt::improve(&text, &problem.reference_source, fence)
         }
     })

@@ -27,10 +27,7 @@ pub fn pipeline(
     progress: fn(&str),
 ) -> Result<Pipeline> {
     if problem.module.is_some() {
-        // The jail says first what it lacks.
-        jail::open(allow_weaker_jail)?;
-        let threads = settings.threads;
-        let evaluator = ModuleEvaluator::open(problem, threads, allow_weaker_jail, progress)?;
+        let evaluator = module(problem, settings.threads, allow_weaker_jail, progress)?;
         return Ok(Pipeline::Module(evaluator));
     }
     let evaluator = open(problem, &settings.evaluate.compiler, allow_weaker_jail)?;
@@ -39,6 +36,19 @@ pub fn pipeline(
         false => evaluator,
     };
     Ok(Pipeline::Kernel(Box::new(evaluator)))
+}
+
+/// The stages for a module, whose programs are timed with `threads` threads; `progress` says what takes long.
+pub fn module(
+    problem: Arc<Problem>,
+    threads: u32,
+    allow_weaker_jail: bool,
+    progress: fn(&str),
+) -> Result<ModuleEvaluator> {
+    // It reports what the jail of this machine lacks.
+    jail::open(allow_weaker_jail)?;
+    let evaluator = ModuleEvaluator::open(problem, threads, allow_weaker_jail, progress)?;
+    Ok(evaluator)
 }
 
 /// Checks that this machine has the cores that a run asks for, unless workers evaluate its programs.

@@ -72,7 +72,7 @@ fn problems(args: &Eval) -> Result<Vec<Arc<Problem>>> {
     let named = match &args.suite {
         Some(suite) => paths::suite(suite)?,
         None => {
-            let problems = args.problem.iter().map(|name| paths::problem(name));
+            let problems = args.problem.iter().map(|name| paths::any(name));
             problems.collect::<Result<Vec<Problem>>>()?
         }
     };

@@ -71,8 +71,8 @@ pub enum Reward {
     /// −1 for a failure, S − 1 for success, with S = time of the plain reference / candidate time (Nichols et al., equation 4).
     #[serde(deserialize_with = "no_fields")]
     RuntimeRatio,
-    /// 0 for a failure, S^a / (1 + S^a) for success: ½ for a program as fast as the
-    /// plain reference (the form of arXiv 2602.11000; the constants are our own).
+    /// 0 for a failure, S^a / (1 + S^a) = 1 / (1 + exp(−a ln S)) for success: ½ for a program as fast as the plain reference, or
+    /// for a module as fast as the fastest baseline (the form of arXiv 2602.11000; the constants are our own).
     Logistic(Logistic),
 }
 

@@ -107,6 +107,19 @@ proptest! {
         prop_assert!((got - numeric).abs() <= 1e-4 * got.max(1e-3), "{} against {}", got, numeric);
     }
 
+    /// 1 / (1 + exp(−a ln S)): symmetric around the speed of the reference, between 0 and 1, and strictly rising where numbers
+    /// can tell it.
+    #[test]
+    fn the_logistic_reward_is_symmetric_in_the_logarithm_of_the_speed(a in 0.1..4.0, ln in -4.0..4.0_f64, more in 0.01..1.0, fault in fault()) {
+        let r = Reward::Logistic(Logistic { a });
+        let at = |ln: f64| r.reward(&measured(1.0, ln.exp(), 0.01), &CTX).unwrap();
+        prop_assert!((at(ln) - 1.0 / (1.0 + (-a * ln).exp())).abs() < 1e-12);
+        prop_assert!((at(ln) + at(-ln) - 1.0).abs() < 1e-12);
+        prop_assert!((at(0.0) - 0.5).abs() < 1e-12);
+        prop_assert!(0.0 < at(ln) && at(ln) < at(ln + more) && at(ln + more) < 1.0);
+        prop_assert_eq!(r.reward(&rejected(fault), &CTX), Some(0.0));
+    }
+
     #[test]
     fn a_failure_has_no_measurement_error(r in reward(), ctx in context(), fault in fault()) {
         prop_assert_eq!(r.reward_se(&rejected(fault), &ctx), Some(0.0));

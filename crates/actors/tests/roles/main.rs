@@ -13,6 +13,7 @@ mod endpoint;
 mod generator;
 mod learner;
 mod leases;
+mod modules;
 #[cfg(feature = "torch")]
 mod policy;
 mod quarantine;

@@ -38,6 +38,20 @@ fn sources_with_different_tokens_have_different_identities() {
 }
 
 #[test]
+fn layout_of_python_counts() {
+    let module = "import torch\n\ndef f(n):\n    if n:\n        n = n // 2\n    return n\n";
+    for (from, to) in [
+        ("// 2", "// 3"),
+        ("        n = n", "    n = n"),
+        ("    return n", "        return n"),
+    ] {
+        assert!(module.contains(from), "{from}");
+        let other = module.replace(from, to);
+        assert_ne!(source_digest(module), source_digest(&other), "{other}");
+    }
+}
+
+#[test]
 fn odd_texts() {
     assert_eq!(normalise(""), "");
     assert_eq!(normalise(" \n\t // only this"), "");

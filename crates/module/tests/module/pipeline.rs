@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
-    Architecture, CompiledKernel, Error, Evaluator, NOT_TIMED, Options, Problem, Severity, Verdict,
+    Architecture, Builder, CompiledKernel, Error, Evaluator, NOT_TIMED, Options, Package, Problem,
+    Severity, TO_BE_TIMED, Verdict,
 };
 use flopsmith_protocol::CandidateFault;
 use flopsmith_test_support::skipped;
@@ -19,17 +20,19 @@ fn problem() -> Problem {
     problem
 }
 
+/// Short measurements.
+const LIMITS: Limits = Limits {
+    min: Duration::from_millis(20),
+    max: Duration::from_millis(60),
+    target_log_se: 0.05,
+    usable_log_se: 0.5,
+};
+
 /// An evaluator; none where Python with PyTorch is missing.
 fn evaluator(problem: Problem) -> Option<Evaluator> {
-    let limits = Limits {
-        min: Duration::from_millis(20),
-        max: Duration::from_millis(60),
-        target_log_se: 0.05,
-        usable_log_se: 0.5,
-    };
     let options = Options {
         cores: Vec::new(),
-        limits,
+        limits: LIMITS,
         inductor: false,
         architectures: Architecture::DEFAULT.to_vec(),
         interpretation: Duration::from_secs(8),
@@ -120,6 +123,57 @@ fn candidates_get_the_verdicts_that_they_earn() {
         };
         assert_eq!(failure.fault, fault, "{failure:?}");
     }
+}
+
+#[test]
+fn stages_on_several_nodes_judge_as_one_evaluation_does() {
+    let Some(mut evaluator) = evaluator(problem()) else {
+        return;
+    };
+    let builder = Builder::new(&problem(), true, |_| {}).unwrap();
+    let package = |source: &str| {
+        let checked = builder.check(source).unwrap().unwrap();
+        let (package, _) = builder.compile(source, checked).unwrap();
+        // As it travels between nodes.
+        Package::from_bytes(&package.unwrap().to_bytes().unwrap()).unwrap()
+    };
+    let right = package(&solution());
+    assert!(!right.needs_gpu());
+    let verified = evaluator.verify(&right).unwrap();
+    assert!(
+        matches!(&verified.verdict, Verdict::Verified { detail, .. } if *detail == TO_BE_TIMED),
+        "{verified:?}"
+    );
+    assert_eq!(verified.techniques, Some(right.techniques));
+    let timed = evaluator.time(&right, LIMITS).unwrap();
+    assert!(
+        matches!(timed.verdict, Verdict::Measured { speedup, .. } if speedup > 0.1),
+        "{timed:?}"
+    );
+    let efforts = evaluator.efforts().unwrap();
+    let [effort] = &efforts[..] else {
+        unreachable!("one workload")
+    };
+    // Softmax computes at least once with each of its elements.
+    assert!(effort.operations >= 512.0 * 2048.0, "{effort:?}");
+    assert!(effort.baseline_seconds > 0.0, "{effort:?}");
+    let wrong = package(&with(
+        "return output;",
+        "output.data_ptr<float>()[7] += 0.01f; return output;",
+    ));
+    for outcome in [evaluator.verify(&wrong), evaluator.time(&wrong, LIMITS)] {
+        let Verdict::Refused(failure) = outcome.unwrap().verdict else {
+            unreachable!("it is wrong")
+        };
+        assert_eq!(failure.fault, CandidateFault::WrongResult, "{failure:?}");
+    }
+    let refused = builder.check(&solution().replace("import torch\n", "import torch, os\n"));
+    let refused = refused.unwrap().err().unwrap();
+    assert_eq!(
+        refused.fault,
+        CandidateFault::ForbiddenInclude,
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use flopsmith_compile::Built;
 use flopsmith_machine::attest::{Attestation, Circumstances};
 use flopsmith_machine::environment::{self, Watched};
+use flopsmith_machine::peak;
 use flopsmith_machine::pinning::Pinned;
-use flopsmith_machine::{peak, pinning};
 use flopsmith_measure::stats::{mdape, median};
 use flopsmith_measure::{Limits, Purpose, Report, Timed};
 use flopsmith_module::{
@@ -24,7 +24,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::prepared::Evaluated;
-use crate::{Error, cores_for};
+use crate::{Error, cores_for, cores_to_watch};
 
 /// Longest time of Triton's interpreter for one candidate. A role may hold a job for 15 minutes, in which others wait for
 /// the judge.
@@ -278,9 +278,7 @@ impl ModuleEvaluator {
 
     /// The cores whose disturbances matter.
     pub fn watched(&self) -> Watched {
-        let cores = cores_for(self.threads);
-        let beside = cores.kernel.iter().copied().flat_map(pinning::siblings);
-        Watched::of(&cores, self.threads, &beside.collect::<Vec<usize>>())
+        cores_to_watch(self.threads)
     }
 
     /// Observes the machine while nothing is timed. Returns the reason against timing on it now, if there is one.

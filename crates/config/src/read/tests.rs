@@ -199,6 +199,20 @@ fn the_example_of_many_problems_is_usable_and_may_name_a_suite() {
 }
 
 #[test]
+fn the_example_of_modules_is_usable() {
+    let example = include_str!("../../../../examples/modules.toml");
+    let settings = parse(example, "examples/modules.toml", &[]).expect("usable");
+    check_training(&settings).expect("a model that is trained");
+    assert_eq!(settings.suite, "modules");
+    assert_eq!(settings.hold_out.len(), 2);
+    assert!(settings.generator.prompt.style().is_chat());
+    let flopsmith_reward::Reward::Logistic(logistic) = settings.reward else {
+        unreachable!("{:?}", settings.reward)
+    };
+    assert_eq!(logistic.a, 2.0);
+}
+
+#[test]
 fn every_problem_has_as_many_tasks_of_an_evaluation_as_the_others() {
     let settings = Settings {
         evaluate_tasks: 8,

@@ -108,9 +108,14 @@ fn is_module(folder: &Path) -> bool {
     table.is_some_and(|t| t.get("kind").and_then(toml::Value::as_str) == Some("module"))
 }
 
-/// A problem by name or by folder.
+/// A kernel by name or by folder.
 pub fn problem(name: &str) -> Result<Problem> {
-    Problem::find(name, &problem_roots()?).map_err(|e| unread(&e))
+    Problem::find(name, &problem_roots()?).map_err(|e| match module(name) {
+        None => unread(&e),
+        Some(_) => usage(format!(
+            "`{name}` is a module of PyTorch, and this works with kernels only"
+        )),
+    })
 }
 
 /// The error for a problem that cannot be used, with the reason.
@@ -704,6 +709,8 @@ mod tests {
     fn a_folder_of_modules_is_a_suite_whose_modules_are_found_again() {
         let problems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/modules");
         let name = problems.display().to_string();
+        let as_kernel = problem(&format!("{name}/softmax")).unwrap_err();
+        assert!(as_kernel.to_string().contains("kernels only"));
         let of_suite = suite(&name).unwrap();
         assert!(of_suite.len() >= 24, "{}", of_suite.len());
         let mut settings = Settings {

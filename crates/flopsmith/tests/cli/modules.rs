@@ -78,15 +78,33 @@ fn a_folder_that_is_no_checkout_is_not_imported() {
 
 #[test]
 fn a_missing_python_is_named_with_the_way_to_install_it() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (answers, output) = (path("answers.jsonl"), path("evaluation"));
+    std::fs::write(&answers, "{\"program\": \"import torch\"}\n").unwrap();
+    let problem = ["--problem", "modules/softmax", "--allow-weaker-jail"];
+    let files = ["eval", answers.as_str(), "--output", output.as_str()];
     for arguments in [
         &["bench", SOLUTION, "--problem", "modules/softmax"][..],
         &["problem", "check", "modules/softmax"][..],
+        &[&files[..], &problem[..]].concat()[..],
     ] {
         let (code, text) = said(arguments);
         assert_eq!(code, Some(3), "{text}");
         for part in ["/no/such/python", "FLOPSMITH_PYTHON", "scripts/python.sh"] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+}
+
+#[test]
+fn a_prompt_for_a_module_needs_no_python() {
+    let asked = ["problem", "prompt", "modules/softmax"];
+    let output = with(Path::new("/no/such/python"), &asked);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in ["class Model(", "ModelNew", "load_inline", "partial_sums"] {
+        assert!(text.contains(part), "{part} in {text}");
     }
 }
 

@@ -27,11 +27,12 @@ pub(crate) const CORPUS_BEST: &str = "corpus_best";
 /// Compiles, verifies and measures the fastest programs of a finished run once more, on a machine that has nothing else
 /// to do. The corpus program they are compared with is measured by the same timer, so that the speeds can be divided by
 /// each other; a run over many problems has no such program. False if the measurements were stopped before their end;
-/// then, and after an error, the run stays as it was and can be concluded later. There is an evaluator for each problem.
+/// then, and after an error, the run stays as it was and can be concluded later. There is an evaluator for each problem, whose
+/// processes end with its measurements.
 ///
 /// The evidence is written before the numbers: a record for each program, and each timer's attestation.
 pub fn conclude(
-    evaluators: &[Pipeline],
+    evaluators: Vec<Pipeline>,
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,
@@ -59,7 +60,7 @@ pub fn conclude(
             ),
         });
         let last = measure(
-            evaluator,
+            &evaluator,
             settings,
             folder,
             &finalists,

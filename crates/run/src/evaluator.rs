@@ -45,8 +45,7 @@ pub fn module(
     allow_weaker_jail: bool,
     progress: fn(&str),
 ) -> Result<ModuleEvaluator> {
-    // It reports what the jail of this machine lacks.
-    jail::open(allow_weaker_jail)?;
+    jail::report(allow_weaker_jail)?;
     let evaluator = ModuleEvaluator::open(problem, threads, allow_weaker_jail, progress)?;
     Ok(evaluator)
 }

@@ -27,6 +27,17 @@ pub fn open(allow_weaker: bool) -> Result<Sandbox> {
     Ok(sandbox)
 }
 
+/// Reports each protection that is weaker here, as [`open`] does, for a caller that opens jails of its own.
+///
+/// # Errors
+/// As [`open`].
+pub fn report(allow_weaker: bool) -> Result<()> {
+    if !SAID.load(Ordering::Relaxed) {
+        open(allow_weaker)?;
+    }
+    Ok(())
+}
+
 /// Opens the jail for a caller that reports weaker protection itself.
 ///
 /// # Errors

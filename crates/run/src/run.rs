@@ -128,13 +128,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
             } else {
                 let evaluators = ready::evaluators(&settings, folder)?;
                 conclude(
-                    &evaluators,
-                    &settings,
-                    folder,
-                    &mut facts,
-                    wait,
-                    stopped,
-                    &meter,
+                    evaluators, &settings, folder, &mut facts, wait, stopped, &meter,
                 )
             };
             interrupted = !concluded?;
@@ -205,13 +199,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
                 None => ready::evaluators(&settings, folder)?,
             };
             conclude(
-                &evaluators,
-                &settings,
-                folder,
-                &mut facts,
-                wait,
-                stopped,
-                &meter,
+                evaluators, &settings, folder, &mut facts, wait, stopped, &meter,
             )
         } else if replays {
             repeated::conclude(folder, &mut facts)
@@ -226,7 +214,7 @@ pub fn execute(plan: Plan<'_>) -> Result<Ended> {
 
 /// Makes the measurements after the end. Their time counts for the run, however they end.
 fn conclude(
-    evaluators: &[Pipeline],
+    evaluators: Vec<Pipeline>,
     settings: &Settings,
     folder: &Folder,
     facts: &mut Facts,

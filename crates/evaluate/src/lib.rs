@@ -17,7 +17,7 @@ use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
-use flopsmith_measure::{Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_measure::{Listener, Purpose, Sanitizers, Thoroughness, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
@@ -66,6 +66,8 @@ pub struct Evaluator {
     /// Techniques that programs may use.
     permitted: TechniqueSet,
     draws: Draws,
+    /// Is told of the steps of timers.
+    listener: Listener,
 }
 
 impl Evaluator {
@@ -105,12 +107,19 @@ impl Evaluator {
             toolchain,
             compiler: stage,
             sanitizers: None,
+            listener: Listener::default(),
         })
     }
 
     /// Permits programs these techniques only; by default, all that the problem permits.
     pub fn permitting(mut self, techniques: TechniqueSet) -> Self {
         self.permitted = techniques;
+        self
+    }
+
+    /// Lets the timers that are made from now on tell `listener` of their steps.
+    pub fn telling(mut self, listener: Listener) -> Self {
+        self.listener = listener;
         self
     }
 
@@ -166,20 +175,21 @@ impl Evaluator {
     /// # Errors
     /// As [`Timer::new`].
     pub fn timer(&self, threads: u32) -> Result<Timer, Failure> {
-        Timer::new(
+        Timer::with_listener(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
             Arc::clone(&self.problem),
             &self.toolchain,
             cores_for(threads),
             threads,
+            self.listener.clone(),
         )
     }
 
     /// Speed of OpenBLAS on the same cores and with as many threads as the programs, at the same sizes: over several
     /// workloads the geometric mean. None if OpenBLAS does not solve this problem or is not installed.
     pub fn openblas(&self, threads: u32) -> Option<openblas::Best> {
-        if !comparable(&self.problem) {
+        if !compares_openblas(&self.problem) {
             return None;
         }
         let kernel = cores_for(threads).kernel;
@@ -265,8 +275,9 @@ impl Evaluator {
     }
 }
 
-/// OpenBLAS multiplies matrices; its speed cannot be compared with programs for any other problem.
-fn comparable(problem: &Problem) -> bool {
+/// True if OpenBLAS solves this problem. It multiplies matrices; its speed cannot be compared with programs for any other
+/// problem.
+pub fn compares_openblas(problem: &Problem) -> bool {
     problem.id.as_str() == "dgemm"
 }
 
@@ -296,8 +307,8 @@ mod tests {
     fn openblas_is_compared_at_matrix_multiplication_only() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/dgemm");
         let mut problem = Problem::load(&root).expect("the shipped problem");
-        assert!(comparable(&problem));
+        assert!(compares_openblas(&problem));
         problem.id = ProblemId::new("stencil").expect("an id");
-        assert!(!comparable(&problem));
+        assert!(!compares_openblas(&problem));
     }
 }

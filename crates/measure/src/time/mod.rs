@@ -31,6 +31,7 @@ mod session;
 #[cfg(test)]
 mod simulate;
 mod spot_checks;
+mod steps;
 mod timer;
 mod tolerance;
 mod workload;
@@ -45,6 +46,7 @@ pub use decision::{Limits, Purpose};
 pub use quarantine::{Change, Quarantine, State, Why};
 pub use reference::{Chain, Chains, REFINED_USABLE_LOG_SE, USABLE_LOG_SE};
 pub use resolution::Resolution;
+pub use steps::{Listener, Step, Work};
 pub use timer::Timer;
 
 /// Processor time that one candidate may use.

@@ -28,6 +28,7 @@ use super::quarantine::State;
 use super::reference::{Chain, Chains};
 use super::resolution::Resolution;
 use super::roof::{self, Ceilings};
+use super::steps::{Listener, Step, Work};
 use super::tolerance::program_of_magnitudes;
 use super::workload::WorkloadTimer;
 use super::{Limits, Purpose, SURPRISING, Timed};
@@ -41,6 +42,7 @@ pub struct Timer {
     equipment: Arc<Equipment>,
     /// At least one.
     workloads: Vec<Workload>,
+    listener: Listener,
 }
 
 /// A workload and its timer.
@@ -64,6 +66,23 @@ impl Timer {
         toolchain: &Toolchain,
         cores: Cores,
         threads: u32,
+    ) -> Result<Self, Failure> {
+        let nobody = Listener::default();
+        Self::with_listener(sandbox, harness, problem, toolchain, cores, threads, nobody)
+    }
+
+    /// Like [`Timer::new`]; tells `listener` of each step, those of the start included.
+    ///
+    /// # Errors
+    /// As [`Timer::new`].
+    pub fn with_listener(
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        cores: Cores,
+        threads: u32,
+        listener: Listener,
     ) -> Result<Self, Failure> {
         if cores.kernel.len() < threads as usize {
             return Err(Failure::infrastructure(
@@ -119,13 +138,21 @@ impl Timer {
             peak,
             integer_gops: 0.0,
         };
-        let several = each.len() > 1;
-        let mut workloads = Vec::with_capacity(each.len());
+        let of = each.len();
+        let several = of > 1;
+        let mut workloads = Vec::with_capacity(of);
         let names = problem
             .workloads
             .iter()
             .map(|workload| workload.name.clone());
-        for ((problem, placed), name) in each.into_iter().zip(placed).zip(names) {
+        let all = each.into_iter().zip(placed).zip(names);
+        for (((problem, placed), name), number) in all.zip(1..) {
+            listener.tell(Step {
+                work: Work::Reference,
+                workload: &name,
+                number,
+                of,
+            });
             let equipment = Arc::clone(&equipment);
             let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings)
                 .map_err(|failure| at(&name, several, failure))?;
@@ -138,6 +165,7 @@ impl Timer {
         let mut timer = Self {
             equipment,
             workloads,
+            listener,
         };
         for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
             timer.set_limits(purpose, purpose.limits());
@@ -218,9 +246,17 @@ impl Timer {
     /// # Errors
     /// Infrastructure failures only.
     pub fn refine_reference(&mut self) -> Result<(), Failure> {
-        let workloads = self.workloads.iter_mut();
-        let mut timers = workloads.map(|workload| &mut workload.timer);
-        timers.try_for_each(WorkloadTimer::refine_reference)
+        let of = self.workloads.len();
+        for (workload, number) in self.workloads.iter_mut().zip(1..) {
+            self.listener.tell(Step {
+                work: Work::ReferenceAtLength,
+                workload: &workload.name,
+                number,
+                of,
+            });
+            workload.timer.refine_reference()?;
+        }
+        Ok(())
     }
 
     /// Sets other limits for a purpose; the workloads share them.
@@ -382,8 +418,15 @@ impl Timer {
         mut measure: impl FnMut(&mut Workload, u64) -> Result<Timed, Failure>,
     ) -> Result<Timed, Failure> {
         let several = self.is_of_several();
-        let mut all = Vec::with_capacity(self.workloads.len());
-        for n in 0..self.workloads.len() {
+        let of = self.workloads.len();
+        let mut all = Vec::with_capacity(of);
+        for n in 0..of {
+            self.listener.tell(Step {
+                work: Work::Program,
+                workload: &self.workloads[n].name,
+                number: n + 1,
+                of,
+            });
             let workload = &mut self.workloads[n];
             let seed = seed.wrapping_add(n as u64 * SEEDS);
             let timed =

@@ -1,11 +1,13 @@
 //! Several workloads of a problem: each is verified and timed, and the number is their geometric mean.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopsmith_compile::{Compiler, Toolchain};
-use flopsmith_measure::{Limits, Purpose, State, Thoroughness, Timer, Verifier};
+use flopsmith_measure::{
+    Limits, Listener, Purpose, State, Step, Thoroughness, Timer, Verifier, Work,
+};
 use flopsmith_problem::{ErrorBound, Finding, Language, Problem};
 use flopsmith_protocol::{CandidateFault as F, Failure, InfrastructureCause};
 use serde_json::Value;
@@ -41,9 +43,32 @@ fn textbook_and(rest: &str) -> Vec<u8> {
 #[test]
 fn a_number_is_the_geometric_mean_over_all_workloads() {
     let _alone = alone();
-    let mut timer = timer_of(squares());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let listener = Listener::new(move |step: Step<'_>| {
+        let workload = step.workload.to_owned();
+        let place = (step.number, step.of);
+        heard.lock().unwrap().push((step.work, workload, place));
+    });
+    let toolchain = toolchain();
+    let mut timer = Timer::with_listener(
+        sandbox(),
+        harness(),
+        squares(),
+        &toolchain,
+        cores(),
+        1,
+        listener,
+    )
+    .unwrap();
     let object = program("fast.c");
     let timed = timer.measure(&object, Purpose::Rank, 1, None).unwrap();
+    // The listener is told of each workload, in the timer's start and in the measurement.
+    let steps = [Work::Reference, Work::Program].map(|work| {
+        let at = |name: &str, number: usize| (work, name.to_owned(), (number, 2));
+        [at("n=128", 1), at("larger", 2)]
+    });
+    assert_eq!(*told.lock().unwrap(), steps.concat());
     let m = &timed.measurement;
     let names: Vec<&str> = m.workloads.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["n=128", "larger"]);

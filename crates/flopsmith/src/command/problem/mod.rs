@@ -316,7 +316,7 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
         )),
     });
     let reference = evaluate(&problem.reference_source, Purpose::Rank)?;
-    let passed = matches!(reference, Verdict::Measured { .. });
+    let passed = reference.measurement().cloned();
     findings.push(match reference {
         Verdict::Measured { measurement } => Finding::Good(format!(
             "the reference passes its own checks at {} GFLOPS",
@@ -328,10 +328,9 @@ fn try_out(evaluator: &Evaluator, findings: &mut Findings) -> Result<()> {
             "the reference does not pass its own checks: {detail}"
         )),
     });
-    if passed {
-        let chains = timer.chains();
-        let shortest = chains.each().iter().map(|chain| chain.reference_seconds);
-        findings.extend(weakness::short_call(shortest.fold(f64::INFINITY, f64::min)));
+    if let Some(measured) = passed {
+        let (chains, resolution) = (timer.chains(), timer.resolution());
+        findings.extend(weakness::short_call(&measured, &chains, &resolution));
         findings.next("looking for work that programs can skip on timed inputs, and for less exact functions that the error bound accepts");
         let weak = verifier.weaknesses(&evaluator.toolchain, random());
         let weak = unless_mistaken(weak, findings)?;

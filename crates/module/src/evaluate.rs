@@ -133,6 +133,20 @@ impl Evaluator {
     /// # Errors
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
     pub fn evaluate(&mut self, source: &str) -> Result<Outcome, Error> {
+        let outcome = self.evaluate_when(source, &mut || true)?;
+        outcome.ok_or_else(unprepared)
+    }
+
+    /// Like [`Evaluator::evaluate`]. Asks `go_on` before the first call of a candidate that may be timed, so that a caller
+    /// can wait for a quiet machine there; a candidate that is refused before that does not wait. `None` if `go_on` said no.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_when(
+        &mut self,
+        source: &str,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Outcome>, Error> {
         let mut outcome = Outcome {
             verdict: Verdict::Refused(Failure::new(CandidateFault::Format, "it was not evaluated")),
             compile_seconds: 0.0,
@@ -141,14 +155,14 @@ impl Evaluator {
         let checked = self.check(source)?;
         if let Some(refusal) = checked.refusals.into_iter().next() {
             outcome.verdict = Verdict::Refused(refusal.into());
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         if let Some(triton) = &checked.triton {
             self.environment.needs_triton()?;
             self.prepare_benches()?;
             let verdict = self.run_triton(triton, &mut outcome);
             self.settle(verdict, &mut outcome)?;
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         self.prepare_compiler()?;
         let (built, seconds) = match &self.compiler {
@@ -160,14 +174,17 @@ impl Evaluator {
             Ok(built) => built,
             Err(failure) => {
                 outcome.verdict = Verdict::Refused(failure);
-                return Ok(outcome);
+                return Ok(Some(outcome));
             }
         };
+        if !go_on() {
+            return Ok(None);
+        }
         self.prepare_benches()?;
         self.prepare_inductor()?;
         let verdict = self.run(source, &built, &mut outcome.largest_error);
         self.settle(verdict, &mut outcome)?;
-        Ok(outcome)
+        Ok(Some(outcome))
     }
 
     /// Writes the end of a candidate's evaluation into its outcome, and gives up a worker that is not in order.

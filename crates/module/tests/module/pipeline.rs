@@ -113,13 +113,27 @@ fn candidates_get_the_verdicts_that_they_earn() {
             CandidateFault::CompileError,
         ),
     ] {
-        let outcome = evaluator.evaluate(&source).unwrap();
+        let mut asked = false;
+        let mut go_on = || {
+            asked = true;
+            true
+        };
+        let outcome = evaluator.evaluate_when(&source, &mut go_on).unwrap();
+        // A candidate that cannot be built is refused without a wait for a quiet machine.
+        let unbuilt = [
+            CandidateFault::ForbiddenSymbol,
+            CandidateFault::CompileError,
+        ];
+        assert_eq!(asked, !unbuilt.contains(&fault), "{fault:?}");
+        let outcome = outcome.unwrap();
         let Verdict::Refused(failure) = &outcome.verdict else {
             assert_eq!(format!("{outcome:?}"), fault.name());
             continue;
         };
         assert_eq!(failure.fault, fault, "{failure:?}");
     }
+    let stopped = evaluator.evaluate_when(&solution(), &mut || false);
+    assert!(stopped.unwrap().is_none());
 }
 
 #[test]

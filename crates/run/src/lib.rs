@@ -31,6 +31,7 @@ pub mod idle_wait;
 pub mod interrupt;
 pub mod jail;
 pub mod jsonl;
+pub mod listing;
 pub mod local;
 pub mod machine;
 pub mod measuring_lock;

@@ -17,6 +17,7 @@ fn commands_with_json_output_report_errors_as_json() {
         "flopsmith config check a.toml",
         "flopsmith replay",
         "flopsmith runs",
+        "flopsmith runs list",
         "flopsmith bench a.c --problem dgemm",
         "flopsmith eval models/starter --problem dgemm",
         "flopsmith eval compare a b",
@@ -38,6 +39,30 @@ fn no_command_has_two_arguments_of_one_name() {
         command.get_subcommands().for_each(check);
     }
     check(&<Args as clap::CommandFactory>::command());
+}
+
+#[test]
+fn help_explains_the_columns_of_runs_and_names_no_flag_of_another_command() {
+    let help = |path: &[&str]| {
+        let mut command = <Args as clap::CommandFactory>::command();
+        for name in path {
+            let inner = command.find_subcommand(name).cloned();
+            command = inner.unwrap_or_else(|| unreachable!("{path:?}"));
+        }
+        command.render_long_help().to_string()
+    };
+    for path in [&["runs"][..], &["runs", "list"]] {
+        for column in ["job", "cells", "correct"] {
+            let explained = format!("\n  {column} ");
+            assert!(help(path).contains(&explained), "{column} in {path:?}");
+        }
+    }
+    for command in ["doctor", "eval", "train", "search", "serve"] {
+        let help = help(&[command]);
+        assert!(help.contains("--wait <TIME>"), "{command}");
+        assert!(!help.contains("--watch"), "{command}");
+    }
+    assert!(help(&["bench"]).contains("(--wait)"));
 }
 
 #[test]

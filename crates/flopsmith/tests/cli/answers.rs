@@ -372,6 +372,15 @@ fn local_commands_start_no_broker() {
 #[test]
 fn runs_are_listed_with_local_times_of_their_start_and_their_last_change() {
     let place = tempfile::tempdir().unwrap();
+    // Without runs there is a hint.
+    let mut command = flopsmith();
+    command.args(["runs", "list", "--runs"]).arg(place.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&output.stderr);
+    for part in ["there are no runs in ", "search --problem dgemm`", "--runs"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
     let run = place.path().join("search-dgemm-1");
     std::fs::create_dir(&run).unwrap();
     std::fs::write(run.join("config.toml"), "").unwrap();

@@ -10,6 +10,7 @@
 //! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
 mod against;
+mod announce;
 mod clock;
 pub mod compare;
 mod crossover;
@@ -24,6 +25,7 @@ mod one;
 mod outputs;
 mod page;
 mod pattern;
+mod progress;
 mod rate;
 mod resolve;
 pub mod rows;
@@ -108,7 +110,7 @@ pub struct Order<'a> {
     /// Where the result is saved.
     pub save: Option<saved::Slot>,
     /// The saved result that programs are compared with.
-    pub compare: Option<Compare>,
+    pub compare: Option<Arc<Compare>>,
     /// The command line, as a shell reads it.
     pub command: String,
     /// True if files are measured again whenever they are saved.
@@ -134,6 +136,7 @@ impl Order<'_> {
 /// # Errors
 /// Wrong usage, and failures that keep this machine from evaluating programs.
 pub fn run(order: Order<'_>) -> Result<u8> {
+    announce::announce(&order);
     let alone = order.alone && order.against.is_none() && !order.watch;
     if !order.sizes.is_empty() {
         sweep::run(order)

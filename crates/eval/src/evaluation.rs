@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Context, Error, Result};
 use flopsmith_bench::facts::Facts;
 use flopsmith_bench::inputs::Program;
-use flopsmith_bench::rows::Row;
+use flopsmith_bench::rows::{Machine, Row};
 use flopsmith_bench::stages::{ReferenceSpeeds, Setup, Stages};
 use flopsmith_measure::Purpose;
 use flopsmith_problem::Problem;
@@ -95,14 +95,17 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
         }
         for program in programs {
             done += 1;
-            let Some(rows) = measured(&mut stages, &program, stopped) else {
+            let Some(rows) = measured(&mut stages, &program, stopped)? else {
                 break;
             };
             for row in &rows {
+                let machine = row.machine.as_deref();
+                let machine = machine.context("a program was evaluated without a timer")?;
                 let outcome = Outcome::of(
                     problem.id.as_str(),
                     program.digest.clone(),
                     row,
+                    machine,
                     &stages,
                     order.purpose,
                 );
@@ -112,7 +115,7 @@ pub fn run(order: &Order, folder: &mut Folder, stopped: &CancellationToken) -> R
                     program.digest.short(),
                     words(&outcome)
                 ));
-                add(folder, outcome, row, &program.source)?;
+                add(folder, outcome, row, machine, &program.source)?;
             }
         }
         patience = stages.into_patience();
@@ -147,9 +150,13 @@ fn open(order: &Order, folder: &Folder, problem: &Problem) -> Vec<Open> {
 }
 
 /// The rows of a program; none if a stop was requested.
-fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) -> Option<Vec<Row>> {
+fn measured(
+    stages: &mut Stages,
+    program: &Open,
+    stopped: &CancellationToken,
+) -> Result<Option<Vec<Row>>> {
     if stopped.is_cancelled() {
-        return None;
+        return Ok(None);
     }
     let name = program.digest.short().to_owned();
     let measured = stages.measure(&Program {
@@ -161,13 +168,20 @@ fn measured(stages: &mut Stages, program: &Open, stopped: &CancellationToken) ->
         stamp: None,
     })?;
     // An interrupted measurement is no result.
-    (!stopped.is_cancelled()).then_some(measured.rows)
+    let measured = measured.filter(|_| !stopped.is_cancelled());
+    Ok(measured.map(|measured| measured.rows))
 }
 
 /// Writes an outcome, and the raw samples behind its number.
-fn add(folder: &mut Folder, mut outcome: Outcome, row: &Row, source: &str) -> Result<()> {
+fn add(
+    folder: &mut Folder,
+    mut outcome: Outcome,
+    row: &Row,
+    machine: &Machine,
+    source: &str,
+) -> Result<()> {
     if let (Some(measurement), false) = (row.done.verdict.measurement(), row.done.raw.is_empty()) {
-        let record = record::json(source, measurement, &row.done.raw, &row.machine.json)?;
+        let record = record::json(source, measurement, &row.done.raw, &machine.json)?;
         let name = format!(
             "{}-{}-{}",
             outcome.problem,
@@ -176,7 +190,7 @@ fn add(folder: &mut Folder, mut outcome: Outcome, row: &Row, source: &str) -> Re
         );
         outcome.record = Some(folder.keep(&name, &record)?);
     }
-    folder.add_outcome(outcome, &row.machine)
+    folder.add_outcome(outcome, machine)
 }
 
 /// Refuses to add outcomes of another machine or compiler to those of this folder.

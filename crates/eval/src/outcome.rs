@@ -1,7 +1,7 @@
 //! Outcomes of programs.
 
 use flopsmith_bench::compare::widened;
-use flopsmith_bench::rows::Row;
+use flopsmith_bench::rows::{Machine, Row};
 use flopsmith_bench::stages::Stages;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::ranking::LogRatio;
@@ -98,6 +98,7 @@ impl Outcome {
         problem: &str,
         program: Digest,
         row: &Row,
+        machine: &Machine,
         stages: &Stages,
         purpose: Purpose,
     ) -> Self {
@@ -139,7 +140,7 @@ impl Outcome {
             speed,
             reference,
             machine_busy: row.done.busy.clone(),
-            attestation: row.machine.digest.clone(),
+            attestation: machine.digest.clone(),
             record: None,
         }
     }

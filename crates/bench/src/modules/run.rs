@@ -12,6 +12,7 @@ use flopsmith_module::{
     Architecture, Environment, Evaluator, INTERPRETATION, Options, Outcome, Problem,
 };
 use flopsmith_run::console::{data, say, usage};
+use flopsmith_run::digits::counted;
 use flopsmith_run::idle_wait::{self, Patience, Waited};
 use flopsmith_run::interrupt::{self, CancellationToken};
 use flopsmith_run::{exit, local, measuring_lock, paths};
@@ -21,6 +22,7 @@ use super::export::{self, Export, Judged, Setting};
 use super::levels::{self, Samples};
 use super::{header, line, print, rank, select};
 use crate::Format;
+use crate::announce::waiting;
 use crate::threads::{self, ThreadCount};
 
 /// The request of a user.
@@ -71,6 +73,7 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     let solved: Vec<&Problem> = work.iter().map(|(problem, _)| *problem).collect();
     let exports = export::prepare(order.exports, &solved)?;
     let cores = cores(order.threads)?;
+    announce(&work, order.wait);
     measuring_lock::announce(&format!("bench --problem {}", order.problem_name));
     let listening = interrupt::Watch::start()?;
     let mut session = Session {
@@ -96,6 +99,21 @@ pub fn run(order: &Order<'_>) -> Result<u8> {
     }
     session.print(&problems)?;
     Ok(session.exit_code())
+}
+
+/// Says what is going to be done, since it takes minutes.
+fn announce(work: &[(&Problem, &[Sample])], wait: Duration) {
+    let programs: usize = work.iter().map(|(_, samples)| samples.len()).sum();
+    let workloads: usize = work.iter().map(|(of, _)| of.workloads.len()).sum();
+    say(&format!(
+        "{} for {} at {}, compared with eager PyTorch and TorchInductor; kernels of Triton are verified and not timed",
+        counted(programs as u64, "program"),
+        counted(work.len() as u64, "module"),
+        counted(workloads as u64, "workload")
+    ));
+    if let Some(line) = waiting(wait, "") {
+        say(&line);
+    }
 }
 
 /// A candidate that was evaluated.
@@ -182,16 +200,25 @@ impl<'a> Session<'a> {
         }
         self.environment = Some(environment);
         for sample in samples {
-            let look = || idle_wait::used(&self.watched);
-            let busy = match self.patience.wait(look, self.stopped) {
-                Waited::Idle => None,
-                Waited::Busy(why) => Some(why),
-                Waited::Stopped => return Ok(()),
-            };
+            if self.stopped.is_cancelled() {
+                return Ok(());
+            }
             let file = sample.candidate.file.display();
             say(&format!("evaluating {file}…"));
-            let outcome = match evaluator.evaluate(&sample.candidate.source) {
-                Ok(outcome) => outcome,
+            // A candidate that is refused before its calls needs no quiet machine.
+            let mut busy = None;
+            let (patience, watched, stopped) = (&mut self.patience, &self.watched, self.stopped);
+            let mut go_on = || match patience.wait(|| idle_wait::used(watched), stopped) {
+                Waited::Idle => true,
+                Waited::Busy(why) => {
+                    busy = Some(why);
+                    true
+                }
+                Waited::Stopped => false,
+            };
+            let outcome = match evaluator.evaluate_when(&sample.candidate.source, &mut go_on) {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) => return Ok(()),
                 // Ctrl-C also reaches the called processes, so a failure after it has no meaning.
                 Err(_) if self.stopped.is_cancelled() => return Ok(()),
                 Err(error) => {

@@ -109,6 +109,10 @@ fn bench_names_the_candidates_fault_and_exits_with_1() {
         assert_eq!(object["outcome"], "rejected", "{object}");
         assert_eq!(object["reason"], reason, "{object}");
         assert_eq!(raw, None, "what was not timed has no samples");
+        // It was refused before a timer was made, which would have waited for a quiet machine.
+        for key in ["reference_gflops", "peak_gflops", "attestation_digest"] {
+            assert!(object[key].is_null(), "{key}: {object}");
+        }
     };
     wrong(IDLE, "wrong_result");
     wrong(
@@ -222,12 +226,31 @@ fn programs_of_a_folder_are_compared_and_their_objects_are_kept() {
         "{stderr}"
     );
     assert!(stderr.contains("refused: wrong_result"), "{stderr}");
+    // The plan comes before the first program.
+    let (before, _) = stderr.split_once("[1/3] ").unwrap();
+    for part in [
+        "3 programs for dgemm at n = 64, on 1 thread, --purpose screen\n",
+        "compared with the plain reference of the problem\n",
+        "\nthis takes ",
+    ] {
+        assert!(before.contains(part), "{part:?} in {stderr}");
+    }
     let mut objects: Vec<Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(objects.len(), 3);
+    // All rows name the one machine, and one of them describes it.
+    let digest = &objects[0]["attestation_digest"];
+    assert!(digest.is_string(), "{objects:?}");
+    assert!(
+        objects
+            .iter()
+            .all(|row| row["attestation_digest"] == *digest)
+    );
+    let described = objects.iter().filter(|row| row["attestation"].is_object());
+    assert_eq!(described.count(), 1);
     // On a busy machine the faster one may not converge, and is then listed after the other one.
     if objects[0]["rank"].is_null() || objects[1]["rank"].is_null() {
         objects[..2].sort_by_key(|row| row["file"].to_string());

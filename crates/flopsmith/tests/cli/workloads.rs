@@ -75,7 +75,17 @@ fn bench_shows_the_mean_and_every_workload() {
         .min_by(|a, b| of(a, "ratio").total_cmp(&of(b, "ratio")));
     assert_eq!(object["worst_workload"], least.unwrap()["name"]);
 
-    let output = text(&bench(&problem, one, &[]).stdout);
+    let output = bench(&problem, one, &[]);
+    let said = text(&output.stderr);
+    for part in [
+        "1 program for dgemm at 2 workloads (n=64, larger), on 1 thread",
+        "\ncompiling and verifying…\n",
+        "\nmeasuring the plain reference at n=64, workload 1 of 2…\n",
+        "\ntiming the program at larger, workload 2 of 2…\n",
+    ] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    let output = text(&output.stdout);
     assert!(
         output.contains("the geometric mean over 2 workloads: n = 64; n = 128"),
         "{output}"

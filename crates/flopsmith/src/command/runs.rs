@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
 use flopsmith_run::console::{data, say, table, usage};
-use flopsmith_run::digits::significant;
+use flopsmith_run::digits::{four, percent};
 use flopsmith_run::folder::Folder;
 use flopsmith_run::summary::{Facts, OfProblem, Summary};
 use flopsmith_run::{folder, local, shell, summary};
@@ -110,7 +110,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
             f.job.clone(),
             s.steps.to_string(),
             format!("{:.0} s", s.seconds),
-            correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0)),
+            correct.map_or("–".into(), percent),
             found(&s),
             s.coverage.to_string(),
             local::time(f.started_unix_ms),
@@ -128,7 +128,7 @@ pub fn run(args: &Runs) -> Result<ExitCode> {
 fn found(summary: &Summary) -> String {
     match (summary.problems.len(), &summary.best) {
         (0, None) => "–".into(),
-        (0, Some(best)) => significant(best.gflops, 3),
+        (0, Some(best)) => four(best.gflops),
         (all, _) => format!("{} of {all} problems", summary.solved()),
     }
 }

@@ -59,8 +59,10 @@ pub struct RunReport {
 pub struct Summary {
     /// Steps done.
     pub steps: u64,
-    /// Seconds it took.
+    /// Seconds it took, with the measurements before its roles begin and after its end.
     pub seconds: f64,
+    /// Those that count for the budget.
+    pub spent_seconds: Option<f64>,
     /// The policy before training.
     pub start: Option<Moment>,
     /// The policy after training.

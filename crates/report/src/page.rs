@@ -210,8 +210,11 @@ fn subtitle(report: &RunReport) -> String {
     if !report.started.is_empty() {
         parts.push(format!("started {}", escape(&report.started)));
     }
+    let budget = s.spent_seconds.map_or_else(String::new, |spent| {
+        format!(" ({} of them in the budget)", duration(spent))
+    });
     parts.push(format!(
-        "{} in {}",
+        "{} in {}{budget}",
         counted(s.steps, "step"),
         duration(s.seconds)
     ));

@@ -194,6 +194,7 @@ fn gather_of(
         summary: Summary {
             steps: summary.steps,
             seconds: summary.seconds,
+            spent_seconds: summary.spent_seconds,
             start: summary.start.as_ref().map(moment),
             end: summary.end.as_ref().map(moment),
             coverage: summary.coverage,

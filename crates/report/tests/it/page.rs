@@ -72,6 +72,7 @@ fn example() -> RunReport {
         summary: Summary {
             steps: 20,
             seconds: 401.0,
+            spent_seconds: Some(362.0),
             start: Some(Moment {
                 samples: 128,
                 correct_rate: 0.38,
@@ -205,6 +206,7 @@ fn a_whole_run_shows_every_part() {
         .join(" ");
     for part in [
         "dgemm 256³",
+        "20 steps in 6:41 (6:02 of them in the budget)",
         "37.2×",
         "79.5 %",     // of peak
         "1.08×",      // of OpenBLAS
@@ -214,7 +216,8 @@ fn a_whole_run_shows_every_part() {
         "3.28× your program",
         "OpenBLAS (Haswell)",
         "best so far",
-        "step 3 (none), 1:20: mean 5.00, best 14.5",
+        "Speed by first measurements, GFLOPS",
+        "step 3 (none), 1:20: mean 5.00, best of the step 14.5",
         "singles: 7 steps, 2:20 to 4:40",
         "7 steps", // why the stage changed
         "simd: 41.0 GFLOPS, 70 of 90 correct",
@@ -317,7 +320,7 @@ fn a_run_over_many_problems_shows_each_with_the_same_scales() {
     // One point of each measure, and a line where there are two.
     assert_eq!(section.matches("<path").count(), 2);
     assert!(
-        !page.contains("Speed, GFLOPS"),
+        !page.contains("Speed by first measurements"),
         "speeds of different problems"
     );
     assert!(!html(&example()).contains("<section id=\"problems\">"));
@@ -371,9 +374,9 @@ fn a_run_of_one_step_shows_it() {
 #[test]
 fn a_step_without_a_converged_measurement_has_no_best_speed() {
     let mut report = example();
-    assert!(!html(&report).contains(", best –"));
+    assert!(!html(&report).contains(", best of the step –"));
     report.steps[1].best_gflops = 0.0;
-    assert!(html(&report).contains(", best –"));
+    assert!(html(&report).contains(", best of the step –"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use flopsmith_protocol::{
     Interval, PpoMetrics, StopReason, Technique, TechniqueSet, VerifiedSizes, WorkloadMeasurement,
 };
 use flopsmith_report::{
-    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, OfProblem, OpenBlas,
-    ProblemStep, Roofline, RunReport, StageChange, StepMetrics, Summary, WorkloadRoof, html,
+    ArchiveStats, Bandwidth, Best, Ceiling, CellRow, Command, Moment, Noise, OfProblem, OpenBlas,
+    ProblemStep, Roofline, RunReport, Sizes, StageChange, StepMetrics, Summary, WorkloadRoof, html,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -189,6 +189,20 @@ fn example() -> RunReport {
             }],
             workloads: Vec::new(),
         }),
+        sizes: Some(Sizes {
+            timed: "n = 256".into(),
+            hidden: "n from 64 to 512, multiples of 64".into(),
+        }),
+        noise: Some(Noise {
+            measurements: 710,
+            unconverged: 5,
+            deviation: Some(0.0125),
+            rounds: 7000,
+            outlying: 70,
+            disturbed: Some(3),
+            waited_seconds: 12.0,
+            best_disturbed: Some("core 1 is used 40 % by others".into()),
+        }),
         attestation: json!({"cpu": {"model": "EPYC"}, "advice": ["set the governor to performance"]}),
         config_toml: "seed = 1\n".into(),
         commands: vec![Command {
@@ -231,6 +245,10 @@ fn a_whole_run_shows_every_part() {
         "measured once more after the end of the run. Right at 97 of 400 sizes: a program that is wrong at 1 in 20 sizes \
          is found with a probability of 0.99 or more.",
         "its number there differs from the one here",
+        "3 programs timed while others were at work on the timed cores; 0:12 without timing",
+        "programs timed on a busy machine",
+        "core 1 is used 40 % by others",
+        "n from 64 to 512, multiples of 64, and every program is verified at the timed sizes too",
         "wrong result 500, out of bounds 70",
         "timer: 60 %",
         "set the governor to performance",
@@ -249,8 +267,8 @@ fn a_whole_run_shows_every_part() {
         );
     }
     for id in [
-        "result", "speed", "roofline", "curves", "stages", "archive", "outcomes", "time", "best",
-        "machine", "again",
+        "result", "speed", "measured", "roofline", "curves", "stages", "archive", "outcomes",
+        "time", "best", "machine", "again",
     ] {
         assert_eq!(
             page.matches(&format!("<section id=\"{id}\">")).count(),
@@ -469,6 +487,13 @@ fn a_program_cannot_write_into_the_page() {
         best.source = evil.into();
         best.samples = Some(evil.into());
     }
+    if let Some(noise) = &mut report.noise {
+        noise.best_disturbed = Some(evil.into());
+    }
+    report.sizes = Some(Sizes {
+        timed: evil.into(),
+        hidden: evil.into(),
+    });
     if let Some(openblas) = &mut report.openblas {
         openblas.core = Some(evil.into());
     }
@@ -582,6 +607,15 @@ proptest! {
                     best_gflops: Some(*n),
                 }).collect(),
             }),
+            sizes: Some(Sizes { timed: text.clone(), hidden: text.clone() }),
+            noise: Some(Noise {
+                deviation: Some(numbers[2]),
+                disturbed: Some(3),
+                waited_seconds: numbers[3],
+                best_disturbed: Some(text.clone()),
+                ..Noise::default()
+            }),
+            attestation: json!({ "cpu_model": text.clone() }),
             summary: Summary {
                 seconds: numbers[9],
                 start: Some(Moment { correct_rate: numbers[0], mean_gflops: numbers[1], ..Moment::default() }),

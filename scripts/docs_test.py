@@ -60,6 +60,24 @@ def every_weakness_says_where_its_size_comes_from(_):
     assert not silent, silent
 
 
+def first_runs_take_the_times_and_sizes_of_their_settings(_):
+    words = {"300": "five", "600": "ten"}
+    read = lambda path: (docs.ROOT / path).read_text()  # noqa: E731
+    example = read("examples/dgemm.toml")
+    budget = re.search(r"^budget_seconds = (\d+)$", example, flags=re.MULTILINE).group(1)
+    size = re.search(r'^workloads = \["n=(\d+)"\]$', example, flags=re.MULTILINE).group(1)
+    default = re.search(r"BUDGET: f64 = (\d+)\.0;", read("crates/config/src/search.rs")).group(1)
+    train, search = words[budget], words[default]
+    assert f"search --problem dgemm --workload n={size} $(ARGS)" in read("Makefile")
+    for page, parts in {
+        "README.md": [f"`make train` trains for {train} minutes, and `make search` searches for {search}.", f"at n = {size} alone"],
+        "docs/tutorials/first-run.md": [f"budget of this run is {train} minutes", f"tries programs for {search} minutes", f"times n = {size} alone"],
+    }.items():
+        text = " ".join(read(page).split())
+        missing = [part for part in parts if part not in text]
+        assert not missing, f"{page}: {missing}"
+
+
 def crates_with_several_test_programs_are_named(_):
     crates = {folder.name: [*folder.glob("tests/*.rs"), *folder.glob("tests/*/main.rs")] for folder in (docs.ROOT / "crates").iterdir()}
     _, _, text = (docs.DOCS / "decisions/0067-tests.md").read_text().partition("crates have several")
@@ -91,6 +109,6 @@ def links_of_the_site_stay_on_the_site(place):
 if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
-        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, links_that_lead_nowhere_are_found,
-        links_of_the_site_stay_on_the_site,
+        every_weakness_says_where_its_size_comes_from, first_runs_take_the_times_and_sizes_of_their_settings,
+        crates_with_several_test_programs_are_named, links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

@@ -38,7 +38,7 @@ use clap::ValueEnum;
 use flopsmith_config::Dtype;
 use flopsmith_measure::{METHOD, Purpose};
 use flopsmith_problem::Problem;
-use flopsmith_protocol::{Sampling, Technique, TechniqueSet};
+use flopsmith_protocol::{Sampling, TechniqueSet};
 use flopsmith_run::console::{data, say, usage};
 use flopsmith_run::{exit, interrupt};
 use serde::{Deserialize, Serialize};
@@ -135,8 +135,7 @@ impl Order {
     fn permitted(&self, problem: &Problem) -> TechniqueSet {
         match self.permitted {
             Some(permitted) => permitted.intersection(problem.techniques),
-            None if self.threads == [1] => problem.techniques.without(Technique::Openmp),
-            None => problem.techniques,
+            None => problem.techniques_with(self.threads.iter().copied().max().unwrap_or(1)),
         }
     }
 

@@ -586,9 +586,13 @@ pub enum Problem {
         /// The workloads that the prompt names.
         #[command(flatten)]
         workloads: Workloads,
-        /// Permit these techniques, e.g. simd+unroll; all techniques of the problem but openmp when left out.
+        /// Permit these techniques, e.g. simd+unroll, instead of those that a run with --threads permits.
         #[arg(long)]
         permit: Option<String>,
+        /// Print the prompt of runs that time programs with this many threads: runs with one refuse programs that use
+        /// openmp, and runs with more permit it. `bench` refuses no technique of the problem, with any number of threads.
+        #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+        threads: u32,
         /// Print the short prompt of the starter model instead of the full prompt.
         #[arg(long)]
         compact: bool,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::console::{Column, say};
-use crate::digits::significant;
+use crate::digits::{four, percent};
 use crate::folder::{Folder, read_facts};
 use crate::local;
 use crate::summary::{Facts, OfProblem, Summary, summarise};
@@ -115,7 +115,7 @@ impl Listed {
             f.job.clone(),
             s.steps.to_string(),
             format!("{:.0} s", s.seconds),
-            correct.map_or("–".into(), |rate| format!("{:.0} %", rate * 100.0)),
+            correct.map_or("–".into(), percent),
             found(s),
             s.coverage.to_string(),
             local::time(f.started_unix_ms),
@@ -129,7 +129,7 @@ impl Listed {
 fn found(summary: &Summary) -> String {
     match (summary.problems.len(), &summary.best) {
         (0, None) => "–".into(),
-        (0, Some(best)) => significant(best.gflops, 3),
+        (0, Some(best)) => four(best.gflops),
         (all, _) => format!("{} of {all} problems", summary.solved()),
     }
 }

@@ -15,6 +15,8 @@ use flopsmith_report::{
 use crate::summary::{self, Facts, Samples};
 use crate::{archive_view, folder, paths, roofline, shell, view};
 
+mod measured;
+
 /// The report in a run's folder.
 pub const FILE: &str = "report.html";
 
@@ -194,6 +196,7 @@ fn gather_of(
         summary: Summary {
             steps: summary.steps,
             seconds: summary.seconds,
+            spent_seconds: summary.spent_seconds,
             start: summary.start.as_ref().map(moment),
             end: summary.end.as_ref().map(moment),
             coverage: summary.coverage,
@@ -240,6 +243,11 @@ fn gather_of(
         roofline: machine
             .filter(|_| !many)
             .and_then(|m| roofline::of_run(folder, &settings, m, summary.best.as_ref())),
+        sizes: (!many)
+            .then(|| roofline::of_folder(folder, &settings.problem, &settings.workloads))
+            .flatten()
+            .map(|problem| measured::sizes(&problem)),
+        noise: measured::noise(outcomes, &summary, &settings),
         attestation: machine
             .and_then(|m| serde_json::from_str(&m.attestation_json).ok())
             .unwrap_or_default(),

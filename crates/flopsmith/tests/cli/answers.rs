@@ -132,13 +132,16 @@ fn lists_prompts_and_configurations_are_there_for_programs_too() {
     let permitted = prompt["permitted"].as_array().unwrap();
     assert!(permitted.contains(&"simd".into()) && !permitted.contains(&"openmp".into()));
     let prompt = object(&["problem", "prompt", "dgemm", "--nest", "--permit", "simd"]);
+    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
     let nest = prompt["prompt"].as_str().unwrap_or_default();
     assert!(
         nest.starts_with("// nest: simd\nvoid dgemm(int n,"),
         "{nest}"
     );
-    let prompt = object(&["problem", "prompt", "dgemm", "--permit", "simd"]);
-    assert_eq!(prompt["permitted"], serde_json::json!(["simd"]));
+    // Runs that time several threads permit OpenMP.
+    let prompt = object(&["problem", "prompt", "dgemm", "--threads", "2"]);
+    let permitted = prompt["permitted"].as_array().unwrap();
+    assert!(permitted.contains(&"openmp".into()), "{prompt}");
     assert!(
         prompt["prompt"].as_str().unwrap().contains("void dgemm("),
         "{prompt}"

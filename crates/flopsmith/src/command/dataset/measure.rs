@@ -147,7 +147,7 @@ fn begin(args: &Measure, name: &str) -> Result<Work> {
     let permitted = match args.permit.as_deref() {
         None => None,
         Some("all") => Some(label::permitted(&problem)),
-        Some(text) => Some(super::super::problem::permitted(Some(text), &problem)?),
+        Some(text) => super::super::problem::named(Some(text))?,
     };
     Ok(Work {
         problem: Arc::new(problem),

@@ -12,6 +12,7 @@ use anyhow::Result;
 use flopsmith_evaluate::random;
 use flopsmith_measure::Purpose;
 use flopsmith_run::console::data;
+use flopsmith_run::digits::four;
 use flopsmith_run::{evaluator, paths};
 use serde::Serialize;
 
@@ -161,8 +162,8 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
         "peak",
         State::Good,
         format!(
-            "{:.1} GFLOPS, double precision, one core",
-            timer.peak_gflops()
+            "{} GFLOPS, double precision, one core",
+            four(timer.peak_gflops())
         ),
         None,
     );
@@ -171,8 +172,8 @@ fn machine(findings: &mut Findings) -> Result<serde_json::Value> {
             "openblas",
             State::Good,
             format!(
-                "{:.1} GFLOPS with core type {}",
-                found.gflops,
+                "{} GFLOPS with core type {}",
+                four(found.gflops),
                 found.core_type.as_deref().unwrap_or("as detected")
             ),
             None,

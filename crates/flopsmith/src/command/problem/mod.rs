@@ -64,12 +64,13 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             problem,
             workloads,
             permit,
+            threads,
             compact,
             nest,
             format,
         } => {
             let definition = paths::selected(paths::problem(problem)?, &workloads.names)?;
-            let permitted = permitted(permit.as_deref(), &definition)?;
+            let permitted = permitted(permit.as_deref(), &definition, *threads)?;
             let style = match (*compact, *nest) {
                 (true, _) => Style::Compact,
                 (_, true) => Style::Nest,
@@ -79,7 +80,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             data(&match format {
                 Format::Text => text,
                 Format::Json => json!({
-                    "problem": definition.id, "permitted": permitted, "compact": compact, "nest": nest, "prompt": text,
+                    "problem": definition.id, "permitted": permitted, "threads": threads, "compact": compact, "nest": nest, "prompt": text,
                 })
                 .to_string(),
             });
@@ -97,11 +98,10 @@ pub fn asked(problem: &Definition, permitted: TechniqueSet, style: Style) -> Res
     text.map_err(|e| usage(e.to_string()))
 }
 
-/// The technique set that the user named, or all techniques of the problem except OpenMP. Runs that time one thread use
-/// the same set, and so do the examples of the starter model.
-pub fn permitted(text: Option<&str>, problem: &Definition) -> Result<TechniqueSet> {
-    let all = || problem.techniques.without(Technique::Openmp);
-    Ok(named(text)?.unwrap_or_else(all))
+/// The technique set that the user named, or the set that runs use which time programs with so many threads. The examples of
+/// the starter model have the set of one thread.
+pub fn permitted(text: Option<&str>, problem: &Definition, threads: u32) -> Result<TechniqueSet> {
+    Ok(named(text)?.unwrap_or_else(|| problem.techniques_with(threads)))
 }
 
 /// The technique set that the user named, if one was named.

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, cores_to_watch};
+use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared, cores_to_watch};
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
@@ -202,17 +202,16 @@ impl Stages {
     /// before the timing.
     pub fn measure(&mut self, program: &Program) -> Option<Measured> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
-        self.tell("compiling and verifying…");
+        // A screening saves time with the clock only: what `bench` prints was verified in full.
+        let look = Look::from(self.purpose).max(Look::Full);
+        self.tell(match look.verifies_layouts() {
+            true => "compiling and verifying, also in five layouts of its code…",
+            false => "compiling and verifying…",
+        });
         let verifier = &mut self.verifier;
-        let mut prepared = self
+        let prepared = self
             .evaluator
-            .prepare(language, &program.source, verifier, true);
-        if self.purpose == Purpose::Certify {
-            if prepared.can_be_timed() {
-                self.tell("verifying five layouts of its code…");
-            }
-            prepared.verify_other_layouts(&mut self.verifier);
-        }
+            .prepare(language, &program.source, verifier, look);
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));
         }

@@ -2,7 +2,8 @@
 //!
 //! `flopsmith bench` calls this library once its arguments are read, and `flopsmith eval` uses its stages. The library
 //! finds programs, evaluates them with one verifier and one timer for each number of threads and each size, ranks them
-//! and prints the results. It also keeps results for later comparisons, and writes a report.
+//! and prints the results. It also keeps results for later comparisons, and writes a report. [`calibration`] measures the
+//! precision of the machine for `flopsmith doctor`.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
@@ -10,6 +11,7 @@
 //! - Every number of a row refers to the same reference, so that no two of them contradict each other.
 
 mod against;
+pub mod calibration;
 mod clock;
 pub mod compare;
 mod crossover;

@@ -1,6 +1,5 @@
 //! `flopsmith problem`: checks, makes, lists and exports problem definitions, and prints their prompts.
 
-mod export;
 mod nests;
 mod new;
 
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use flopsmith_compile::Toolchain;
 use flopsmith_evaluate::{Evaluator, random};
+use flopsmith_export::harbor;
 use flopsmith_measure::Purpose;
 use flopsmith_measure::verify::weakness;
 use flopsmith_nest::prompt::{self, Style};
@@ -56,7 +56,7 @@ pub fn run(args: &Problem) -> Result<ExitCode> {
             problems,
             image,
         } => {
-            export::harbor(folder, problems, image)?;
+            harbor::export(folder, problems, image)?;
             Ok(ExitCode::SUCCESS)
         }
         Problem::List { format } => list(*format),

@@ -2,7 +2,8 @@
 //!
 //! Commands share this library: the folder and the summary of a run, the output of results, and [`evaluator`], which
 //! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. [`admission`] examines problem
-//! definitions by it. The settings are types of `flopsmith-config`. The binary reads arguments, calls this library, prints, and sets the exit code.
+//! definitions by it. The settings are types of `flopsmith-config`. The binary reads arguments, calls this library, prints,
+//! and sets the exit code.
 //!
 //! Invariants:
 //! - One process at a time works on a run's folder; a lock that ends with the process guards it.

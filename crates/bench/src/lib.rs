@@ -2,7 +2,8 @@
 //!
 //! `flopsmith bench` calls this library once its arguments are read, and `flopsmith eval` uses its stages. The library
 //! finds programs, evaluates them with one verifier and one timer for each number of threads and each size, ranks them
-//! and prints the results. It also keeps results for later comparisons, and writes a report.
+//! and prints the results. It also keeps results for later comparisons, and writes a report. [`calibration`] measures the
+//! precision of the machine for `flopsmith doctor`.
 //!
 //! Invariants:
 //! - Every program gets a row, whatever becomes of it: a program that cannot be built or is wrong has its reason there.
@@ -11,6 +12,7 @@
 
 mod against;
 mod announce;
+pub mod calibration;
 mod clock;
 pub mod compare;
 mod crossover;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::Result;
-use flopsmith_evaluate::{Evaluated, Evaluator, Prepared, compares_openblas, cores_to_watch};
+use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared, compares_openblas, cores_to_watch};
 use flopsmith_machine::roofline::Place;
 use flopsmith_measure::ranking::LogRatio;
 use flopsmith_measure::{Chains, Purpose, Timer, Verifier};
@@ -265,17 +265,16 @@ impl Stages {
 
     fn evaluate(&mut self, program: &Program) -> Result<Option<Measured>> {
         let language = program.language.unwrap_or(self.evaluator.problem.language);
-        self.progress.tell("compiling and verifying");
+        // A screening saves time with the clock only: what `bench` prints was verified in full.
+        let look = Look::from(self.purpose).max(Look::Full);
+        self.progress.tell(match look.verifies_layouts() {
+            true => "compiling and verifying, also in five layouts of its code",
+            false => "compiling and verifying",
+        });
         let verifier = &mut self.verifier;
-        let mut prepared = self
+        let prepared = self
             .evaluator
-            .prepare(language, &program.source, verifier, true);
-        if self.purpose == Purpose::Certify {
-            if prepared.can_be_timed() {
-                self.progress.tell("verifying five layouts of its code");
-            }
-            prepared.verify_other_layouts(&mut self.verifier);
-        }
+            .prepare(language, &program.source, verifier, look);
         self.progress.clear();
         for why in prepared.checked().into_iter().flat_map(|c| &c.left_out) {
             say(&format!("warning: sanitizers left out: {why}"));

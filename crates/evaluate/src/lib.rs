@@ -3,10 +3,12 @@
 //! [`Evaluator`] has the stages of one machine for one problem. Roles on the bus call its stages one by one
 //! ([`Evaluator::compiler`], [`Evaluator::verifier`], [`Evaluator::timer`], [`VerifiedLayouts`]); all other callers use
 //! [`Evaluator::evaluate`], or [`Evaluator::prepare`] and [`Prepared::time`] if they time a program more than once.
+//! [`Look`] alone decides which checks precede a measurement, for roles and for all others.
 //! This crate uses no bus, no settings of runs, and no files except those of compiler and jail.
 
 mod draws;
 mod layouts;
+mod look;
 mod prepared;
 mod require;
 
@@ -17,7 +19,7 @@ use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
-use flopsmith_measure::{Listener, Purpose, Sanitizers, Thoroughness, Timer, Verifier};
+use flopsmith_measure::{Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
@@ -26,6 +28,7 @@ use draws::Draws;
 pub use draws::random;
 pub use flopsmith_compile::Question;
 pub use layouts::VerifiedLayouts;
+pub use look::Look;
 use prepared::OtherLayouts;
 pub use prepared::{Evaluated, Prepared};
 pub use require::{has_cores, is_compiler};
@@ -204,8 +207,7 @@ impl Evaluator {
         openblas::Best::over(&measured?)
     }
 
-    /// Evaluates one program. Unless `purpose` is a screening, the program is verified in full, and the sanitizers
-    /// check it if there are any.
+    /// Evaluates one program, after the look that a measurement to this standard needs.
     pub fn evaluate(
         &self,
         language: Language,
@@ -214,63 +216,57 @@ impl Evaluator {
         timer: &mut Timer,
         purpose: Purpose,
     ) -> Evaluated {
-        let last_look = purpose != Purpose::Screen;
-        let mut prepared = self.prepare(language, source, verifier, last_look);
-        if purpose == Purpose::Certify {
-            prepared.verify_other_layouts(verifier);
-        }
+        let prepared = self.prepare(language, source, verifier, purpose.into());
         prepared.time(timer, purpose, None)
     }
 
-    /// Compiles and verifies one program, for one timer or for several. With `last_look` the program is verified in
-    /// full, and the sanitizers check it if there are any.
+    /// Compiles and verifies one program, for one timer or for several. `look` says how closely; a program can be certified
+    /// only after [`Look::Certified`].
     pub fn prepare(
         &self,
         language: Language,
         source: &str,
         verifier: &mut Verifier,
-        last_look: bool,
+        look: Look,
     ) -> Prepared {
         let built = self
             .compiler
             .compile_as(language, &self.problem, source, self.permitted);
-        match built {
-            Err(failure) => Prepared::Refused(failure),
-            Ok(built) => {
-                let thoroughness = if last_look {
-                    Thoroughness::Full
-                } else {
-                    Thoroughness::Screening
-                };
-                let verified = verifier.verify_to(&built.object, self.draws.random(), thoroughness);
-                let openmp = built.techniques.contains(Technique::Openmp);
-                let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
-                let looked = verified.and_then(|_| {
-                    let sanitizers = self.sanitizers.as_ref().filter(|_| last_look);
-                    sanitizers
-                        .map(|s| s.check_as(language, source, openmp))
-                        .transpose()
-                });
-                let (checked, failed) = match looked {
-                    Ok(checked) => (checked, None),
-                    Err(failure) => (None, Some(failure)),
-                };
-                let other_layouts = OtherLayouts {
-                    compiler: Arc::clone(&self.compiler),
-                    problem: Arc::clone(&self.problem),
-                    language,
-                    source: source.to_owned(),
-                    verified: None,
-                    draws: self.draws.clone(),
-                };
-                Prepared::Built {
-                    built,
-                    other_layouts,
-                    checked,
-                    sizes,
-                    failed,
-                }
+        let built = match built {
+            Err(failure) => return Prepared::Refused(failure),
+            Ok(built) => built,
+        };
+        let seed = self.draws.random();
+        let verified = verifier.verify_to(&built.object, seed, look.thoroughness());
+        let openmp = built.techniques.contains(Technique::Openmp);
+        let sizes = verified.as_ref().ok().and_then(|report| report.sizes);
+        let looked = verified.and_then(|_| {
+            let sanitizers = self.sanitizers.as_ref().filter(|_| look.sanitizes());
+            sanitizers
+                .map(|s| s.check_as(language, source, openmp))
+                .transpose()
+        });
+        let (checked, mut failed) = match looked {
+            Ok(checked) => (checked, None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let mut others = None;
+        if failed.is_none() && look.verifies_layouts() {
+            let (compiler, problem) = (&self.compiler, &self.problem);
+            match layouts::verified(compiler, language, problem, source, verifier, &self.draws) {
+                Ok(objects) => others = Some(objects),
+                Err(failure) => failed = Some(failure),
             }
+        }
+        Prepared::Built {
+            built,
+            other_layouts: OtherLayouts {
+                verified: others,
+                draws: self.draws.clone(),
+            },
+            checked,
+            sizes,
+            failed,
         }
     }
 }

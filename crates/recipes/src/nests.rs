@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use flopsmith_config::{Dtype, SftConfig};
+use flopsmith_evaluate::Look;
 use flopsmith_learner::{SftReport, SftTraining};
 use flopsmith_nest::corpus::{Config, Corpus, Example};
 use flopsmith_nest::prompt::{self, Style};
@@ -409,7 +410,8 @@ impl Look<'_> {
         let mut programs = std::collections::BTreeSet::new();
         for sample in sample(self.model, &requests, self.tokenizer.eos(), |_| {})? {
             let source = self.tokenizer.decode(&sample.tokens)?;
-            let prepared = evaluator.prepare(problem.language, &source, &mut verifier, false);
+            let prepared =
+                evaluator.prepare(problem.language, &source, &mut verifier, Look::Screening);
             let reason = |kind: &str, detail: &str| {
                 let answer = RawAnswer::of(&source, sample.finished);
                 Reason::of(kind, detail, problem.id.as_str(), answer)

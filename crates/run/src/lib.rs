@@ -1,8 +1,9 @@
 //! The folder, start, resume and end of a run, and the life of a worker.
 //!
 //! Commands share this library: the folder and the summary of a run, the output of results, and [`evaluator`], which
-//! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. The settings are types of
-//! `flopsmith-config`. The binary reads arguments, calls this library, prints, and sets the exit code.
+//! gives the pipeline of `flopsmith-evaluate` the jail and the harness of this process. [`admission`] examines problem
+//! definitions by it. The settings are types of `flopsmith-config`. The binary reads arguments, calls this library, prints,
+//! and sets the exit code.
 //!
 //! Invariants:
 //! - One process at a time works on a run's folder; a lock that ends with the process guards it.
@@ -11,6 +12,7 @@
 //!   complete.
 //! - A stop that was asked for ends the work in order, and the run can be resumed.
 
+pub mod admission;
 pub mod archive_view;
 pub mod broker;
 pub mod certification;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use flopsmith_evaluate::{Evaluated, Evaluator, Prepared};
+use flopsmith_evaluate::{Evaluated, Evaluator, Look, Prepared};
 use flopsmith_machine::pinning;
 use flopsmith_measure::{Purpose, Timer, Verifier};
 use flopsmith_problem::Language;
@@ -152,20 +152,14 @@ impl Bench {
     }
 
     /// Compiles and verifies a program, and checks it by sanitizers if it has to count.
-    fn prepared(&mut self, program: &Program, purpose: Purpose) -> Prepared {
+    fn prepared(&mut self, program: &Program, look: Look) -> Prepared {
         let mut evaluator = self.evaluator.clone().permitting(program.permitted);
         if !program.is_to_count {
             evaluator.sanitizers = None;
         }
-        let last_look = purpose == Purpose::Certify;
         let (language, source) = (program.language, &program.source);
         let verifier = verifier_in(&mut self.verifier, &self.evaluator, self.threads);
-        let mut prepared = evaluator.prepare(language, source, verifier, last_look);
-        // A screening also decides about a program that has to count and passed up to here.
-        if last_look && !program.is_to_count {
-            prepared.verify_other_layouts(verifier);
-        }
-        prepared
+        evaluator.prepare(language, source, verifier, look)
     }
 
     /// Compiles, verifies and times a program; a program that was looked at before is `prepared`, and only timed.
@@ -176,11 +170,11 @@ impl Bench {
         prepared: Option<Prepared>,
     ) -> Evaluated {
         let prepared = prepared.unwrap_or_else(|| {
-            let standard = match purpose {
-                Purpose::Certify => Purpose::Certify,
-                _ => purpose_of(program),
+            let look = match purpose {
+                Purpose::Certify => Look::Certified,
+                Purpose::Screen | Purpose::Rank => look_at(program),
             };
-            self.prepared(program, standard)
+            self.prepared(program, look)
         });
         let (evaluator, by_gcc) = (&self.evaluator, &self.by_gcc);
         let (verifier, threads) = (&mut self.verifier, self.threads);
@@ -255,9 +249,7 @@ fn plain_loops(evaluator: &Evaluator, verifier: &mut Verifier, threads: u32) -> 
     };
     let mut evaluator = evaluator.clone().permitting(TechniqueSet::all());
     evaluator.sanitizers = None;
-    let mut loops = evaluator.prepare(Language::C, &loops, verifier, true);
-    loops.verify_other_layouts(verifier);
-    loops
+    evaluator.prepare(Language::C, &loops, verifier, Look::Certified)
 }
 
 /// The speed of plain loops, relative to the reference. Times would not be enough: the machine may become faster from
@@ -276,7 +268,7 @@ fn speed_of(loops: &Prepared, timer: &mut Timer) -> Plain {
 }
 
 /// A program that was compiled and verified, and the time that this took.
-pub struct Look {
+pub struct FirstLook {
     prepared: Prepared,
     seconds: f64,
 }
@@ -310,7 +302,7 @@ impl Stages {
 
     /// The same for a program that [`first_looks`] compiled and verified: a fault that was found then is its result, and
     /// a program without one is timed. After any other failure the program is judged anew, since it was beside others.
-    pub fn judge_after(&mut self, look: Look, program: &Program) -> Ended {
+    pub fn judge_after(&mut self, look: FirstLook, program: &Program) -> Ended {
         match look.prepared.failure() {
             None => self.judge_from(program, Some(look)),
             Some(failure @ Failure::Candidate { .. }) => Ended {
@@ -323,7 +315,7 @@ impl Stages {
         }
     }
 
-    fn judge_from(&mut self, program: &Program, look: Option<Look>) -> Ended {
+    fn judge_from(&mut self, program: &Program, look: Option<FirstLook>) -> Ended {
         let mut ended = self.once(program, Purpose::Screen, look);
         let mut tried = 1;
         while tried < tries(program, &ended.verdict) {
@@ -366,10 +358,10 @@ impl Stages {
     }
 
     /// Compiles and verifies a program.
-    fn look(&mut self, program: &Program) -> Look {
+    fn look(&mut self, program: &Program) -> FirstLook {
         let started = Instant::now();
-        let prepared = self.bench(program).prepared(program, purpose_of(program));
-        Look {
+        let prepared = self.bench(program).prepared(program, look_at(program));
+        FirstLook {
             prepared,
             seconds: started.elapsed().as_secs_f64(),
         }
@@ -409,7 +401,7 @@ impl Stages {
     }
 
     /// Judges a program once; `purpose` is the standard of its measurement.
-    fn once(&mut self, program: &Program, purpose: Purpose, look: Option<Look>) -> Ended {
+    fn once(&mut self, program: &Program, purpose: Purpose, look: Option<FirstLook>) -> Ended {
         let started = Instant::now();
         let (prepared, before) = match look {
             Some(look) => (Some(look.prepared), look.seconds),
@@ -426,12 +418,13 @@ impl Stages {
     }
 }
 
-/// The standard to which a program is verified before its first measurement, which is a screening.
-fn purpose_of(program: &Program) -> Purpose {
+/// The look at a program before its first measurement, which is a screening. A screening also decides about a program that
+/// has to count and passed up to here.
+fn look_at(program: &Program) -> Look {
     if program.is_to_count {
-        Purpose::Certify
+        Look::Full
     } else {
-        Purpose::Screen
+        Look::Screening
     }
 }
 
@@ -440,7 +433,7 @@ const AT_ONCE: usize = 8;
 
 /// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns a look at each
 /// program, in their order. For the same programs the secrets of the looks are the same on every machine.
-pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<Look> {
+pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<FirstLook> {
     let next = AtomicUsize::new(0);
     let looks = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {

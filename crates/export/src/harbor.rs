@@ -1,6 +1,6 @@
-//! `flopsmith problem export`: problems as tasks of other tools.
+//! Problems as tasks of Harbor, for `flopsmith problem export`.
 //!
-//! A task of Harbor is a folder: `task.toml`, `instruction.md`, the agent's container in `environment`, the oracle in
+//! A task is a folder: `task.toml`, `instruction.md`, the agent's container in `environment`, the oracle in
 //! `solution`, and the verifier in `tests`. The verifier runs in a container of its own, to which Harbor copies the program
 //! and nothing else of the agent's: an agent that has become root cannot change the measurement.
 
@@ -26,7 +26,10 @@ const VERIFIER: &str = include_str!("harbor/tests.Dockerfile");
 
 /// Writes problems as tasks of Harbor into `folder`: those of these names, or all if there is none. Verifiers are built from
 /// the image `image`, which has the command `flopsmith`.
-pub fn harbor(folder: &Path, names: &[String], image: &str) -> Result<()> {
+///
+/// # Errors
+/// Wrong usage: no name of an image, an unknown problem, or a task that exists or cannot be written.
+pub fn export(folder: &Path, names: &[String], image: &str) -> Result<()> {
     if image.is_empty() || image.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(usage(format!(
             "`{}` is no name of an image; use one such as flopsmith-worker",
@@ -298,10 +301,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         task(place.path());
         let names = ["dgemm".to_owned()];
-        let error = harbor(place.path(), &names, "flopsmith-worker").unwrap_err();
+        let error = export(place.path(), &names, "flopsmith-worker").unwrap_err();
         assert!(error.to_string().contains("exists already"), "{error:#}");
         let other = place.path().join("other");
-        assert!(harbor(&other, &names, "a b").is_err());
+        assert!(export(&other, &names, "a b").is_err());
         assert!(!other.exists());
     }
 }

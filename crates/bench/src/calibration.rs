@@ -1,21 +1,26 @@
-//! `flopsmith doctor --timing`: measures the smallest difference that this machine can tell from noise, and the time
-//! that takes.
+//! The precision of this machine's clock: a kernel is measured against itself, as `bench` measures programs.
+//!
+//! [`Kernel::repeat`] is a short look at the noise. [`calibrate`] measures the smallest difference that this machine can tell
+//! from noise to each standard, and the time that takes; the figures are kept in the user's state folder. `flopsmith doctor`
+//! prints both.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use flopsmith_actors::journal::replace;
-use flopsmith_measure::{METHOD, Purpose};
+use flopsmith_evaluate::{Evaluator, Look, Prepared};
+use flopsmith_machine::attest::Attestation;
+use flopsmith_machine::openblas;
+use flopsmith_measure::{METHOD, Purpose, Timer};
 use flopsmith_problem::Language;
 use flopsmith_protocol::{Measurement, Verdict};
-use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
-
 use flopsmith_run::console::say;
 use flopsmith_run::idle_wait::{self, Patience};
+use flopsmith_run::output::replace;
 use flopsmith_run::{evaluator, paths};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 /// Measurements of each standard. The number is large enough to know the spread to about a fifth, or to a quarter for
 /// the standard that takes ten seconds for each measurement.
@@ -31,6 +36,100 @@ const CERTIFY: &str = "certify";
 /// Two measurements whose true values lie this many standard deviations of their difference apart are told apart with 95 %
 /// confidence in 95 of 100 tries: 1.96 + 1.645.
 const TOLD_APART: f64 = 3.605;
+
+/// Number of measurements of [`Kernel::repeat`].
+pub const REPEATS: usize = 12;
+
+/// Largest spread of a machine that needs no advice, as a share.
+const STEADY: f64 = 0.01;
+
+/// The baseline of dgemm as a program, and the timer that measures it. Its ratio to the baseline is 1 in any state of the
+/// machine.
+pub struct Kernel {
+    evaluator: Evaluator,
+    timer: Timer,
+}
+
+/// How far measurements of one kernel lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Repeats {
+    /// Width of all but the fastest and the slowest, as a share of the slower end.
+    pub spread: f64,
+    /// Greatest distance from the median, as a share of it.
+    pub worst: f64,
+}
+
+impl Repeats {
+    /// True if the machine was quiet enough.
+    pub fn are_steady(&self) -> bool {
+        self.spread < STEADY
+    }
+
+    /// The repeats of these speeds, of which there are at least three.
+    fn of(mut gflops: Vec<f64>) -> Self {
+        gflops.sort_by(f64::total_cmp);
+        let middle = gflops[gflops.len() / 2];
+        let distances = gflops.iter().map(|g| (g / middle - 1.0).abs());
+        Self {
+            spread: (gflops[gflops.len() - 2] / gflops[1] - 1.0).abs(),
+            worst: distances.fold(0.0, f64::max),
+        }
+    }
+}
+
+impl Kernel {
+    /// Makes a timer with one thread, which measures peak and reference.
+    ///
+    /// # Errors
+    /// dgemm is not installed, or this machine cannot measure.
+    pub fn open() -> Result<Self> {
+        let problem = Arc::new(paths::problem("dgemm")?.only_first());
+        // The program is our own.
+        let evaluator = evaluator::open(problem, "gcc", true)?;
+        let timer = evaluator.timer(1)?;
+        Ok(Self { evaluator, timer })
+    }
+
+    /// The highest speed of one core, in GFLOPS.
+    pub fn peak_gflops(&self) -> f64 {
+        self.timer.peak_gflops()
+    }
+
+    /// Speed of OpenBLAS on the same core; none if it is not installed.
+    pub fn openblas(&self) -> Option<openblas::Best> {
+        self.evaluator.openblas(1)
+    }
+
+    /// The machine.
+    pub fn attestation(&self) -> &Attestation {
+        self.timer.attestation()
+    }
+
+    /// Compiles and verifies the kernel, for measurements to this standard.
+    fn prepared(&self, look: Look) -> Result<Prepared> {
+        let problem = &self.evaluator.problem;
+        let baseline = problem.baseline_source.as_ref();
+        let source = baseline.unwrap_or(&problem.reference_source);
+        let mut verifier = self.evaluator.verifier(1)?;
+        Ok(self
+            .evaluator
+            .prepare(Language::C, source, &mut verifier, look))
+    }
+
+    /// Measures the kernel [`REPEATS`] times.
+    ///
+    /// # Errors
+    /// The kernel was not measured.
+    pub fn repeat(&mut self) -> Result<Repeats> {
+        let kernel = self.prepared(Purpose::Rank.into())?;
+        let mut gflops = Vec::with_capacity(REPEATS);
+        for _ in 0..REPEATS {
+            let done = kernel.time(&mut self.timer, Purpose::Rank, None);
+            gflops.push(measured(&done.verdict)?.gflops);
+        }
+        Ok(Repeats::of(gflops))
+    }
+}
 
 /// How well one standard of measurement repeats here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +154,6 @@ pub struct Calibration {
     /// Names hardware and toolchain.
     pub machine: String,
     /// The method of measuring ([`flopsmith_measure::METHOD`]); figures of another one say nothing of this one.
-    #[serde(default)]
     pub method: String,
     /// When, in seconds since 1970.
     pub unix_seconds: u64,
@@ -68,17 +166,13 @@ pub struct Calibration {
 
 /// Measures a kernel against itself to each standard, as `bench` does, and stores the figures. Takes about two minutes,
 /// and at most `wait` more until the machine is quiet.
+///
+/// # Errors
+/// This machine cannot measure, or the figures cannot be stored.
 pub fn calibrate(wait: Duration) -> Result<(Calibration, PathBuf)> {
-    let problem = Arc::new(paths::problem("dgemm")?.only_first());
-    let evaluator = evaluator::open(Arc::clone(&problem), "gcc", true)?;
-    let mut verifier = evaluator.verifier(1)?;
-    let mut timer = evaluator.timer(1)?;
-    let source = problem
-        .baseline_source
-        .clone()
-        .unwrap_or_else(|| problem.reference_source.clone());
-    let kernel = evaluator.prepare(Language::C, &source, &mut verifier, false);
-    // The kernel is the baseline itself, so the ratio to the baseline is 1 in any state of the machine.
+    let opened = Kernel::open()?;
+    let kernel = opened.prepared(Purpose::Certify.into())?;
+    let mut timer = opened.timer;
     let chain = timer.chain();
     let mut standards = Vec::new();
     let (mut patience, mut machine_busy) = (Patience::new(wait), None);
@@ -232,6 +326,24 @@ mod tests {
     }
 
     #[test]
+    fn a_single_disturbance_is_the_worst_and_no_spread() {
+        let mut gflops = vec![10.0; REPEATS];
+        let even = Repeats {
+            spread: 0.0,
+            worst: 0.0,
+        };
+        assert_eq!(Repeats::of(gflops.clone()), even);
+        gflops[3] = 5.0;
+        let disturbed = Repeats { worst: 0.5, ..even };
+        assert_eq!(Repeats::of(gflops.clone()), disturbed);
+        assert!(disturbed.are_steady());
+        gflops[7] = 8.0;
+        let noisy = Repeats::of(gflops);
+        assert!((noisy.spread - 0.25).abs() < 1e-12, "{noisy:?}");
+        assert!(noisy.worst == 0.5 && !noisy.are_steady(), "{noisy:?}");
+    }
+
+    #[test]
     fn figures_are_kept_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("a/b");
@@ -253,15 +365,13 @@ mod tests {
         // A file under another machine's name is ignored.
         std::fs::copy(place(&folder, "one"), place(&folder, "copied")).unwrap();
         assert_eq!(known_in(&folder, "copied"), None);
-        // A file of another measuring method is ignored as well, and one of a version that named no method.
-        for method in ["", "an older one"] {
-            let older = Calibration {
-                method: method.into(),
-                ..one.clone()
-            };
-            keep(&place(&folder, "one"), &older).unwrap();
-            assert_eq!(known_in(&folder, "one"), None);
-        }
+        // A file of another measuring method is ignored as well.
+        let older = Calibration {
+            method: "an older one".into(),
+            ..one.clone()
+        };
+        keep(&place(&folder, "one"), &older).unwrap();
+        assert_eq!(known_in(&folder, "one"), None);
         assert!(lines(&one).contains("rank"));
     }
 

@@ -22,12 +22,13 @@ use flopsmith_protocol::{
 };
 use flopsmith_sandbox::Sandbox;
 
+use super::calibration::Calibration;
 use super::certify::shared;
 use super::equipment::{Equipment, PlacedArrays};
 use super::quarantine::State;
 use super::reference::{Chain, Chains};
 use super::resolution::Resolution;
-use super::roof::{self, Ceilings};
+use super::roof::Ceilings;
 use super::tolerance::program_of_magnitudes;
 use super::workload::WorkloadTimer;
 use super::{Limits, Purpose, SURPRISING, Timed};
@@ -65,6 +66,23 @@ impl Timer {
         cores: Cores,
         threads: u32,
     ) -> Result<Self, Failure> {
+        let usual = Calibration::default();
+        Self::calibrated(sandbox, harness, problem, toolchain, cores, threads, &usual)
+    }
+
+    /// The same with another calibration.
+    ///
+    /// # Errors
+    /// As [`Timer::new`].
+    pub fn calibrated(
+        sandbox: Arc<Sandbox>,
+        harness: PathBuf,
+        problem: Arc<Problem>,
+        toolchain: &Toolchain,
+        cores: Cores,
+        threads: u32,
+        calibration: &Calibration,
+    ) -> Result<Self, Failure> {
         if cores.kernel.len() < threads as usize {
             return Err(Failure::infrastructure(
                 InfrastructureCause::Resources,
@@ -88,7 +106,7 @@ impl Timer {
             None => reference_object.clone(),
         };
         let magnitude = program_of_magnitudes(&sandbox, toolchain, &problem)?;
-        let (peak, roofs) = roof::measure(&cores.kernel, threads);
+        let (peak, roofs) = calibration.roofs(&cores.kernel, threads);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor.filter(|_| alone),
             kernel_cores: &cores.kernel,
@@ -127,7 +145,8 @@ impl Timer {
             .map(|workload| workload.name.clone());
         for ((problem, placed), name) in each.into_iter().zip(placed).zip(names) {
             let equipment = Arc::clone(&equipment);
-            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings)
+            let divisor = calibration.divisor();
+            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings, divisor)
                 .map_err(|failure| at(&name, several, failure))?;
             workloads.push(Workload {
                 name,

@@ -40,7 +40,7 @@ fi
 # No test that measures has begun yet.
 wait "$scripts" || status=$?
 cat "$work/scripts"
-"$runner" nextest run --release --locked --test-threads $((5 * $(nproc))) "$@" 2>&1 | tee "$work/tests" || status=$?
+"$runner" nextest run --release --locked --test-threads $((5 * $(nproc) + 1)) "$@" 2>&1 | tee "$work/tests" || status=$?
 
 if [ -s "$skipped" ]; then
     printf '\nleft out by tests that passed:\n'

@@ -1,8 +1,8 @@
-//! One processor core for a test that needs programs measured, whatever their numbers are.
+//! One processor core for a test that needs programs measured, whatever their numbers are, or that trains.
 //!
 //! On two cores the timer spins on one of them while the measured program has the other. Beside other tests it seldom has both at
 //! once, and measurements take many times as long. On one core both sides sleep while they wait. So a run on one core works
-//! beside other tests, and a second one on another core beside it.
+//! beside other tests, and a second one on another core beside it. The threads of libtorch also spin for one another.
 
 use std::cell::RefCell;
 use std::fs::File;

@@ -101,7 +101,7 @@ pub fn cores() -> Cores {
 }
 
 pub fn timer() -> Timer {
-    timer_of(problem())
+    rough_timer_of(problem())
 }
 
 pub fn timer_of(problem: Arc<Problem>) -> Timer {

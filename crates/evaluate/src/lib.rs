@@ -19,7 +19,7 @@ use flopsmith_compile::{Compiler, Toolchain};
 use flopsmith_machine::environment::Watched;
 use flopsmith_machine::{Cores, openblas, pinning};
 use flopsmith_measure::verify::soundness::{self, Examined};
-use flopsmith_measure::{Listener, Purpose, Sanitizers, Timer, Verifier};
+use flopsmith_measure::{Calibration, Listener, Purpose, Sanitizers, Timer, Verifier};
 use flopsmith_problem::{Language, Problem};
 use flopsmith_protocol::{Failure, Technique, TechniqueSet};
 use flopsmith_sandbox::Sandbox;
@@ -178,14 +178,15 @@ impl Evaluator {
     /// # Errors
     /// As [`Timer::new`].
     pub fn timer(&self, threads: u32) -> Result<Timer, Failure> {
-        Timer::with_listener(
+        let calibration = Calibration::default().telling(self.listener.clone());
+        Timer::calibrated(
             Arc::clone(&self.sandbox),
             self.harness.clone(),
             Arc::clone(&self.problem),
             &self.toolchain,
             cores_for(threads),
             threads,
-            self.listener.clone(),
+            &calibration,
         )
     }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{as_shipped, bench, flopsmith, last_object, quick, run};
 
 #[test]
@@ -348,6 +349,7 @@ fn trap(folder: &Path, started: &Path) -> std::path::PathBuf {
 
 #[test]
 fn local_commands_start_no_broker() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let started = place.path().join("started");
     let server = trap(place.path(), &started);

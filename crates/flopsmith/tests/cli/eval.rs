@@ -6,6 +6,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::bench::GOOD;
+use crate::one_core::on_one_core;
 use crate::{assert_traceable, flopsmith, last_object, objects, quick};
 
 /// It is built, and computes nothing.
@@ -54,6 +55,7 @@ pub fn stderr(output: &Output) -> String {
 
 #[test]
 fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_on() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let other = second(place);
@@ -190,6 +192,7 @@ fn every_answer_is_counted_each_program_evaluated_once_and_a_second_start_goes_o
 
 #[test]
 fn two_models_are_compared_and_a_real_difference_is_told() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let good = file(place, "good.jsonl", &vec![json!({ "program": GOOD }); 8]);
@@ -335,6 +338,7 @@ fn wrong_input_is_named_before_anything_is_measured() {
 #[cfg(feature = "torch")]
 #[test]
 fn a_language_model_answers_and_its_prompts_and_answers_are_kept() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let arguments = [

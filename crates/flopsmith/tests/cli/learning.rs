@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{flopsmith, last_object, objects, run, wait_for};
 
 /// Every event that a test waits for comes long before this, also on a busy machine.
@@ -195,6 +196,7 @@ fn programs_that_are_measured_here_train_models_of_every_kind() {
 /// PEFT's files, in half precision.
 #[test]
 fn adapters_are_written_alone_and_gone_on_with() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 12);
@@ -287,6 +289,7 @@ fn adapters_are_written_alone_and_gone_on_with() {
 /// The starter writes no code fences, so no answer contains a program if programs are fenced blocks.
 #[test]
 fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let exercise =
@@ -321,6 +324,7 @@ fn reinforcement_whose_answers_hold_no_program_ends_and_says_so() {
 
 #[test]
 fn reinforcement_is_not_gone_on_with_by_other_rewards() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 4);
@@ -361,6 +365,7 @@ fn reinforcement_is_not_gone_on_with_by_other_rewards() {
 
 #[test]
 fn samples_of_skipped_updates_are_kept_and_too_many_end_the_training() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 8);
@@ -418,6 +423,7 @@ fn interrupted(place: &Path, command: &str, name: &str, recipe: &str) {
 
 #[test]
 fn an_interrupted_training_goes_on_where_it_stopped() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     pairs(&place.join("pairs.jsonl"), 40);

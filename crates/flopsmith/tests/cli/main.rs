@@ -38,6 +38,7 @@ mod model_serve;
 mod models;
 mod modules;
 mod nests;
+mod one_core;
 mod quick;
 mod refusals;
 #[cfg(feature = "torch")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{
     assert_traceable, flopsmith, last_object, objects, only_run, outcomes, quick, run, wait_for,
 };
@@ -51,6 +52,7 @@ fn tasks_of(lines: &[Value], step: u64) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_run_over_two_problems_is_killed_resumed_and_shows_each_problem() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     let settings = [

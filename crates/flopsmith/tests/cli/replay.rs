@@ -5,6 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use crate::one_core::on_one_core;
 use crate::{last_object, objects, only_run, run, train};
 
 /// Repeats the run in this folder, with the new run in its own folder.
@@ -60,6 +61,7 @@ fn refused(output: &Output, parts: &[&str]) {
 
 #[test]
 fn a_run_is_repeated_bit_by_bit_and_differences_are_named() {
+    on_one_core();
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs");
     // The learning rate falls with the spent time. With all techniques permitted programs differ, and so do their

@@ -15,6 +15,7 @@ use std::process::ChildStderr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
+use crate::one_core::on_one_core;
 
 /// The bucket of runs. It and [`version`] are spelled out here: `flopsmith-actors` would link libtorch, whose start costs each
 /// test of this program a third of a second.
@@ -209,6 +210,7 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
+    on_one_core();
     let cluster = Cluster::new().await;
     cluster
         .bus
@@ -310,6 +312,7 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
 /// Two clusters on one broker: the stores tell their work apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_with_another_store_leaves_a_runs_work_to_others() {
+    on_one_core();
     let cluster = Cluster::new().await;
     let setup = RunSetup::default();
     cluster.bus.ensure_streams(&setup).await.unwrap();
@@ -444,6 +447,7 @@ async fn end_of(child: Child) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_left_to_the_cluster_outlives_its_starter_and_its_archive() {
+    on_one_core();
     let cluster = Cluster::new().await;
     cluster
         .bus

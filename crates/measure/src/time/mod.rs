@@ -11,6 +11,7 @@
 
 mod adversarial;
 mod baseline_oracle;
+mod calibration;
 mod certify;
 mod check;
 mod combine;
@@ -40,6 +41,7 @@ use std::time::Duration;
 
 use flopsmith_protocol::Measurement;
 
+pub use calibration::Calibration;
 pub use certify::PADDINGS;
 pub use course::{Course, Finished, Turn, Who};
 pub use decision::{Limits, Purpose};

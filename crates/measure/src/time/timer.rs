@@ -22,12 +22,13 @@ use flopsmith_protocol::{
 };
 use flopsmith_sandbox::Sandbox;
 
+use super::calibration::Calibration;
 use super::certify::shared;
 use super::equipment::{Equipment, PlacedArrays};
 use super::quarantine::State;
 use super::reference::{Chain, Chains};
 use super::resolution::Resolution;
-use super::roof::{self, Ceilings};
+use super::roof::Ceilings;
 use super::steps::{Listener, Step, Work};
 use super::tolerance::program_of_magnitudes;
 use super::workload::WorkloadTimer;
@@ -67,22 +68,22 @@ impl Timer {
         cores: Cores,
         threads: u32,
     ) -> Result<Self, Failure> {
-        let nobody = Listener::default();
-        Self::with_listener(sandbox, harness, problem, toolchain, cores, threads, nobody)
+        let usual = Calibration::default();
+        Self::calibrated(sandbox, harness, problem, toolchain, cores, threads, &usual)
     }
 
-    /// Like [`Timer::new`]; tells `listener` of each step, those of the start included.
+    /// The same with another calibration; tells its listener of each step, those of the start included.
     ///
     /// # Errors
     /// As [`Timer::new`].
-    pub fn with_listener(
+    pub fn calibrated(
         sandbox: Arc<Sandbox>,
         harness: PathBuf,
         problem: Arc<Problem>,
         toolchain: &Toolchain,
         cores: Cores,
         threads: u32,
-        listener: Listener,
+        calibration: &Calibration,
     ) -> Result<Self, Failure> {
         if cores.kernel.len() < threads as usize {
             return Err(Failure::infrastructure(
@@ -107,7 +108,7 @@ impl Timer {
             None => reference_object.clone(),
         };
         let magnitude = program_of_magnitudes(&sandbox, toolchain, &problem)?;
-        let (peak, roofs) = roof::measure(&cores.kernel, threads);
+        let (peak, roofs) = calibration.roofs(&cores.kernel, threads);
         let attestation = Attestation::collect(&Circumstances {
             supervisor_core: cores.supervisor.filter(|_| alone),
             kernel_cores: &cores.kernel,
@@ -147,14 +148,15 @@ impl Timer {
             .map(|workload| workload.name.clone());
         let all = each.into_iter().zip(placed).zip(names);
         for (((problem, placed), name), number) in all.zip(1..) {
-            listener.tell(Step {
+            calibration.listener().tell(Step {
                 work: Work::Reference,
                 workload: &name,
                 number,
                 of,
             });
             let equipment = Arc::clone(&equipment);
-            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings)
+            let divisor = calibration.divisor();
+            let timer = WorkloadTimer::new(equipment, Arc::new(problem), placed, ceilings, divisor)
                 .map_err(|failure| at(&name, several, failure))?;
             workloads.push(Workload {
                 name,
@@ -165,7 +167,7 @@ impl Timer {
         let mut timer = Self {
             equipment,
             workloads,
-            listener,
+            listener: calibration.listener().clone(),
         };
         for purpose in [Purpose::Screen, Purpose::Rank, Purpose::Certify] {
             timer.set_limits(purpose, purpose.limits());

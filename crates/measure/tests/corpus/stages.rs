@@ -68,6 +68,8 @@ struct Bench {
     /// Made when the first program has to be verified here: most of those that are timed were verified at a first look.
     verifier: Option<Verifier>,
     threads: u32,
+    /// Divides the time that timers take for the reference.
+    divisor: u32,
     /// Made when the first program has to be timed: most attacks are refused before, and it measures the machine.
     timed: Option<Timed>,
 }
@@ -86,51 +88,37 @@ struct Timed {
     timer: Timer,
     /// The plain loops, compiled and verified. Made when they are first timed.
     loops: Option<Prepared>,
-    plain: Plain,
+    /// None before plain loops are needed: only the number of an attack is compared with them.
+    plain: Option<Plain>,
 }
 
 impl Timed {
-    fn new(
-        evaluator: &Evaluator,
-        by_gcc: &Evaluator,
-        verifier: &mut Option<Verifier>,
-        threads: u32,
-    ) -> Self {
-        let mut timer = evaluator.timer(threads).unwrap();
+    fn new(evaluator: &Evaluator, threads: u32, divisor: u32) -> Self {
+        let allowed = pinning::allowed_cores();
+        let cores = pinning::assign(&allowed, threads as usize, pinning::siblings);
+        let (problem, toolchain) = (Arc::clone(&evaluator.problem), &evaluator.toolchain);
+        let timer = fixtures::rough_timer(problem, toolchain, cores, threads, divisor).unwrap();
         // In other problems than the usual one, the honest loops of attacks are the reference.
-        let (loops, plain) = match evaluator.problem.id.as_str() {
-            USUAL => {
-                let verifier = verifier_in(verifier, evaluator, threads);
-                let loops = plain_loops(by_gcc, verifier, threads);
-                let plain = speed_of(&loops, &mut timer);
-                (Some(loops), plain)
-            }
-            _ => {
-                let gflops = timer.reference_gflops();
-                let plain = Plain {
-                    ratio: 1.0,
-                    gflops,
-                    cold_ratio: None,
-                };
-                (None, plain)
-            }
-        };
+        let plain = (evaluator.problem.id.as_str() != USUAL).then(|| Plain {
+            ratio: 1.0,
+            gflops: timer.reference_gflops(),
+            cold_ratio: None,
+        });
         eprintln!(
-            "{}, threads {threads}: plain loops are {:.2} times as fast as the reference, which does {:.1} GFLOPS",
+            "{}, threads {threads}: the reference does {:.1} GFLOPS",
             evaluator.problem.id,
-            plain.ratio,
             timer.reference_gflops()
         );
         Self {
             timer,
-            loops,
+            loops: None,
             plain,
         }
     }
 }
 
 impl Bench {
-    fn new(compiler: Option<&str>, problem: &str, threads: u32) -> Self {
+    fn new(compiler: Option<&str>, problem: &str, threads: u32, divisor: u32) -> Self {
         // Attacks are judged at the first workload; others would repeat them at other sizes.
         let problem = fixtures::shipped(problem);
         let made = |compiler: &str| {
@@ -147,6 +135,7 @@ impl Bench {
             evaluator,
             by_gcc: by_gcc.seeded(30),
             threads,
+            divisor,
             timed: None,
         }
     }
@@ -177,17 +166,20 @@ impl Bench {
             self.prepared(program, look)
         });
         let (evaluator, by_gcc) = (&self.evaluator, &self.by_gcc);
-        let (verifier, threads) = (&mut self.verifier, self.threads);
+        let (verifier, threads, divisor) = (&mut self.verifier, self.threads, self.divisor);
         if let Some(failure) = prepared.failure() {
             return prepared.failed(failure.clone());
         }
         let timed = self
             .timed
-            .get_or_insert_with(|| Timed::new(evaluator, by_gcc, verifier, threads));
+            .get_or_insert_with(|| Timed::new(evaluator, threads, divisor));
         let done = prepared.time(&mut timed.timer, purpose, None);
+        let is_attack = matches!(program.expected, Expected::Refused { .. });
+        let is_measured = matches!(done.verdict, Verdict::Measured { .. });
+        let first = is_attack && is_measured && timed.plain.is_none();
         // Measures the program's honest loops in the same minute, since plain loops depend on caches that other tenants
         // use at varying rates.
-        if purpose == Purpose::Certify && done.verdict.counts() {
+        if first || (purpose == Purpose::Certify && done.verdict.counts()) {
             let by = match evaluator.problem.id.as_str() {
                 USUAL => by_gcc,
                 _ => evaluator,
@@ -197,7 +189,12 @@ impl Bench {
                 plain_loops(by, verifier, threads)
             });
             let now = speed_of(loops, &mut timed.timer);
-            timed.plain = timed.plain.and_now(now);
+            let plain = timed.plain.map_or(now, |plain| plain.and_now(now));
+            eprintln!(
+                "{}, threads {threads}: plain loops are {:.2} times as fast as the reference",
+                evaluator.problem.id, plain.ratio
+            );
+            timed.plain = Some(plain);
         }
         done
     }
@@ -277,6 +274,8 @@ pub struct FirstLook {
 pub struct Stages {
     /// The C compiler; the usual one if none.
     compiler: Option<&'static str>,
+    /// Divides the time that timers take for the reference; all of it is taken where this is 0.
+    divisor: u32,
     /// Keyed by problem and threads.
     benches: BTreeMap<(String, u32), Bench>,
     tried_again: u32,
@@ -288,6 +287,14 @@ impl Stages {
     pub fn with(compiler: &'static str) -> Self {
         Self {
             compiler: Some(compiler),
+            ..Self::default()
+        }
+    }
+
+    /// Stages for programs whose numbers are compared with nothing: timers take a part of the usual time for the reference.
+    pub fn rough() -> Self {
+        Self {
+            divisor: fixtures::ROUGH,
             ..Self::default()
         }
     }
@@ -394,10 +401,10 @@ impl Stages {
         if !self.benches.contains_key(&key) {
             self.benches.retain(|(kept, _), _| kept == USUAL);
         }
-        let compiler = self.compiler;
+        let (compiler, divisor) = (self.compiler, self.divisor);
         self.benches
             .entry(key)
-            .or_insert_with(|| Bench::new(compiler, problem, threads))
+            .or_insert_with(|| Bench::new(compiler, problem, threads, divisor))
     }
 
     /// Judges a program once; `purpose` is the standard of its measurement.
@@ -413,7 +420,7 @@ impl Stages {
             verdict: done.verdict,
             techniques: done.techniques,
             seconds: before + started.elapsed().as_secs_f64(),
-            plain: bench.timed.as_ref().map(|timed| timed.plain),
+            plain: bench.timed.as_ref().and_then(|timed| timed.plain),
         }
     }
 }
@@ -431,13 +438,17 @@ fn look_at(program: &Program) -> Look {
 /// Number of programs of a batch: those of a problem follow each other, and each batch makes its own benches.
 const AT_ONCE: usize = 8;
 
+/// Number of batches at the same time for each processor: a look waits for much of its time until the kernel has made or
+/// ended a jail.
+const FOR_EACH_PROCESSOR: usize = 2;
+
 /// Compiles and verifies programs on all processors, since this does not need a quiet machine. Returns a look at each
 /// program, in their order. For the same programs the secrets of the looks are the same on every machine.
 pub fn first_looks(compiler: Option<&'static str>, programs: &[&Program]) -> Vec<FirstLook> {
     let next = AtomicUsize::new(0);
     let looks = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
-        for _ in pinning::allowed_cores() {
+        for _ in 0..FOR_EACH_PROCESSOR * pinning::allowed_cores().len() {
             scope.spawn(|| {
                 loop {
                     let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::{GOOD, IDLE, SLOW, assert_timed, programs, quick, said};
+use crate::one_core::on_one_core;
 use crate::{flopsmith, run};
 
 fn lines(stdout: Vec<u8>) -> Vec<Value> {
@@ -40,6 +41,7 @@ pub(super) fn assert_consistent(row: &Value) {
 
 #[test]
 fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
+    on_one_core();
     let folder = programs(&[("a-slow.c", SLOW), ("b-idle.c", IDLE), ("c-good.c", GOOD)]);
     let output = quick(&[folder.path()], &["--format", "jsonl"])
         .output()
@@ -87,6 +89,7 @@ fn lines_come_in_the_order_of_the_files_and_end_with_ranks() {
 
 #[test]
 fn a_line_is_there_before_the_next_program_has_ended() {
+    on_one_core();
     let endless = "void dgemm(int n,const double*A,const double*B,double*C){for(;;);}";
     let folder = programs(&[("a.c", GOOD), ("b.c", endless)]);
     let mut child = quick(&[folder.path()], &["--format", "jsonl"])
@@ -111,6 +114,7 @@ fn a_line_is_there_before_the_next_program_has_ended() {
 
 #[test]
 fn the_first_line_names_the_machine_if_any_program_can_be_timed() {
+    on_one_core();
     let folder = programs(&[("a.c", IDLE), ("b.c", GOOD)]);
     let all = |file: &Path| {
         let output = quick(&[file], &["--format", "jsonl"]).output().unwrap();
@@ -153,6 +157,7 @@ fn tiny(folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn copies_of_a_program_that_the_clock_cannot_see_are_not_told_apart() {
+    on_one_core();
     let copy = "void tiny(int m, int n, const double *A, const double *x, double *y) {\n\
         for (int i = 0; i < m; i++) { double s = 0.0;\n\
         for (int j = 0; j < n; j++) s += A[i * n + j] * x[j]; y[i] = s; } }\n";

@@ -226,6 +226,18 @@ impl Expr {
         })
     }
 
+    /// The number of values around its innermost one, and that one.
+    pub fn depth(&self) -> usize {
+        let inner = match self {
+            Self::Number(_) | Self::Scalar(_) | Self::Index(_) | Self::Read(_) => None,
+            Self::Negative(a) => Some(a.depth()),
+            Self::Binary(_, a, b) => Some(a.depth().max(b.depth())),
+            Self::Call(_, all) => all.iter().map(Self::depth).max(),
+            Self::Select(_, all) => all.iter().map(Self::depth).max(),
+        };
+        inner.unwrap_or(0) + 1
+    }
+
     /// True if a function is called.
     pub fn has_call(&self) -> bool {
         match self {

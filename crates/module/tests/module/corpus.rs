@@ -85,6 +85,33 @@ fn every_attack_is_refused_by_its_rule() {
     }
 }
 
+/// Sources deeper than Python's parser goes. In the jail, even a parser that crashes only ends its own process.
+#[test]
+fn sources_that_nest_too_deeply_are_refused_as_syntax() {
+    if !has_python() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let model = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return ";
+    let sources = [
+        format!("{model}{}x{}\n", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("{model}{}x\n", "-".repeat(100_000)),
+        format!("{model}x{}\n", " + x".repeat(60_000)),
+        format!("{model}{}x\n", "x if x else ".repeat(20_000)),
+        format!("if 1:\n    pass\n{}", "elif 1:\n    pass\n".repeat(15_000)),
+    ];
+    let files: Vec<PathBuf> = (0..sources.len())
+        .map(|n| folder.path().join(format!("{n}.py")))
+        .collect();
+    for (file, source) in files.iter().zip(&sources) {
+        fs::write(file, source).unwrap();
+    }
+    for (source, checked) in sources.iter().zip(check_all(&files)) {
+        let rules: Vec<&str> = checked.refusals.iter().map(|r| r.rule.as_str()).collect();
+        assert_eq!(rules, ["syntax"], "{source:.200}");
+    }
+}
+
 #[test]
 fn no_honest_module_is_refused() {
     if !has_python() {

@@ -26,10 +26,6 @@ pub struct Evaluated {
 }
 
 /// A program that can be timed, or that cannot.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are few at a time, and most are built"
-)]
 pub enum Prepared {
     /// There is no object.
     Refused(Failure),

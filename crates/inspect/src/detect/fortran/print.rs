@@ -11,7 +11,7 @@ use super::symbols::{Bounds, Symbols};
 const DEEPEST: u32 = 700;
 
 /// The square of a longer factor is a call, because each square doubles the text.
-const LONGEST_FACTOR: usize = 200;
+const LONGEST_FACTOR: usize = 2000;
 
 /// Takes work from what is left. False if too little is left.
 pub(super) fn spend(left: &Cell<usize>, work: usize) -> bool {

@@ -198,7 +198,7 @@ pub fn run(order: &Order<'_>, text: &str) -> Result<u8> {
     write(&output, &report)?;
     checkpoints.clear()?;
     say(&format!("the model is in {}", output.display()));
-    let look = Look {
+    let look = Trial {
         recipe: &recipe,
         model: &model,
         tokenizer: &tokenizer,
@@ -329,8 +329,8 @@ impl Tokens {
     }
 }
 
-/// A look at the finished model.
-struct Look<'a> {
+/// A trial of the finished model.
+struct Trial<'a> {
     recipe: &'a Recipe,
     model: &'a Model,
     tokenizer: &'a Tokenizer,
@@ -338,7 +338,7 @@ struct Look<'a> {
     allow_weaker_jail: bool,
 }
 
-impl Look<'_> {
+impl Trial<'_> {
     /// Samples answers to the prompts of these problems, and builds and verifies them.
     fn at(&self, what: &str, problems: &[Problem]) -> Result<Vec<Share>> {
         if self.recipe.evaluate_samples == 0 || problems.is_empty() {

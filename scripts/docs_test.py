@@ -2,6 +2,7 @@
 """Tests of docs/SUMMARY.md, of the links between the pages, and of docs.py. They need no mdBook."""
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -67,6 +68,24 @@ def crates_with_several_test_programs_are_named(_):
     assert named == {crate for crate, programs in crates.items() if len(programs) > 1}, named
 
 
+def maps_are_short(_):
+    lengths = {name: len((docs.ROOT / name).read_text().splitlines()) for name in ("README.md", "ARCHITECTURE.md")}
+    assert max(lengths.values()) <= 150, f"at most 150 lines, and not {lengths}"
+
+
+def architecture_names_the_crates_that_each_crate_uses(_):
+    _, _, table = (docs.ROOT / "ARCHITECTURE.md").read_text().partition("\n| crate | purpose | uses |\n|---|---|---|\n")
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| ([^|]+) \|$", table.partition("\n\n")[0], flags=re.MULTILINE)
+    crates = [crate for crate, _ in rows]
+    assert sorted(crates) == sorted(folder.name for folder in (docs.ROOT / "crates").iterdir())
+    for place, (crate, cell) in enumerate(rows):
+        words = {word for word in re.findall(r"[\w-]+", cell) if word in crates}
+        written = set(crates[:place]) - words if cell.startswith("all above but ") else words
+        manifest = tomllib.loads((docs.ROOT / "crates" / crate / "Cargo.toml").read_text())
+        used = {name.removeprefix("flopsmith-") for name in manifest.get("dependencies", {}) if name.startswith("flopsmith-")}
+        assert written == used, f"{crate}: too many are {sorted(written - used)}, missing are {sorted(used - written)}"
+
+
 def links_that_lead_nowhere_are_found(place):
     (place / "other.md").write_text("# A `heading` of [two](x) words\n\n```sh\n# no heading\n```\n")
     page = place / "page.md"
@@ -91,6 +110,6 @@ def links_of_the_site_stay_on_the_site(place):
 if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
-        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, links_that_lead_nowhere_are_found,
-        links_of_the_site_stay_on_the_site,
+        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, maps_are_short,
+        architecture_names_the_crates_that_each_crate_uses, links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

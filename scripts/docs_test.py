@@ -12,6 +12,8 @@ import docs  # noqa: E402
 from rust_style import run as run_all  # noqa: E402
 
 FOLDERS = ("tutorials", "how-to", "reference", "explanation", "decisions", "results")
+# Sections of docs/how-to/extend.md, or lists in them, and the variants that only the sources of their steps may name.
+SEAMS = {"## A loss": r"\bLoss::[A-Z]"}
 
 
 def summary_lists_every_page_once(_):
@@ -86,6 +88,26 @@ def architecture_names_the_crates_that_each_crate_uses(_):
         assert written == used, f"{crate}: too many are {sorted(written - used)}, missing are {sorted(used - written)}"
 
 
+def sources_that_name(words):
+    """The Rust files below crates/*/src that match a pattern outside of their tests."""
+    found = set()
+    for path in (docs.ROOT / "crates").glob("*/src/**/*.rs"):
+        text = path.read_text().partition("#[cfg(test)]\nmod tests")[0]
+        if path.name != "tests.rs" and "tests" not in path.parts and re.search(words, text):
+            found.add(str(path.relative_to(docs.ROOT)))
+    return found
+
+
+def extending_names_the_sources_that_name_variants(_):
+    page = (docs.DOCS / "how-to/extend.md").read_text()
+    for section, variants in SEAMS.items():
+        _, _, steps = page.partition(f"\n{section}\n")
+        steps = re.split(r"^(?:## .*|For .*:)$", steps, maxsplit=1, flags=re.MULTILINE)[0]
+        named = {name for name in re.findall(r"`(crates/[^`]+)`", steps) if "/src/" in name}
+        missing = sources_that_name(variants) - named
+        assert named and not missing, f"the section {section!r} of extend.md lacks {sorted(missing)}"
+
+
 def links_that_lead_nowhere_are_found(place):
     (place / "other.md").write_text("# A `heading` of [two](x) words\n\n```sh\n# no heading\n```\n")
     page = place / "page.md"
@@ -111,5 +133,6 @@ if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
         every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, maps_are_short,
-        architecture_names_the_crates_that_each_crate_uses, links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
+        architecture_names_the_crates_that_each_crate_uses, extending_names_the_sources_that_name_variants,
+        links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

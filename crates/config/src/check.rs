@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::correction::Correction;
 use crate::dtype::Dtype;
-use crate::grpo::{GrpoConfig, Loss};
+use crate::grpo::GrpoConfig;
 use crate::job::Job;
 use crate::read::{Usage, usage};
 use crate::settings::{GeneratorKind, Hosted, Prompt, Settings};
@@ -369,12 +369,10 @@ fn check_learner(settings: &Settings) -> Result<(), Usage> {
         .map_err(|e| usage(format!("[learner]: {e}")))?;
     // The choice of `auto` is not known here, so only an explicit format counts as half precision.
     let half = learner.dtype == Dtype::Bfloat16;
+    learner
+        .check_for_weights(half)
+        .map_err(|e| usage(format!("[learner]: {e}")))?;
     let uncorrected = learner.correction.for_weights(half) == Correction::None;
-    if learner.loss == Loss::Gspo && half && uncorrected {
-        return Err(usage(
-            "[learner]: `correction` is \"none\", and the rounding of half precision moves ratios further than `gspo` clips them; leave `correction` out, or train in single precision",
-        ));
-    }
     if settings.generator.steps_ahead > 0 && learner.target_kl.is_some() && uncorrected {
         return Err(usage(
             "`learner.target_kl` is set together with `generator.steps_ahead`, so the divergence that limits a step would include the divergence of the policy versions in between; \

@@ -5,10 +5,12 @@ use flopsmith_problem::flags;
 use flopsmith_protocol::MachineClass;
 use serde_json::{Map, Value};
 
+use crate::algorithm::Algorithm;
 use crate::correction::Correction;
 use crate::dtype::Dtype;
 use crate::grpo::GrpoConfig;
 use crate::job::Job;
+use crate::ppo::PpoConfig;
 use crate::read::{Usage, usage};
 use crate::settings::{GeneratorKind, Hosted, Prompt, Settings};
 
@@ -299,9 +301,9 @@ pub fn check_training(settings: &Settings) -> Result<(), Usage> {
 
 /// Advice about settings that are permitted and do nothing beside others, one sentence each.
 pub fn warnings(settings: &Settings) -> Vec<String> {
-    let unread = match settings.ppo {
-        Some(_) => unread_by_ppo(&settings.learner),
-        None => Vec::new(),
+    let unread = match settings.algorithm() {
+        Algorithm::Grpo(_) => Vec::new(),
+        Algorithm::Ppo(_) => unread_by_ppo(&settings.learner),
     };
     match unread.as_slice() {
         [] => Vec::new(),
@@ -329,14 +331,15 @@ fn unread_by_ppo(learner: &GrpoConfig) -> Vec<String> {
 }
 
 fn check_learner(settings: &Settings) -> Result<(), Usage> {
-    let learner = &settings.learner;
     if settings.turns.most > 1 {
-        let instead = match (&settings.ppo, settings.advantage.dynamic_sampling) {
-            (None, _) => {
+        let instead = match (settings.algorithm(), settings.advantage.dynamic_sampling) {
+            (Algorithm::Grpo(_), _) => {
                 "the turns of a conversation form no group whose rewards could be compared; set `[ppo]`, or 1"
             }
-            (_, 0) => "",
-            _ => "`advantage.dynamic_sampling` draws further rounds as well; set one of them only",
+            (Algorithm::Ppo(_), 0) => "",
+            (Algorithm::Ppo(_), _) => {
+                "`advantage.dynamic_sampling` draws further rounds as well; set one of them only"
+            }
         };
         if !instead.is_empty() {
             return Err(usage(format!(
@@ -345,25 +348,33 @@ fn check_learner(settings: &Settings) -> Result<(), Usage> {
             )));
         }
     }
-    if let Some(ppo) = &settings.ppo {
-        ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
-        for (name, value) in [
-            ("imitation", settings.advantage.imitation),
-            ("self_imitation", settings.advantage.self_imitation),
-        ] {
-            if value != 0.0 {
-                return Err(usage(format!(
-                    "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
-                )));
-            }
-        }
-        if learner.lora.is_some() {
-            return Err(usage(
-                "`[learner.lora]` is set, and PPO reads `[ppo.lora]`; move the table there",
-            ));
-        }
-        return Ok(());
+    match settings.algorithm() {
+        Algorithm::Grpo(learner) => check_grpo(settings, learner),
+        Algorithm::Ppo(ppo) => check_ppo(settings, ppo),
     }
+}
+
+fn check_ppo(settings: &Settings, ppo: &PpoConfig) -> Result<(), Usage> {
+    ppo.check().map_err(|e| usage(format!("[ppo]: {e}")))?;
+    for (name, value) in [
+        ("imitation", settings.advantage.imitation),
+        ("self_imitation", settings.advantage.self_imitation),
+    ] {
+        if value != 0.0 {
+            return Err(usage(format!(
+                "`advantage.{name}` is {value}, and PPO computes advantages of its own; leave it out, or leave out `[ppo]`"
+            )));
+        }
+    }
+    if settings.learner.lora.is_some() {
+        return Err(usage(
+            "`[learner.lora]` is set, and PPO reads `[ppo.lora]`; move the table there",
+        ));
+    }
+    Ok(())
+}
+
+fn check_grpo(settings: &Settings, learner: &GrpoConfig) -> Result<(), Usage> {
     learner
         .check()
         .map_err(|e| usage(format!("[learner]: {e}")))?;

@@ -9,6 +9,7 @@
 //! - a configuration that was read can be run: values are checked alone and together before anything starts.
 
 pub mod agent;
+mod algorithm;
 pub mod alignment;
 pub mod check;
 pub mod correction;
@@ -35,6 +36,7 @@ pub mod training;
 pub use flopsmith_archive::mix::Mix;
 
 pub use agent::Agent;
+pub use algorithm::Algorithm;
 pub use alignment::Alignment;
 pub use check::{check_cluster, check_training, warnings};
 pub use correction::Correction;

@@ -166,11 +166,7 @@ fn gather_of(
     let train = facts.job == "train";
     Ok(RunReport {
         title: if train {
-            let algorithm = if settings.ppo.is_some() {
-                "PPO"
-            } else {
-                "GRPO"
-            };
+            let algorithm = settings.algorithm().name();
             let archive = if settings.sqd.enabled {
                 " with Staged Quality-Diversity"
             } else {

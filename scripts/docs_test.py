@@ -14,6 +14,7 @@ from rust_style import run as run_all  # noqa: E402
 FOLDERS = ("tutorials", "how-to", "reference", "explanation", "decisions", "results")
 # Sections of docs/how-to/extend.md, or lists in them, and the variants that only the sources of their steps may name.
 SEAMS = {
+    "## A source of programs": r"\bGeneratorKind::[A-Z]",
     "## A loss": r"\bLoss::[A-Z]",
     "For the algorithm of runs (`train`):": r"\bAlgorithm::[A-Z]|settings\.ppo\b",
 }

@@ -198,11 +198,11 @@ fn check_endpoint(settings: &Settings) -> Result<(), Usage> {
         (GeneratorKind::Endpoint, None) => Err(usage(
             "`generator.kind` is \"endpoint\" and no endpoint is named; add [generator.endpoint] with `url` and `model`, or run `flopsmith search --endpoint URL#MODEL`",
         )),
-        (kind, Some(_)) => Err(usage(format!(
+        (kind @ (GeneratorKind::Policy | GeneratorKind::Schedule), Some(_)) => Err(usage(format!(
             "[generator.endpoint] is set and `generator.kind` is \"{}\"; set it to \"endpoint\" or \"agent\", or leave the table out",
             kind.name()
         ))),
-        (_, None) => Ok(()),
+        (GeneratorKind::Policy | GeneratorKind::Schedule | GeneratorKind::Agent, None) => Ok(()),
     }
 }
 
@@ -236,15 +236,17 @@ pub fn check_cluster(settings: &Settings, job: Job) -> Result<(), Usage> {
             "`hosted` leaves roles to nodes of a cluster; name the bus and the store of the cluster (--nats and --store, or `nats` and `store`)",
         ));
     }
-    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Endpoint {
-        return Err(usage(
-            "`hosted` leaves roles to nodes of a cluster, and the key, the budget and the requests of an endpoint are of this process; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
-        ));
-    }
-    if !hosted.is_empty() && settings.generator.kind == GeneratorKind::Agent {
-        return Err(usage(
-            "`hosted` leaves roles to nodes of a cluster, and the record of an agent's attempts is in this run's folder; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)",
-        ));
+    let bound = match settings.generator.kind {
+        GeneratorKind::Policy | GeneratorKind::Schedule => None,
+        GeneratorKind::Endpoint => {
+            Some("the key, the budget and the requests of an endpoint are of this process")
+        }
+        GeneratorKind::Agent => Some("the record of an agent's attempts is in this run's folder"),
+    };
+    if let Some(bound) = bound.filter(|_| !hosted.is_empty()) {
+        return Err(usage(format!(
+            "`hosted` leaves roles to nodes of a cluster, and {bound}; leave out `hosted` (--cluster), or leave only the evaluation to workers (`evaluate.workers`)"
+        )));
     }
     let mut needed = job.roles(settings.generator.kind);
     if settings.is_hosted(Hosted::Archive)

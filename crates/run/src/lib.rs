@@ -11,9 +11,9 @@
 //!   complete.
 //! - A stop that was asked for ends the work in order, and the run can be resumed.
 
-pub mod archive_view;
+mod archive_view;
 pub mod broker;
-pub mod certification;
+mod certification;
 pub mod cluster;
 pub mod comparability;
 pub mod console;
@@ -21,7 +21,7 @@ pub mod digits;
 pub mod durations;
 pub mod endpoint;
 pub mod evaluator;
-pub mod event_files;
+mod event_files;
 pub mod exit;
 pub mod expected;
 pub mod export;
@@ -32,7 +32,7 @@ pub mod interrupt;
 pub mod jail;
 pub mod jsonl;
 pub mod local;
-pub mod machine;
+mod machine;
 pub mod measuring_lock;
 pub mod output;
 pub mod paths;

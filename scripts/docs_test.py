@@ -74,6 +74,30 @@ def crates_with_several_test_programs_are_named(_):
     assert named == {crate for crate, programs in crates.items() if len(programs) > 1}, named
 
 
+def every_page_is_linked_from_another_one(_):
+    """A page that only the indexes name is found by nobody who needs it."""
+    indexes = (docs.DOCS / "README.md", docs.DOCS / "SUMMARY.md")
+    pages = [page for page in docs.DOCS.rglob("*.md") if page not in indexes] + [docs.ROOT / "README.md", docs.ROOT / "ARCHITECTURE.md"]
+    linked = {(page.parent / link.partition("#")[0]).resolve() for page in pages for link in docs.links(page.read_text()) if link[0] != "#"}
+    readable = [page for folder in ("tutorials", "how-to", "reference", "explanation") for page in (docs.DOCS / folder).glob("*.md")]
+    alone = [str(page.relative_to(docs.ROOT)) for page in readable if page.resolve() not in linked]
+    assert len(readable) > 50 and not alone, f"no other page links to {alone}"
+
+
+def measuring_programs_and_variables_of_tests_are_documented(_):
+    scripts = [path for path in (docs.ROOT / "scripts").rglob("*") if path.suffix in (".py", ".sh")]
+    texts = [(path.name, path.read_text()) for path in (*docs.DOCS.rglob("*.md"), *scripts, docs.ROOT / "Makefile")]
+    # A script's own usage does not count.
+    known = {word for name, text in texts for word in re.findall(r"\w+(?:\.\w+)*", text) if word != name}
+    examples = {path.stem for path in (docs.ROOT / "crates").glob("*/examples/*.rs")}
+    benches = {path.name for path in (docs.ROOT / "scripts/bench").glob("*.py") if not path.stem.endswith(("_test", "_style"))}
+    sources = [path for path in (docs.ROOT / "crates").rglob("*.rs") if "tests" in path.parts or path.name == "tests.rs"]
+    variables = {name for path in sources for name in re.findall(r"//[/!].*`(FLOPSMITH_[A-Z_]+)[`=]", path.read_text())}
+    assert min(map(len, (examples, benches, variables))) > 5, (examples, benches, variables)
+    unknown = (examples | benches | variables) - known
+    assert not unknown, f"no page and no other script names {sorted(unknown)}"
+
+
 def maps_are_short(_):
     lengths = {name: len((docs.ROOT / name).read_text().splitlines()) for name in ("README.md", "ARCHITECTURE.md")}
     assert max(lengths.values()) <= 150, f"at most 150 lines, and not {lengths}"
@@ -136,7 +160,8 @@ def links_of_the_site_stay_on_the_site(place):
 if __name__ == "__main__":
     sys.exit(run_all("docs", (
         summary_lists_every_page_once, summary_names_pages_by_their_titles, every_relative_link_leads_somewhere, answers_to_threads_name_their_places,
-        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, maps_are_short,
+        every_weakness_says_where_its_size_comes_from, crates_with_several_test_programs_are_named, every_page_is_linked_from_another_one,
+        measuring_programs_and_variables_of_tests_are_documented, maps_are_short,
         architecture_names_the_crates_that_each_crate_uses, extending_names_the_sources_that_name_variants,
         links_that_lead_nowhere_are_found, links_of_the_site_stay_on_the_site,
     )))

@@ -16,7 +16,7 @@ pub mod compare;
 mod endpoint;
 mod evaluation;
 mod figures;
-pub mod folder;
+mod folder;
 pub mod model;
 mod outcome;
 mod page;

@@ -1,7 +1,5 @@
 //! A program of affine loop nests: arrays, statements with their iterations, and the order in which they run.
 
-use std::collections::BTreeSet;
-
 use flopsmith_problem::Element;
 
 use crate::affine::{Affine, System, Var};
@@ -365,10 +363,5 @@ impl Program {
         let mut all = self.context.clone();
         all.and(&statement.domain);
         all
-    }
-
-    /// The arrays that statements write.
-    pub fn written(&self) -> BTreeSet<usize> {
-        self.statements.iter().map(|s| s.target.array).collect()
     }
 }

@@ -24,7 +24,7 @@ pub mod formula;
 pub mod fuzz;
 mod keys;
 mod language;
-pub mod load;
+mod load;
 mod mistakes;
 mod promise;
 pub mod prompt;

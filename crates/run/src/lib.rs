@@ -13,9 +13,9 @@
 //! - A stop that was asked for ends the work in order, and the run can be resumed.
 
 pub mod admission;
-pub mod archive_view;
+mod archive_view;
 pub mod broker;
-pub mod certification;
+mod certification;
 pub mod cluster;
 pub mod comparability;
 pub mod console;
@@ -23,7 +23,7 @@ pub mod digits;
 pub mod durations;
 pub mod endpoint;
 pub mod evaluator;
-pub mod event_files;
+mod event_files;
 pub mod exit;
 pub mod expected;
 pub mod export;
@@ -35,7 +35,7 @@ pub mod jail;
 pub mod jsonl;
 pub mod listing;
 pub mod local;
-pub mod machine;
+mod machine;
 pub mod measuring_lock;
 pub mod output;
 pub mod paths;

@@ -221,6 +221,7 @@ fn refused_before_a_run(set: &[&str], parts: &[&str]) {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{set:?}: {said}");
     let object = only_object(&output);
+    crate::assert_keys(&object, "error exit_code", "");
     assert_eq!(object["exit_code"], 2, "{object}");
     let error = object["error"].as_str().unwrap();
     for part in parts {

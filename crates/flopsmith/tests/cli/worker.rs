@@ -265,6 +265,24 @@ async fn a_worker_evaluates_programs_of_runs_that_it_learns_of_from_the_bus() {
     let runs = shown["runs"].as_array().unwrap();
     let names: Vec<&str> = runs.iter().map(|r| r["run"].as_str().unwrap()).collect();
     assert_eq!(names, ["products", "sums"], "{shown}");
+    assert_keys(
+        &shown,
+        "server runs queues verdicts nodes dead_letters outcomes",
+        "",
+    );
+    assert_rows(
+        &shown["runs"],
+        "run job class step max_steps phase stage best_gflops worst worst_interval correct_rate left_seconds \
+         silent_seconds health",
+    );
+    assert_rows(
+        &shown["queues"],
+        "stage class waiting in_hand oldest_seconds",
+    );
+    assert_rows(
+        &shown["nodes"],
+        "node class last_minute failures silent_seconds best_gflops noise imprecise",
+    );
     assert_eq!(runs[0]["step"], 0, "{shown}");
     assert_eq!(runs[0]["best_gflops"].is_f64(), converged, "{shown}");
     assert!(runs[0]["left_seconds"].as_f64().unwrap() > 0.0, "{shown}");
@@ -576,6 +594,10 @@ async fn a_bus_is_set_up_and_looked_at() {
     let found = last_object(&output);
     let streams = found["streams"].as_array().unwrap();
     assert_eq!(streams.len(), 5);
+    assert_keys(&found, "server streams store", "");
+    assert_rows(&found["streams"], "name messages bytes copies");
+    let kept = "place conditional_create lists_at_once";
+    assert_keys(&found["store"], kept, "");
     assert!(
         streams
             .iter()

@@ -244,7 +244,7 @@ fn programs_in_triton_get_the_verdicts_that_they_earn() {
             "    def __init__(self):\n        super().__init__()\n        self.part = nn.Softmax(nn.Softmax(-1))\n\n    def forward(",
             CandidateFault::WrongSignature,
         ),
-        // What `__init__` computes would be computed in the call.
+        // The generator that `__init__` makes would compute in the call.
         (
             "    def forward(",
             "    def __init__(self):\n        super().__init__()\n        self.late = [(torch.zeros(n).exp() for n in range(9))]\n\n    def forward(",

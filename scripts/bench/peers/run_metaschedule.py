@@ -56,7 +56,7 @@ EXPRESSIONS = {"dgemm": product("float64"), "sgemm": product("float32"), "dgemv"
 
 
 def corrections(of_processor, here):
-    """What the features of this machine differ in from those of its processor's name: a virtual machine may hide some."""
+    """Differences between the features of this machine and those of its processor's name: a virtual machine may hide some."""
     return [f"+{name}" for name, there in here.items() if there and name not in of_processor] + \
            [f"-{name}" for name, there in here.items() if not there and name in of_processor]
 

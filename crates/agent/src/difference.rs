@@ -3,9 +3,6 @@
 /// Lines that are compared in full; of longer texts the middle is shown as removed and added.
 const MOST: usize = 1500;
 
-/// Unchanged lines that are kept around a change.
-const AROUND: usize = 3;
-
 /// The part that a line of a difference plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -22,20 +19,21 @@ pub enum Part {
 /// A line of a difference.
 pub type Line<'a> = (Part, &'a str);
 
-/// The lines of two texts in one order, with the unchanged ones far from changes left out; empty if the texts are equal.
-pub fn lines<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
+/// The lines of two texts in one order, without the unchanged ones that are more than `around` lines away from each
+/// change; empty if the texts are equal.
+pub fn lines<'a>(before: &[&'a str], after: &[&'a str], around: usize) -> Vec<Line<'a>> {
     let whole = compare(before, after);
-    if whole.iter().all(|(part, _)| *part == Part::Both) {
-        return Vec::new();
-    }
     let changes: Vec<usize> = (0..whole.len())
         .filter(|place| whole[*place].0 != Part::Both)
         .collect();
+    if changes.is_empty() {
+        return Vec::new();
+    }
     let is_near = |place: usize| {
-        let next = changes.partition_point(|change| change + AROUND < place);
+        let next = changes.partition_point(|change| change + around < place);
         changes
             .get(next)
-            .is_some_and(|change| *change <= place + AROUND)
+            .is_some_and(|change| *change <= place + around)
     };
     let mut shown: Vec<Line<'a>> = Vec::new();
     for (place, line) in whole.iter().enumerate() {
@@ -49,10 +47,8 @@ pub fn lines<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
 }
 
 /// Every line of both texts: a longest common subsequence is in both.
-fn compare<'a>(before: &'a str, after: &'a str) -> Vec<Line<'a>> {
-    let before: Vec<&str> = before.lines().collect();
-    let after: Vec<&str> = after.lines().collect();
-    let head = same(before.iter().zip(&after));
+fn compare<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<Line<'a>> {
+    let head = same(before.iter().zip(after));
     let (old, new) = (&before[head..], &after[head..]);
     let tail = same(old.iter().rev().zip(new.iter().rev()));
     let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
@@ -111,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_change_is_shown_with_the_lines_around_it() {
-        let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-        let after = before.replace("8\n", "eight\nand more\n");
-        let shown = lines(before, &after);
+        let before = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let mut after = before.to_vec();
+        after.splice(7..8, ["eight", "and more"]);
         assert_eq!(
-            shown,
+            lines(&before, &after, 3),
             [
                 (Part::LeftOut, "…"),
                 (Part::Both, "5"),
@@ -127,7 +123,7 @@ mod tests {
                 (Part::Both, "9"),
             ]
         );
-        assert!(lines(before, before).is_empty());
+        assert!(lines(&before, &before, 3).is_empty());
     }
 
     proptest! {
@@ -136,21 +132,21 @@ mod tests {
             before in prop::collection::vec("[ab]", 0..30),
             after in prop::collection::vec("[ab]", 0..30),
         ) {
-            let (old, new) = (before.join("\n"), after.join("\n"));
+            let old: Vec<&str> = before.iter().map(String::as_str).collect();
+            let new: Vec<&str> = after.iter().map(String::as_str).collect();
             let whole = compare(&old, &new);
             let of = |other: Part| {
                 let lines = whole.iter().filter(|line| line.0 != other).map(|line| line.1);
                 lines.collect::<Vec<_>>()
             };
-            prop_assert_eq!(of(Part::Added), before);
-            prop_assert_eq!(of(Part::Removed), after);
+            prop_assert_eq!(of(Part::Added), old);
+            prop_assert_eq!(of(Part::Removed), new);
         }
     }
 
     #[test]
     fn long_texts_are_compared_without_their_squares() {
-        let text = |letter: &str| vec![letter; 40_000].join("\n");
-        let (old, new) = (text("a"), text("b"));
+        let (old, new) = (vec!["a"; 40_000], vec!["b"; 40_000]);
         let shown = compare(&old, &new);
         assert_eq!(shown.len(), 80_000);
     }

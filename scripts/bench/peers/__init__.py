@@ -1,6 +1,6 @@
 """The compilers, libraries and tuners that `scripts/bench/tuners.py` compares a search with.
 
-A yardstick is a function of a case, a folder and the options. It returns one of three objects:
+A peer is a function of a case, a folder and the options. It returns one of three objects:
 
     {"state": "source", "file": ..., "compiler": ..., "flags": ...}    a program that `flopsmith bench` judges
     {"state": "timed", "seconds": ...}                                 a library: its fastest call, by its own clock
@@ -11,7 +11,7 @@ Further fields are kept as they are.
 
 from . import compilers, libraries, metaschedule, parameters, search
 
-YARDSTICKS = {
+PEERS = {
     "gcc": compilers.gcc,
     "clang": compilers.clang,
     "polly": compilers.polly,

@@ -21,7 +21,7 @@ BESIDES = 600
 
 def metaschedule(case, folder, options):
     if case.name not in EXPRESSIONS:
-        raise Missing(f"there is no tensor expression for {case.name} (scripts/bench/yardsticks/run_metaschedule.py)")
+        raise Missing(f"there is no tensor expression for {case.name} (scripts/bench/peers/run_metaschedule.py)")
     python = private_python("tvm", *PACKAGES)
     begun = time.monotonic()
     task = {"problem": case.name, "params": case.params, "seconds": options.minutes * 60, "folder": str(fresh(folder / "tvm")),

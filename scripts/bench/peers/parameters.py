@@ -74,7 +74,7 @@ def best_of(said):
 def kernel_tuner(case, folder, options):
     kernel = KERNELS / f"{case.name}.c"
     if not kernel.is_file():
-        raise Missing(f"there is no kernel with parameters for {case.name} (scripts/bench/yardsticks/kernels)")
+        raise Missing(f"there is no kernel with parameters for {case.name} (scripts/bench/peers/kernels)")
     text = kernel.read_text()
     python = private_python("kernel_tuner", *PACKAGES)
     begun = time.monotonic()

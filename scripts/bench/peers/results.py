@@ -82,7 +82,7 @@ def geometric(ratios):
 
 
 def summary(results):
-    """For each yardstick, over the problems where both have a ratio: how many times as fast the search is, and where it is ahead with intervals apart."""
+    """For each peer, over the problems where both have a ratio: how many times as fast the search is, and where it is ahead with intervals apart."""
     found = {}
     for name in NAMES:
         both = [(case, pairs["flopsmith"], pairs[name]) for case, pairs in results.items()
@@ -128,7 +128,7 @@ LEFT, WIDTH, ROW, TOP = 210, 940, 30, 84
 
 
 def plot(results, title):
-    """An SVG: a row for each problem, a dot for each yardstick on a logarithmic axis of ratios, with its interval."""
+    """An SVG: a row for each problem, a dot for each peer on a logarithmic axis of ratios, with its interval."""
     ratios = [bound for pairs in results.values() for pair in pairs.values() if pair.get("ratio")
               for bound in (pair["ratio"], *(pair.get("interval") or []))]
     low, high = (math.floor(math.log10(min(ratios))), math.ceil(math.log10(max(ratios)))) if ratios else (0, 1)

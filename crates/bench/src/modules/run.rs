@@ -353,8 +353,8 @@ mod tests {
     use flopsmith_module::Error;
     use flopsmith_protocol::CandidateFault;
 
-    use crate::modules::levels::tests::{compiled, measured, refused};
     use super::*;
+    use crate::modules::levels::tests::{compiled, measured, refused};
 
     #[test]
     fn a_program_that_was_only_compiled_is_no_success_and_no_fault() {

@@ -87,7 +87,7 @@ pub(crate) struct Toolkit {
     runtime: PathBuf,
 }
 
-/// What nvcc made of the CUDA C++ of an extension.
+/// The output of nvcc for one extension.
 struct Object {
     /// The file for the linker.
     bytes: Vec<u8>,

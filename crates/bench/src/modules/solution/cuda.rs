@@ -144,7 +144,7 @@ fn blanked(source: &str) -> String {
             [b'\'', ..] if !separates => literal(rest),
             _ => Some(0),
         };
-        // What has no end reaches to that of the file.
+        // A comment or a text without an end reaches to that of the file.
         let length = length.unwrap_or(rest.len());
         for byte in &mut blank[at..at + length] {
             if *byte != b'\n' {
@@ -216,7 +216,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     }
 
     #[test]
-    fn what_is_no_plain_function_is_not_called() {
+    fn a_name_of_no_plain_function_is_refused() {
         for (source, function) in [
             (SOURCE, "helper"),
             (SOURCE, "walk"),

@@ -21,10 +21,11 @@ pub(crate) const SCRIPTS_AT: &str = "/check";
 pub(crate) const RULES: &str = include_str!("../python/source_rules.py");
 
 /// The checking program and the compiling program for Triton: file names and texts.
-pub(crate) const SCRIPTS: [(&str, &str); 6] = [
+pub(crate) const SCRIPTS: [(&str, &str); 7] = [
     ("source_check.py", include_str!("../python/source_check.py")),
     ("source_rules.py", RULES),
     ("source_cpp.py", include_str!("../python/source_cpp.py")),
+    ("source_cuda.py", include_str!("../python/source_cuda.py")),
     ("source_body.py", include_str!("../python/source_body.py")),
     (
         "source_triton.py",
@@ -72,7 +73,10 @@ impl Refusal {
             | "cpp_timing"
             | "cpp_memory_map"
             | "cpp_loader"
-            | "cpp_interpreter" => CandidateFault::ForbiddenSymbol,
+            | "cpp_interpreter"
+            | "cuda_runtime"
+            | "cuda_library"
+            | "cuda_stream" => CandidateFault::ForbiddenSymbol,
             "unreachable_kernel" | "decoy" => CandidateFault::SkippedWork,
             _ => CandidateFault::ForbiddenConstruct,
         }
@@ -89,6 +93,18 @@ pub struct Extension {
     /// The C++ source.
     pub cpp: String,
     /// The compiler's flags.
+    pub flags: Vec<String>,
+    /// Its CUDA C++; none for an extension in C++ alone.
+    #[serde(default)]
+    pub cuda: Option<Cuda>,
+}
+
+/// The CUDA C++ of an extension.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Cuda {
+    /// The source.
+    pub source: String,
+    /// The flags of nvcc.
     pub flags: Vec<String>,
 }
 
@@ -119,7 +135,7 @@ pub struct Checked {
     pub refusals: Vec<Refusal>,
     /// The extensions of an accepted source.
     pub extensions: Vec<Extension>,
-    /// The kernels of an accepted source; none if it has inline C++.
+    /// The kernels of an accepted source; none if it has extensions.
     #[serde(default)]
     pub triton: Option<Triton>,
 }

@@ -13,15 +13,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::admission::{self, Finding};
-use crate::check::{self, Checked, Triton};
+use crate::check::{self, Checked, Extension, Triton};
 use crate::compile::{Built, Compiler};
+use crate::cuda::{self, Toolkit};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::outcome::{Failure, NOT_TIMED, Outcome, Verdict};
+use crate::gpu::Architecture;
+use crate::outcome::{Failure, NOT_TIMED, NOT_VERIFIED, Outcome, Verdict};
 use crate::problem::Problem;
 use crate::reference::{self, Reference};
 use crate::time;
-use crate::triton::{self, Architecture};
+use crate::triton;
 use crate::verify::{self, Bench, Patience};
 use crate::worker::{self, CANDIDATE_AT, SLOW, Setup, Stop, Worker};
 
@@ -34,7 +36,7 @@ pub struct Options {
     pub limits: Limits,
     /// Time against TorchInductor too; compiling the reference takes some tens of seconds a workload.
     pub inductor: bool,
-    /// The architectures for which kernels of Triton are compiled.
+    /// The architectures for which kernels of Triton and of CUDA C++ are compiled.
     pub architectures: Vec<Architecture>,
     /// Longest time of Triton's interpreter for one candidate, such as [`INTERPRETATION`](crate::INTERPRETATION).
     pub interpretation: Duration,
@@ -128,7 +130,8 @@ impl Evaluator {
         check::check(&self.sandbox, &self.environment, &scripts, source, permit)
     }
 
-    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed.
+    /// Evaluates a source: checks, compiles, verifies and times it. Kernels of Triton are not timed, and CUDA C++ is neither
+    /// verified nor timed.
     ///
     /// # Errors
     /// Only for failures that the candidate cannot cause. Its own failures are outcomes.
@@ -163,6 +166,10 @@ impl Evaluator {
             let verdict = self.run_triton(triton, &mut outcome);
             self.settle(verdict, &mut outcome)?;
             return Ok(Some(outcome));
+        }
+        if checked.extensions.iter().any(|e| e.cuda.is_some()) {
+            self.run_cuda(&checked.extensions, &mut outcome)?;
+            return Ok(outcome);
         }
         self.prepare_compiler()?;
         let (built, seconds) = match &self.compiler {
@@ -411,6 +418,26 @@ impl Evaluator {
             // Its process has ended.
             Err(failure) => Verdict::Refused(failure),
         })
+    }
+
+    /// Compiles extensions in CUDA C++ for each architecture.
+    fn run_cuda(&mut self, extensions: &[Extension], outcome: &mut Outcome) -> Result<(), Error> {
+        let toolkit = Toolkit::find(&self.environment)?;
+        self.prepare_compiler()?;
+        let compiler = self.compiler.as_ref().ok_or_else(unprepared)?;
+        (self.options.progress)("compiling CUDA C++ (a minute or two)");
+        let began = Instant::now();
+        let architectures = &self.options.architectures;
+        let compiled = cuda::compile(&self.sandbox, compiler, &toolkit, extensions, architectures)?;
+        outcome.compile_seconds = began.elapsed().as_secs_f64();
+        outcome.verdict = match compiled {
+            Ok(kernels) => Verdict::Compiled {
+                detail: NOT_VERIFIED,
+                kernels,
+            },
+            Err(failure) => Verdict::Refused(failure),
+        };
+        Ok(())
     }
 
     fn run(

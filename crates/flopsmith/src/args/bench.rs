@@ -152,7 +152,7 @@ pub struct Bench {
     /// does this.
     #[arg(long, env = "FLOPSMITH_SANITIZE", value_parser = BoolishValueParser::new())]
     pub sanitize: bool,
-    /// Compile kernels of Triton for these GPUs, by compute capability: 80,90 without this option (modules only).
+    /// Compile kernels of Triton and CUDA for these GPUs, by compute capability: 80,90 without this option (modules only).
     #[arg(
         long,
         value_name = "N,...",

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use flopsmith_measure::time::Limits;
 use flopsmith_module::{
-    Architecture, CompiledKernel, Error, Evaluator, NOT_TIMED, Options, Problem, Severity, Verdict,
+    Architecture, CompiledKernel, Error, Evaluator, NOT_TIMED, NOT_VERIFIED, Options, Problem,
+    Severity, Verdict,
 };
 use flopsmith_protocol::CandidateFault;
 use flopsmith_test_support::skipped;
@@ -346,6 +347,43 @@ fn a_parameter_may_have_the_name_of_an_option() {
         unreachable!("{outcome:?}")
     };
     let warps = |of: fn(&CompiledKernel) -> bool| kernels.iter().filter(|k| of(k)).count();
-    assert_eq!(warps(|k| k.figures.num_warps == 8), 2);
+    assert_eq!(warps(|k| k.figures.num_warps == Some(8)), 2);
     assert_eq!(warps(|k| k.constants["num_warps"] == 8), 2);
+}
+
+#[test]
+fn a_program_in_cuda_is_compiled_and_neither_right_nor_wrong() {
+    let Some(mut evaluator) = evaluator(problem()) else {
+        return;
+    };
+    let solution = shipped("solution_cuda.py");
+    let outcome = match evaluator.evaluate(&solution) {
+        Err(why @ Error::Cuda { .. }) => {
+            skipped(&why.to_string());
+            return;
+        }
+        outcome => outcome.unwrap(),
+    };
+    let Verdict::Compiled { detail, kernels } = &outcome.verdict else {
+        assert_eq!(format!("{outcome:?}"), NOT_VERIFIED);
+        return;
+    };
+    assert_eq!(*detail, NOT_VERIFIED);
+    assert_eq!(outcome.largest_error, None);
+    assert!(outcome.compile_seconds > 0.0);
+    let mut compiled: Vec<String> = kernels
+        .iter()
+        .map(|k| format!("{} {}", k.architecture, k.kernel))
+        .collect();
+    compiled.sort();
+    assert_eq!(compiled, ["sm_80 row_softmax", "sm_90 row_softmax"]);
+    assert!(kernels.iter().all(|k| k.figures.registers > 0));
+    // The headers take most of the time, and nvcc finds the mistake before it compiles them for any architecture.
+    let wrong = replaced(&solution, "return output;", "return outptu;");
+    let outcome = evaluator.evaluate(&wrong).unwrap();
+    let Verdict::Refused(failure) = &outcome.verdict else {
+        unreachable!("{outcome:?}")
+    };
+    assert_eq!(failure.fault, CandidateFault::CompileError, "{failure:?}");
+    assert!(failure.detail.contains("outptu"), "{failure:?}");
 }

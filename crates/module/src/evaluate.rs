@@ -169,7 +169,7 @@ impl Evaluator {
         }
         if checked.extensions.iter().any(|e| e.cuda.is_some()) {
             self.run_cuda(&checked.extensions, &mut outcome)?;
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         self.prepare_compiler()?;
         let (built, seconds) = match &self.compiler {
